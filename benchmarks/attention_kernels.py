@@ -22,7 +22,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.compiled import compiled
 from plumbline.kernels.costs import COSTS, Shape, kept, moved, operations
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers._base import Mixer
 from plumbline.specs import study_config
@@ -118,7 +118,7 @@ def times() -> list[str]:
                 torch.randn(shape, device="cuda", dtype=torch.bfloat16).transpose(1, 2).requires_grad_()
                 for shape in shapes
             )
-            visible = Visibility.of(torch.zeros(1, length, dtype=torch.long, device="cuda"), None, None)
+            visible = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device="cuda"), None, None)
             if kernel == "flash":
                 found = milliseconds(
                     lambda q=q, k=k, v=v: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)

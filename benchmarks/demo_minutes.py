@@ -24,7 +24,7 @@ from machine import command, describe
 from plumbline.core.command_line import positive
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS = {"training": ("pretrain",), "evaluation": ("evaluate",), "readings of runs": ("probe", "measure")}
+COLUMNS = {"training": ("pretrain",), "evaluation": ("evaluate",), "probes of runs": ("probe", "measure")}
 
 
 def typed(words: str, clone: Path) -> float:

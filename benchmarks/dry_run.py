@@ -63,11 +63,11 @@ def many(rounds: int) -> list[str]:
             (place / name).symlink_to(REPOSITORY / name)
         for name in ("config", "studies"):
             shutil.copytree(REPOSITORY / name, place / name)
-        sheet = place / "studies/transfer/study.yaml"
-        text = sheet.read_text(encoding="utf-8")
+        definition = place / "studies/transfer/study.yaml"
+        text = definition.read_text(encoding="utf-8")
         assert EVERY_METHOD in text
         seeds = ", ".join(str(seed) for seed in (42, *range(1000, 1000 + SEEDS - 1)))
-        sheet.write_text(text.replace(EVERY_METHOD, EVERY_METHOD.replace("42", seeds)), encoding="utf-8")
+        definition.write_text(text.replace(EVERY_METHOD, EVERY_METHOD.replace("42", seeds)), encoding="utf-8")
         words = ["results/table2.csv"]
         rows = [row(f"table 2 with {SEEDS} seeds of every method, at `demo`", words, rounds, place)]
         command = [sys.executable, "-X", "importtime", "-m", "plumbline.plan", "--out", str(place / "plan.csv")]

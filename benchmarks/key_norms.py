@@ -5,7 +5,7 @@
     python benchmarks/key_norms.py --size 2.1M           # this size, however long it takes
     python benchmarks/key_norms.py --trial               # only the minute: what each size would take
 
-Steps (977), sequences a step (4), learning rates and weight decay are the document's, so that weight decay alone takes
+Steps (977), sequences a step (4), learning rates and weight decay are the paper's, so that weight decay alone takes
 a key norm from 8.0 to 2.5 as there; width, depth, context (256 tokens) and vocabulary (4,096, the demo's corpus) are
 smaller. The three arms train side by side, a thread each, so that no core waits for the last of them; what was trained
 is kept under benchmarks/runs/key_norms, and the same command goes on from there. A size's time is reckoned from the CPU
@@ -40,7 +40,7 @@ from plumbline.studies.key_norms.figures.fig1 import fig1
 from plumbline.studies.key_norms.figures.fig2 import fig2
 from plumbline.studies.key_norms.tables.table1 import table1
 
-#: By parameters: layers, width, heads, key/value heads. Head width, ratios and all else are the document's.
+#: By parameters: layers, width, heads, key/value heads. Head width, ratios and all else are the paper's.
 SIZES = {
     "1.6M": (6, 128, 2, 1),
     "2.7M": (12, 128, 2, 1),
@@ -69,12 +69,12 @@ def study_of(size: str) -> study_config.Study:
     train = {"steps": STEPS, "batch_tokens": SEQUENCES * CONTEXT, "precision": "float32", "validate_every": 100}
     here = {"label": f"{size}, two cores", "model": model, "train": train | {"validation_sequences": 16}}
     base = study_config.load("key_norms", "mini")
-    content = base.sheet | {"scales": {SCALE: {"mini": here}}}
+    content = base.definition | {"scales": {SCALE: {"mini": here}}}
     runs = {}
     for method in base.methods:
         spec = study_config.make_spec(content, read, "mini", SCALE, method, 42, "benchmarks/key_norms.py")
         runs[spec.key] = study_config.Run(spec=spec, groups=("base",))
-    return dataclasses.replace(base, sheet=content, runs=runs)
+    return dataclasses.replace(base, definition=content, runs=runs)
 
 
 def minutes_of(size: str) -> float:
@@ -153,7 +153,7 @@ def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) ->
         f"{describe()}. {study.scale_label(SCALE)}: {spec.model.layers} layers of width {spec.model.width}, {STEPS} "
         f"steps of {SEQUENCES} sequences of {CONTEXT} tokens, packaged prose; {taken / 60:.0f} minutes for all arms "
         f"side by side. `python benchmarks/key_norms.py --size {size}`",
-        "The document's steps, learning rates and weight decay on a smaller model: its numbers are no reproduction of "
+        "The paper's steps, learning rates and weight decay on a smaller model: its numbers are no reproduction of "
         "the printed.",
     ]
     for name, draw in (("", fig1), ("_entropy", fig2)):

@@ -1,4 +1,4 @@
-"""What attention keeps and makes as the sequence grows: every mixer of the transfer study, in every reading.
+"""What attention keeps and makes as the sequence grows: every mixer of the transfer study, in every variant.
 
     python -m benchmarks.memory
 
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.kept import Kept
 from benchmarks.machine import describe
 from plumbline.core.command_line import positive
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.component import build
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
@@ -52,10 +52,10 @@ def peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
         torch.randn(1, heads, tokens, WIDTH, requires_grad=True) for heads in (HEADS, built.groups, built.groups)
     )
     kept = Kept()
-    visibility = Visibility.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
+    attention_mask = AttentionMask.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
     with Largest() as largest:
         with kept.counted():
-            out = built(q, k, v, visibility)
+            out = built(q, k, v, attention_mask)
         out.sum().backward()
     return largest.bytes, kept.most
 
@@ -66,7 +66,7 @@ def small(spec: ModelSpec, tokens: int) -> ModelSpec:
 
 
 def mixers() -> dict[str, ModelSpec]:
-    """Every mixer of the transfer study's methods and readings, each once, by the method that has it first."""
+    """Every mixer of the transfer study's methods and variants, each once, by the method that has it first."""
     found: dict[str, ModelSpec] = {}
     for run in study_config.load("transfer", "demo").runs.values():
         spec = run.spec.model

@@ -38,7 +38,7 @@ WAYS = {"at once": False, "beside": True}
 
 
 def loop(label: str, folder: Path, group: Any) -> Loop:
-    """The baseline's loop at a shape, with a lease that nobody contests."""
+    """The baseline's loop at a shape, with a lock that nobody contests."""
     shape, runs = SHAPES[label], study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
     train = msgspec.structs.replace(
@@ -52,8 +52,8 @@ def loop(label: str, folder: Path, group: Any) -> Loop:
         data=pack, validation=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
         report_seconds=math.inf, device="cpu", overlap=False, read_late=0,
     )  # fmt: skip
-    lease: Any = SimpleNamespace(check=lambda: None)
-    made = untrained(spec, settings, StopRequest(), group, lease)
+    run_lock: Any = SimpleNamespace(check=lambda: None)
+    made = untrained(spec, settings, StopRequest(), group, run_lock)
     made.parts.progress.start(0)
     return made
 

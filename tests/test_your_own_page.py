@@ -56,7 +56,7 @@ def test_the_files_are_what_they_are_said_to_be(page: str, repository: Path, tmp
     folder.mkdir()
     (folder / "study.yaml").write_text(yaml_with(page, "study: mine"))
     mine = study_config.load("mine", "demo", tmp_path)
-    assert "table2" in mine.sheet["targets"] and [run for run in mine.runs if "/both/" in run]
+    assert "table2" in mine.definition["targets"] and [run for run in mine.runs if "/both/" in run]
     check(yaml.safe_load(yaml_with(page, "cosine_attention")), "mine", "my/cosine.yaml")
     path = repository / "config/corpora/climbmix.yaml"
     check(overlay(yaml.safe_load(path.read_text()), yaml.safe_load(yaml_with(page, "folder: texts"))), "corpus", path)

@@ -135,7 +135,7 @@ def arguments() -> argparse.ArgumentParser:
         "--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, whose model.py is timed beside ours"
     )
     parser.add_argument("--again", action="store_true", help="try rows again that failed or found no memory")
-    parser.add_argument("--afresh", action="store_true", help="forget what was measured before")
+    parser.add_argument("--restart", action="store_true", help="forget what was measured before")
     parser.add_argument("--out", type=Path, help="folder of the files, or the JSON (default: benchmarks/)")
     parser.add_argument(
         "--from", type=Path, dest="before", metavar="FOLDER", help="what an earlier call left: go on from its JSON"

@@ -13,7 +13,7 @@ BASELINE = "baseline"
 
 @functools.cache
 def runs(preset: str) -> dict[str, RunSpec]:
-    """The first run of each method, arm and reading of the base scale under a preset, by name."""
+    """The first run of each method, arm and variant of the base scale under a preset, by name."""
     from plumbline.specs import study_config
 
     found: dict[str, RunSpec] = {}

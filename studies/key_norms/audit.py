@@ -14,7 +14,7 @@ RISING = ("early_norm", "init_norm", "middle_norm", "late_norm")
 
 
 def audit(ledger: Ledger) -> None:
-    """All rows of the document."""
+    """All rows of the paper."""
     examples(ledger)
     norms(ledger)
     sizes(ledger)

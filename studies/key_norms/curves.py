@@ -21,7 +21,7 @@ from plumbline.train.schedule import factor
 
 SCALE = "base"
 
-#: The document's run; the same without weight decay on gains; the same with gains that never move.
+#: The paper's run; the same without weight decay on gains; the same with gains that never move.
 AS_PUBLISHED, NO_DECAY, FROZEN = "as_published", "no_decay", "frozen_gains"
 
 #: Probes that the study shows.
@@ -30,7 +30,7 @@ KEY_NORM, QUERY_NORM, ENTROPY = "key_norm", "query_norm", "entropy"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Layers (from 0) whose mean the document shows; `printed`: the id of its final norm in the running text."""
+    """Layers (from 0) whose mean the paper shows; `printed`: the id of its final norm in the running text."""
 
     name: str
     label: str
@@ -44,10 +44,10 @@ class Group:
 
 
 def groups(layers: int) -> tuple[Group, ...]:
-    """The document's groups in a model of so many layers: the first two, the two about the middle, the last two.
+    """The paper's groups in a model of so many layers: the first two, the two about the middle, the last two.
 
     Of 22 layers they are 0-1, 10-11 and 20-21, as its text has them. Its authors' code means layers 11-12 by the middle
-    ones: the last group, which the document does not name (ruling `middle_layers`).
+    ones: the last group, which the paper does not name (interpretation `middle_layers`).
     """
     half = layers // 2
     return (

@@ -1,4 +1,4 @@
-"""The document's theorems as numbers, at the sizes of its 270M model: what is printed can be held against them.
+"""The paper's theorems as numbers, at the sizes of its 270M model: what is printed can be held against them.
 
 Source: premature study, section 6 and appendix B. Nothing is trained; heads, streams and weights are drawn. That the
 same holds on steps of a model in training is tested (tests/studies/premature/test_theory_on_models.py).
@@ -19,7 +19,7 @@ from plumbline.theory.gated_energy import energy_ratio, gelu, silu
 from plumbline.theory.logit_range import needed_range, slack
 from plumbline.theory.pathway import Head, frobenius, power, random_head, sharp_head, suppression
 
-from .readings import BASE
+from .run_values import BASE
 
 Gate = Literal["gelu", "silu"]
 
@@ -35,7 +35,7 @@ SMALL = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes of the document's two matched models."""
+    """Sizes of the paper's two matched models."""
 
     single: ModelSpec
     gated: ModelSpec

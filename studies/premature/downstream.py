@@ -13,7 +13,7 @@ from scipy import stats
 
 from plumbline.stats import PairedResult, paired_difference
 
-from .readings import BASE, Readings
+from .run_values import BASE, RunValues
 
 #: Printed names of tasks that the suite calls otherwise.
 NAMES = {"lambada": "lambada_openai"}
@@ -22,9 +22,9 @@ NAMES = {"lambada": "lambada_openai"}
 class Comparison:
     """Scores of all seeds' pairs at the base scale."""
 
-    def __init__(self, readings: Readings) -> None:
-        self.readings = readings
-        self.pairs = {seed: (control, other) for seed, control, other in readings.pairs(BASE)}
+    def __init__(self, run_values: RunValues) -> None:
+        self.run_values = run_values
+        self.pairs = {seed: (control, other) for seed, control, other in run_values.pairs(BASE)}
 
     def scores(self, side: int) -> pd.DataFrame:
         """Tasks by seed, the primary metric of one side, 0 for the control; NaN where there is no score."""
@@ -40,12 +40,12 @@ class Comparison:
         ]
 
     def _scores(self, key: str | None) -> pd.Series:
-        return pd.Series(dtype=float) if key is None else self.readings.frames.task_scores(key).astype(float)
+        return pd.Series(dtype=float) if key is None else self.run_values.frames.task_scores(key).astype(float)
 
     @cached_property
     def tasks(self) -> list[str]:
         """The suite's tasks, in its order."""
-        suite = self.readings.study.suite
+        suite = self.run_values.study.suite
         return [] if suite is None else list(suite.task_names)
 
     def task(self, printed: str) -> str:

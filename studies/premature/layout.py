@@ -10,14 +10,14 @@ from plumbline.results.runs.finished_runs import COMPLETED
 from plumbline.results.tables.layout import surrounded
 from plumbline.results.tables.table import Cell, Column, Table, context, joint_outcome, number
 
-from .readings import Readings
+from .run_values import RunValues
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """Makes the cells of one row: its runs are those of every cell, and give the word where there is no value."""
 
-    readings: Readings
+    run_values: RunValues
     keys: tuple[str | None, ...]
     scale: str
 
@@ -29,13 +29,13 @@ class Row:
     def cell(self, value: float | int | None, otherwise: str = "not read", keys: Iterable[str | None] = ()) -> Cell:
         """A value of the row's runs, or of those of them that are named; `otherwise` is why whole runs have none."""
         behind = tuple(keys) or self.keys
-        word = self.readings.word(*behind, otherwise=otherwise)
+        word = self.run_values.word(*behind, otherwise=otherwise)
         return number(value, word, tuple(key for key in behind if key is not None))
 
     def facts(self, seeds: int | None = None) -> dict[str, Cell]:
         """The FACTS cells; `seeds`: how many seeds have a value (by default one, if all of the row's runs are)."""
-        runs, study = self.readings.frames.runs, self.readings.study
-        outcomes = [self.readings.outcome(key) for key in self.keys]
+        runs, study = self.run_values.frames.runs, self.run_values.study
+        outcomes = [self.run_values.outcome(key) for key in self.keys]
         complete = int(all(outcome == COMPLETED for outcome in outcomes)) if seeds is None else seeds
         ids = [str(runs.loc[key, "run_id"]) for key in self.runs]
         return {
@@ -48,7 +48,7 @@ class Row:
 def finished(
     name: str,
     title: str,
-    readings: Readings,
+    run_values: RunValues,
     published: Published,
     *,
     key: str,
@@ -59,14 +59,14 @@ def finished(
     printed: str = "",
     exact: bool = False,
 ) -> Table:
-    """The table, with the warnings and rulings that stand around every one.
+    """The table, with the warnings and interpretations that stand around every one.
 
     Args:
         scores: it shows scores of tasks.
         printed: the file of printed numbers beside it, where it is not of the table's name.
         exact: it is computed alone, and no preset's sizes are in it.
     """
-    study = readings.study
+    study = run_values.study
     return surrounded(
         name,
         title,
@@ -76,6 +76,6 @@ def finished(
         rows=rows,
         notes=notes,
         published=printed or published.shown(name),
-        scores=readings.frames if scores else None,
+        scores=run_values.frames if scores else None,
         exact=exact,
     )

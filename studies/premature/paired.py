@@ -18,9 +18,9 @@ from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
 
 from .layout import Row
-from .readings import Readings
+from .run_values import RunValues
 
-#: A billion tokens, the document's unit.
+#: A billion tokens, the paper's unit.
 BILLION = 1e9
 
 Quantity = Literal["loss", "ppl", "tokens_b"]
@@ -41,13 +41,13 @@ SETTINGS: dict[str, int | None] = {"control": 0, "intervention": 1, "difference"
 class Paired:
     """The pairs of a scale; series are by seed, NaN where there is no value."""
 
-    readings: Readings
+    run_values: RunValues
     scale: str
 
     @cached_property
     def pairs(self) -> dict[int, Pair]:
         """Seed -> keys of control and intervention."""
-        return {seed: (control, other) for seed, control, other in self.readings.pairs(self.scale)}
+        return {seed: (control, other) for seed, control, other in self.run_values.pairs(self.scale)}
 
     def keys(self, setting: str) -> tuple[str | None, ...]:
         """The runs behind a row."""
@@ -63,13 +63,13 @@ class Paired:
     def _value(self, quantity: Quantity, pair: Pair, side: int) -> float:
         control, key = pair[0], pair[side]
         if quantity == "loss":
-            return self.readings.loss(key)
+            return self.run_values.loss(key)
         if quantity == "ppl":
-            return self.readings.perplexity(key)
-        level = self.readings.loss(control)
+            return self.run_values.perplexity(key)
+        level = self.run_values.loss(control)
         if key is None or math.isnan(level):
             return math.nan
-        return (self.readings.tokens_to(key, level) if side else self.readings.budget(key)) / BILLION
+        return (self.run_values.tokens_to(key, level) if side else self.run_values.budget(key)) / BILLION
 
     def moments(self, quantity: Quantity, setting: str) -> tuple[float, float, int]:
         """Mean, sample standard deviation (NaN of one value) and number of values."""
@@ -84,7 +84,7 @@ class Paired:
     def saved(self) -> pd.Series:
         """Percent of the budget that the intervention did not need, of the seeds at which it got there."""
         return pd.Series(
-            {seed: self.readings.tokens_saved_percent(*pair) for seed, pair in self.pairs.items()}, dtype=float
+            {seed: self.run_values.tokens_saved_percent(*pair) for seed, pair in self.pairs.items()}, dtype=float
         ).dropna()
 
     @cached_property
@@ -98,11 +98,11 @@ class Paired:
     @property
     def budget(self) -> float:
         """Tokens of a run of this scale; NaN where there is none."""
-        return next((float(self.readings.budget(key)) for key, _ in self.pairs.values() if key), math.nan)
+        return next((float(self.run_values.budget(key)) for key, _ in self.pairs.values() if key), math.nan)
 
     def row(self, setting: str) -> Row:
         """The maker of a row's cells."""
-        return Row(self.readings, self.keys(setting), self.scale)
+        return Row(self.run_values, self.keys(setting), self.scale)
 
     def rows(self, published: Published, table: str, names: dict[Quantity, str]) -> list[dict[str, Cell]]:
         """Control, intervention and their paired difference; `names`: our quantity -> the printed columns' name,

@@ -12,12 +12,12 @@ from typing import Any
 
 from plumbline.train.interventions._release import Rule, follow, release_step
 
-from .readings import Readings
+from .run_values import RunValues
 
-#: The reading under which a run's evaluations of the release rule stand among its probes.
+#: The value under which a run's evaluations of the release rule stand among its probes.
 LOGGED = "release_score"
 
-#: The document's threshold (section 2); at other contexts it counts as this many times the null.
+#: The paper's threshold (section 2); at other contexts it counts as this many times the null.
 THRESHOLD, OVER_NULL = 0.005, 1.4
 
 
@@ -31,9 +31,9 @@ class Replay:
     forced: bool = False
 
 
-def scores(readings: Readings, key: str | None) -> list[tuple[int, float, float]]:
+def scores(run_values: RunValues, key: str | None) -> list[tuple[int, float, float]]:
     """Step, score and null of a run's evaluations, in order; none where it logged none."""
-    probes = readings.frames.probes
+    probes = run_values.frames.probes
     mine = probes[(probes["key"] == key) & (probes["probe"] == LOGGED) & (probes["source"] == "online")]
     ordered = mine.sort_values("step")
     return list(zip(ordered["step"].astype(int), ordered["value"].astype(float), ordered["null"].astype(float)))
@@ -42,8 +42,8 @@ def scores(readings: Readings, key: str | None) -> list[tuple[int, float, float]
 def rule(
     context: int, threshold: float = THRESHOLD, patience: int = 3, window: tuple[float, float] = (0.03, 0.12)
 ) -> Rule:
-    """A rule of Table 8. At a context that is not the document's its threshold is taken relative to the null: 0.005 is
-    1.4 times it, and another threshold in proportion (ruling `copy_threshold`)."""
+    """A rule of Table 8. At a context that is not the paper's its threshold is taken relative to the null: 0.005 is
+    1.4 times it, and another threshold in proportion (interpretation `copy_threshold`)."""
     return Rule(
         release="online",
         threshold=threshold,
@@ -69,18 +69,18 @@ def replay(logged: list[tuple[int, float, float]], by: Rule, steps: int) -> Repl
     )
 
 
-def decided(readings: Readings, key: str | None) -> dict[str, Any]:
+def decided(run_values: RunValues, key: str | None) -> dict[str, Any]:
     """What the run itself says of its release: the step, its fraction of training, and why; empty where it has none."""
-    reports = readings.frames.outcomes.get(key or "", {}).get("interventions") or [{}]
+    reports = run_values.frames.outcomes.get(key or "", {}).get("interventions") or [{}]
     return next((report for report in reports if "released" in report), {})
 
 
-def matured(readings: Readings, key: str | None, *, from_window: bool = True) -> float:
+def matured(run_values: RunValues, key: str | None, *, from_window: bool = True) -> float:
     """The first probe point, of those from the window's start on or of all, at which the lower half copies (Figure 3A;
-    ruling `maturity_event`)."""
+    interpretation `maturity_event`)."""
     if key is None:
         return math.nan
-    by = rule(readings.study.runs[key].spec.model.context)
-    score, null = (readings.curve(key, "lower_copy", "model", column) for column in ("value", "null"))
+    by = rule(run_values.study.runs[key].spec.model.context)
+    score, null = (run_values.curve(key, "lower_copy", "model", column) for column in ("value", "null"))
     asked = [fraction for fraction in score.index if fraction >= by.window_start or not from_window]
     return next((float(fraction) for fraction in asked if score[fraction] >= by.limit(null[fraction])), math.nan)

@@ -13,10 +13,10 @@ from plumbline.results.tables.layout import beside, labels, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
 
 from .layout import Row
-from .readings import BASE, CONTROL, EARLY, FIFTH, Part, Readings
+from .run_values import BASE, CONTROL, EARLY, FIFTH, Part, RunValues
 
-#: (readings, control, run) -> a number.
-Read = Callable[[Readings, str | None, str | None], float]
+#: (values, control, run) -> a number.
+Read = Callable[[RunValues, str | None, str | None], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Quantity:
 
 def probed(probe: str, fraction: float, part: Part = "upper", column: str = "value") -> Read:
     """Reads a probe."""
-    return lambda readings, _, key: readings.value(key, probe, fraction, part, column)
+    return lambda run_values, _, key: run_values.value(key, probe, fraction, part, column)
 
 
 QUANTITIES = {
@@ -48,7 +48,7 @@ QUANTITIES = {
     "displacement_3pct": Quantity("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
     "relative_displacement_3pct": Quantity("relative to the start", ".3f", probed("bilinear_relative", EARLY)),
     "lower_copy_20pct": Quantity("lower copy @20%", ".4f", probed("lower_copy", FIFTH, "model")),
-    "lower_copy_null": Quantity("its null", ".4f", probed("lower_copy", FIFTH, "model", "null")),
+    "lower_copy_null": Quantity("chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")),
     "entropy_20pct": Quantity("entropy @20%", ".3f", probed("entropy", FIFTH)),
     "lambda_q": Quantity("λ Q", ".3f", probed("locality_query", EARLY)),
     "lambda_q_null": Quantity("null λ Q", ".3f", probed("locality_query", EARLY, "upper", "null")),
@@ -77,18 +77,18 @@ def _alone(name: str, header: str, how: str, *, narrow: bool) -> list[Column]:
 
 
 def rows(
-    readings: Readings, published: Published, table: str, runs: dict[str, str], names: dict[str, str]
+    run_values: RunValues, published: Published, table: str, runs: dict[str, str], names: dict[str, str]
 ) -> list[dict[str, Cell]]:
     """One row for each of `runs` (printed name -> method), all of the first seed.
 
     Args:
         names: our quantity -> the printed column; empty for one that is not printed.
     """
-    print_, control = published.table(table), readings.key(CONTROL)
+    print_, control = published.table(table), run_values.key(CONTROL)
     made = []
     for setting, method in runs.items():
-        key = readings.key(method)
-        row = Row(readings, (key,), BASE)
+        key = run_values.key(method)
+        row = Row(run_values, (key,), BASE)
         cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
         for name in names:
             quantity = QUANTITIES[name]
@@ -97,7 +97,7 @@ def rows(
             else:
                 behind = (key, control) if quantity.relative else (key,)
                 reason = "not reached" if name == "tokens_saved_pct" else "not read"
-                cells[name] = row.cell(quantity.read(readings, control, key), reason, behind)
+                cells[name] = row.cell(quantity.read(run_values, control, key), reason, behind)
         printed = {name: source for name, source in names.items() if source}
         made.append(cells | printed_cells(print_, setting, printed) | row.facts())
     return made

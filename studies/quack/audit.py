@@ -16,7 +16,7 @@ HIGHEST = "lr_highest_results"
 
 
 def audit(ledger: Ledger) -> None:
-    """All rows of the document: a summary without tables, so there are few."""
+    """All rows of the summary: a summary without tables, so there are few."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     totals = {"mha": ("the multi-head model, in billions", multi_head(ledger.settings).total())}
     for width in value_widths(ledger.settings):

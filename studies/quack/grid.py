@@ -27,7 +27,7 @@ QK_CLIPS = ("qk_clip_30", "qk_clip_100")
 #: A held-out loss further than this above the lowest before it is a spike (nats).
 SPIKE = 0.1
 
-#: Losses this far apart differ, and within this are competitive (nats; ruling `slightly`).
+#: Losses this far apart differ, and within this are competitive (nats; interpretation `slightly`).
 DIFFERENT, COMPETITIVE = 0.01, 0.05
 
 
@@ -70,7 +70,7 @@ class Grid:
     def methods(self, scale: str) -> list[str]:
         """Methods with a run at a scale, in the YAML's order."""
         mine = {method for at, method, *_ in self._keys if at == scale}
-        return [method for method in self.study.sheet["methods"] if method in mine]
+        return [method for method in self.study.definition["methods"] if method in mine]
 
     def taus_of(self, method: str) -> Sequence[float | None]:
         """The taus that a method is run at: None alone for one that has no tau."""
@@ -87,37 +87,37 @@ class Grid:
 
     @property
     def middle_eta(self) -> float:
-        """The base rate in the middle, at which readings and the wider grid of tau are run."""
+        """The base rate in the middle, at which variants and the wider grid of tau are run."""
         return self.etas[len(self.etas) // 2]
 
     def wide(self, scale: str) -> dict[float, str]:
         """tau -> QuacK's run at the middle base rate, those of the wider grid among them."""
         found = {tau: key for tau, key in self.keys(scale, QUACK, self.middle_eta).items() if tau is not None}
         for key, run in self.frames.select(scale).iterrows():
-            arm = self.study.sheet.get("arms", {}).get(run["method"])
+            arm = self.study.definition.get("arms", {}).get(run["method"])
             if arm is not None and arm["of"].startswith(f"{QUACK}."):
                 found[self._chosen_tau(str(key), QUACK)] = str(key)
         return found
 
-    def readings(self, scale: str) -> dict[str, str]:
-        """Reading (``method.reading``) -> its run at a scale, in the YAML's order."""
+    def variants(self, scale: str) -> dict[str, str]:
+        """Variant (``method.variant``) -> its run at a scale, in the YAML's order."""
         there = {run["method"]: str(key) for key, run in self.frames.select(scale).iterrows()}
         named = [
-            f"{method}.{reading}"
-            for method, entry in self.study.sheet["methods"].items()
-            for reading in entry.get("readings", {})
+            f"{method}.{variant}"
+            for method, entry in self.study.definition["methods"].items()
+            for variant in entry.get("variants", {})
         ]
         return {method: there[method] for method in named if method in there}
 
-    def read_from(self, scale: str, reading: str) -> str | None:
-        """The run of the default reading at the same base rate and tau."""
-        method, key = reading.partition(".")[0], self.readings(scale)[reading]
+    def read_from(self, scale: str, variant: str) -> str | None:
+        """The run of the default variant at the same base rate and tau."""
+        method, key = variant.partition(".")[0], self.variants(scale)[variant]
         tau = None if None in self.taus_of(method) else self._chosen_tau(key, method)
         return self.key(scale, method, self.spec(key).optimizer.learning_rate, tau)
 
     def _chosen_tau(self, key: str, method: str) -> float:
         """The tau in a run's spec, where the sweep of its method sets it."""
-        _, name, option = self.study.sheet["methods"][method]["sweep"]["tau"]["sets"].split(".")
+        _, name, option = self.study.definition["methods"][method]["sweep"]["tau"]["sets"].split(".")
         return float(next(entry[option] for entry in self.spec(key).interventions if entry["name"] == name))
 
     # How a run ended

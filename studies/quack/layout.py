@@ -27,7 +27,7 @@ BEST_NOTE = (
 )
 
 #: Of what the largest logit is.
-LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, over all readings of a run."
+LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, over all evaluations of a run."
 
 
 def facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
@@ -72,7 +72,7 @@ def finished(
     printed: str = "",
     exact: bool = False,
 ) -> Table:
-    """The table, with the warnings and rulings that stand around every one.
+    """The table, with the warnings and interpretations that stand around every one.
 
     Args:
         published, printed: the file of printed numbers beside it, where there is one.

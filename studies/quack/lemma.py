@@ -1,4 +1,4 @@
-"""Lemma 1 as numbers, for a head of the document's model at its start and after its weights have grown or shrunk.
+"""Lemma 1 as numbers, for a head of the summary's model at its start and after its weights have grown or shrunk.
 
 Source: quack study, Mechanism 1 (section 3 of the paper that it sums up). Nothing is trained; weights, inputs and
 updates are drawn, or the worst there are (`plumbline.theory.logit_change`).
@@ -24,14 +24,14 @@ SMALL = (1e-3, 5e-4)
 
 
 def sizes(study: str) -> Sizes:
-    """A head of multi-head attention at the document's size, at the middle base rate and tau = 1."""
+    """A head of multi-head attention at the summary's size, at the middle base rate and tau = 1."""
     paper = memory.paper(study)
     model = memory.model_of(paper, "mha")
     return Sizes(
         width=model.width,
         head_width=model.head_width,
         init_std=model.init_std,
-        rate=float(paper.sheet["recipe"]["optimizer"]["learning_rate"]),
+        rate=float(paper.definition["recipe"]["optimizer"]["learning_rate"]),
         tau=1.0,
     )
 

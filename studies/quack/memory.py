@@ -17,13 +17,13 @@ from plumbline.specs.spec import ModelSpec
 
 from .grid import DEFAULT, QK_NORM
 
-#: Bytes of a number in the precision that the document trains in.
+#: Bytes of a number in the precision that the summary trains in.
 BFLOAT16 = 2
 
 
 @cache
 def paper(study: str) -> study_config.Study:
-    """The study at the document's size."""
+    """The study at the summary's size."""
     return study_config.load(study, "paper")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.stats.paired import PairedRatio, paired_ratio
 
@@ -33,7 +33,7 @@ def ratio(frames: RunFrames, method: str, other: str) -> PairedRatio | None:
 
 def device(frames: RunFrames) -> str:
     """What it was measured on."""
-    facts = measured.made_with(measured.place(frames.work, frames.measured_key(STEP_TIME)))
+    facts = measurement_file.made_with(measurement_file.place(frames.work, frames.measured_key(STEP_TIME)))
     return str(facts.get("device_name") or facts["device"])
 
 

@@ -1,7 +1,7 @@
-"""What the document says without training, tried: its theorems, and the scores that models start with.
+"""What the paper says without training, tried: its theorems, and the scores that models start with.
 
 Source: query_free study, sections 3 and 4, appendix 8. Theorems are tried by `plumbline.theory` on random weights;
-scores are those of the first layer of models as the study's specs build them, at the document's size.
+scores are those of the first layer of models as the study's specs build them, at the paper's size.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ TOKENS = 64
 
 @cache
 def document(study: str) -> Study:
-    """The study at the document's own size."""
+    """The study at the paper's own size."""
     return study_config.load(study, "paper")
 
 
 def model_of(study: str, method: str = BASELINE) -> ModelSpec:
-    """A method's model at the document's size."""
+    """A method's model at the paper's size."""
     return spec_of(document(study), method).model
 
 
 @cache
 def theorems() -> dict[str, TheoremCheck]:
-    """Every statement that is tried, in the document's order, by its short name."""
+    """Every statement that is tried, in the paper's order, by its short name."""
     made = [
         *query_elimination_checks.query_elimination_checks(),
         *norm_semiconjugacy.checks(),

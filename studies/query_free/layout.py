@@ -42,7 +42,7 @@ def finished(
     printed: str = "",
     exact: bool = False,
 ) -> Table:
-    """The table, with the warnings and rulings that stand around every one.
+    """The table, with the warnings and interpretations that stand around every one.
 
     Args:
         printed: the file of printed numbers beside it, where it is not of the table's name.

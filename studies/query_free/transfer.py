@@ -12,7 +12,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 #: The measurement, and its two arms: the fitted MLP and the linear map of ridge regression.
 NAME, MLP, LINEAR = "basis_transfer", "mlp", "linear"
 
-#: What the document prints (ruling `transfer_error`): an error, a cosine, its distance from 1, an angle.
+#: What the paper prints (interpretation `transfer_error`): an error, a cosine, its distance from 1, an angle.
 ERROR, COSINE, DISTANCE, ANGLE = "relative_l2", "cosine", "cosine_distance", "angle_degrees"
 
 

@@ -19,9 +19,9 @@ from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from .headline import BASE, base_values, best_first, headline_runs
 
 #: Numbers of `plumbline.stats.verdicts` by what a row without them says, and by the runs that are behind them.
-DISTANCES = ("delta", "z", "prediction_t")
-TESTS = ("p", "p_bonferroni", "p_prediction", "p_prediction_bonferroni")
-STEPPED = ("p_holm", "p_bh", "p_prediction_holm", "p_prediction_bh")
+DISTANCES = ("delta", "z", "t_new_run")
+TESTS = ("p", "p_bonferroni", "p_new_run", "p_new_run_bonferroni")
+STEPPED = ("p_holm", "p_bh", "p_new_run_holm", "p_new_run_bh")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +62,7 @@ def base_rows(frames: RunFrames, study: Study, reference: str) -> BaseRows:
                 "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
                 "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
                 "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
-                "value_of": Cell(_value_of(behind)),
+                "runs_averaged": Cell(_value_of(behind)),
                 "climb_avg_all_seeds": number(float(mine["average"].mean()), word, mine.index),
                 "sigma_all_seeds": number(
                     float(mine["average"].std()), absent(mine["outcome"]) if len(mine) > 1 else "one seed", mine.index

@@ -29,12 +29,12 @@ from plumbline.results.runs.finished_runs import RunFrames
 
 Signature = Literal["sudden", "rise", "inflation", "too short"]
 
-#: Steps of the document's training (section 3.2), of which its divergences are a share.
+#: Steps of the paper's training (section 3.2), of which its divergences are a share.
 PAPER_STEPS = 44_000
 
 ELEVATED, BRIEF, MONOTONE, GROWTH, ENOUGH = 3.0, 0.05, 0.8, 3.0, 5
 
-#: What the document reads each signature as.
+#: What the paper reads each signature as.
 MECHANISMS: dict[str, str] = {
     "sudden": "as Post-LN variance growth",
     "rise": "as logit blow-up",
@@ -42,7 +42,7 @@ MECHANISMS: dict[str, str] = {
     "too short": "not classified",
 }
 
-#: The document's names of mechanisms (Table 6), as signatures.
+#: The paper's names of mechanisms (Table 6), as signatures.
 PRINTED: dict[str, str] = {
     "post_ln_ffn_variance_growth": "sudden",
     "softmax_replacement_logit_blowup": "rise",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from plumbline.results.deviations import arm_change
+from plumbline.results.interpretations import arm_change
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 

@@ -13,7 +13,7 @@ import pandas as pd
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import Cell
 from plumbline.specs.study_config import Study
-from plumbline.stats.believed import BETTER, WORSE
+from plumbline.stats.significance import BETTER, WORSE
 
 BASE, LARGE = "base", "large"
 
@@ -45,12 +45,12 @@ def lead(study: Study, rows: Iterable[dict[str, Cell]], chance: Sequence[str], a
     """How many methods survive what, in one sentence; and a second one where tasks are at `chance`.
 
     Args:
-        rows: cells of the columns believed, label and the corrected p-values of Table 2.
+        rows: cells of the columns significance, label and the corrected p-values of Table 2.
     """
     listed = list(rows)
     of_reference = study.label(str(study.reference))
     words = [
-        (word, [row["label"].value for row in listed if row["believed"].value == word]) for word in (BETTER, WORSE)
+        (word, [row["label"].value for row in listed if row["significance"].value == word]) for word in (BETTER, WORSE)
     ]
     which = "; ".join(f"{word}: {', '.join(map(str, named))}" for word, named in words if named)
 
@@ -60,10 +60,10 @@ def lead(study: Study, rows: Iterable[dict[str, Cell]], chance: Sequence[str], a
 
     count = sum(len(named) for _, named in words)
     sentences = [
-        f"To be believed (Bonferroni): {count or 'none'} of {study.m} methods differ from {of_reference} on other "
+        f"Significant (Bonferroni): {count or 'none'} of {study.m} methods differ from {of_reference} on other "
         f"seeds and other items{f' ({which})' if which else ''}; {survivors('p_items_bonferroni')} on other items "
-        f"alone, {survivors('p_prediction_bonferroni')} on other seeds alone (prediction t), "
-        f"{survivors('p_bonferroni')} by the document's z."
+        f"alone, {survivors('p_new_run_bonferroni')} on other seeds alone (prediction t), "
+        f"{survivors('p_bonferroni')} by the paper's z."
     ]
     if chance:
         tasks = len(study.suite.tasks) if study.suite else 0

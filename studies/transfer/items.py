@@ -1,6 +1,6 @@
-"""Each method's distance from the reference item by item, what may be believed of it, and tasks at chance.
+"""Each method's distance from the reference item by item, whether it is significant, and tasks at chance.
 
-Source: ours; see `plumbline.stats.items` and `plumbline.stats.believed`.
+Source: ours; see `plumbline.stats.items` and `plumbline.stats.significance`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
 from plumbline.specs.study_config import Study
-from plumbline.stats import Distance, at_chance, believed, item_distance, item_verdicts, mean_by_item
+from plumbline.stats import Distance, at_chance, item_distance, item_verdicts, mean_by_item, significance
 
 from .base_rows import BaseRows
 from .headline import BASE, headline_runs
@@ -34,7 +34,7 @@ def answers(frames: RunFrames, keys: Iterable[object]) -> list[pd.Series]:
 def item_cells(
     frames: RunFrames, study: Study, reference: str, behind: Sequence[pd.Series], rows: BaseRows
 ) -> dict[str, dict[str, Cell]]:
-    """Method -> cells of what the items say, alone and with the seeds, and of what may be believed.
+    """Method -> cells of what the items say, alone and with the seeds, and of whether it is significant.
 
     Args:
         behind: the reference's `answers`.
@@ -49,21 +49,22 @@ def item_cells(
         runs = row["z"].runs
         if method not in found:
             word = REFERENCE if method == reference else words.get(method) or row["climb_avg"].word or MISSING
-            cells[method] = {name: number(None, word, runs) for name in judged.columns} | {"believed": Cell(word, runs)}
+            cells[method] = {name: number(None, word, runs) for name in judged.columns} | {
+                "significance": Cell(word, runs)
+            }
             continue
         said = judged.loc[method]
         few = TOO_FEW if math.isnan(said["se_items"]) else NO_SPREAD
-        word = believed(
+        word = significance(
             found[method].delta,
             p_items=said["p_items_bonferroni"],
             p_both=said["p_both_bonferroni"],
             p_z=rows.judged.loc[method, "p_bonferroni"],
-            seeds=rows.floor.n,
         )
         cells[method] = {
             name: number(float(value), few if "items" in name or few == TOO_FEW else NO_FLOOR, runs)
             for name, value in said.items()
-        } | {"believed": Cell(word, runs)}
+        } | {"significance": Cell(word, runs)}
     return cells
 
 

@@ -1,13 +1,13 @@
 """What the study's own protocol is worth: how often it crowns a method when none does anything, and what it finds.
 
-Source: transfer study, section 3.3. See `plumbline.stats.protocol_error`; the document has no such numbers.
+Source: transfer study, section 3.3. See `plumbline.stats.protocol_error`; the paper has no such numbers.
 """
 
 from __future__ import annotations
 
 from plumbline.stats.protocol_error import WORLDS, Shares, shares
 
-#: Runs of the reference; the document has three.
+#: Runs of the reference; the paper has three.
 COUNTS = tuple(range(2, 11))
 
 #: Gains in units of the spread of seeds.
@@ -29,7 +29,7 @@ def worth(statistic: str, correction: str, m: int, n: int) -> Shares:
 
 
 def sentence(m: int, n: int) -> str:
-    """What stands under a table of z scores: the worth of the document's protocol at this number of seeds."""
+    """What stands under a table of z scores: the worth of the paper's protocol at this number of seeds."""
     printed, paid = worth("normal", "bonferroni", m, n), worth("prediction", "bonferroni", m, n)
     return (
         f"With {n} seeds of the reference, z under Bonferroni calls at least one of {m} methods different in "

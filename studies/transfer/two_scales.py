@@ -35,12 +35,12 @@ def two_scales(frames: RunFrames, study: Study, reference: str) -> pd.DataFrame:
 
 
 def improvers(values: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Methods above the reference at the base scale that completed at the large one (the document's seven)."""
+    """Methods above the reference at the base scale that completed at the large one (the paper's seven)."""
     return values[(values["delta_base"] > 0) & values["large"].notna() & (values.index != reference)]
 
 
 def failures(values: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Methods below the reference at the base scale that completed at the large one (the document's two)."""
+    """Methods below the reference at the base scale that completed at the large one (the paper's two)."""
     return values[(values["delta_base"] < 0) & values["large"].notna() & (values.index != reference)]
 
 

@@ -20,7 +20,7 @@ from plumbline.audit.report import build, choose, covered, findings, summary, to
 from plumbline.audit.rows import CLASSES, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, VERDICTS, WITHIN, Ledger
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_parts
-from plumbline.specs.config import documents
+from plumbline.specs.config import papers
 from plumbline.specs.study_config import paper_of
 from plumbline.studies.transfer.audit.compute import FLOPS
 
@@ -68,7 +68,7 @@ def test_a_mismatch_of_the_documents_own_numbers_is_a_contradiction(audit):
     assert not classes & {("contradiction", False), ("follows", True), ("copy", True)}
     assert audit.loc[("transfer", "heads"), "class"] == "contradiction"
     assert audit.loc[("key_norms", "params_m"), "class"] == "outside source"
-    assert audit.loc[("transfer", "tokens_b_half"), "class"] == "other reading"
+    assert audit.loc[("transfer", "tokens_b_half"), "class"] == "other interpretation"
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_no_method_has_its_flops_typed(audit):
 
 def test_the_engine_names_no_study(repository):
     source = "".join(path.read_text() for path in Path(plumbline.audit.__file__).parent.glob("*.py"))
-    assert len(documents(repository)) >= 5
-    assert [study for study in documents(repository) if re.search(rf"\b{study}\b", source)] == []
+    assert len(papers(repository)) >= 5
+    assert [study for study in papers(repository) if re.search(rf"\b{study}\b", source)] == []
 
 
 @pytest.mark.parametrize(
@@ -260,9 +260,9 @@ def test_the_page_fits_a_terminal_and_tells_findings_the_most_consequential_firs
 
 
 def test_a_finding_about_a_row_that_is_not_is_refused(changed):
-    path = changed / "studies" / "quack" / "explanations.yaml"
+    path = changed / "studies" / "quack" / "findings.yaml"
     path.write_text("findings: [{id: x, bears_on: detail, text: why, rows: [lr_gird]}]\n")
-    with pytest.raises(PlumblineError, match=r"quack/explanations.yaml: the audit has no row 'lr_gird'; did you mean"):
+    with pytest.raises(PlumblineError, match=r"quack/findings.yaml: the audit has no row 'lr_gird'; did you mean"):
         build(["quack"], changed)
     path.write_text("findings: [{id: x, bears_on: detail, text: why, rows: [norms], weight: 1}]\n")
     with pytest.raises(PlumblineError, match=r"unknown key 'weight'"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.audit.coverage import Unread, coverage, keyed, printed_cells, read_unread
+from plumbline.audit.coverage import Unchecked, coverage, keyed, printed_cells, read_unchecked
 from plumbline.audit.expression import cells_of
 from plumbline.audit.number import Column, Number
 from plumbline.audit.published import Published
@@ -39,8 +39,8 @@ def test_a_cell_is_read_listed_or_missing(small):
     loss = table["theirs", "loss"] - table["ours#1", "loss"]  # made, and in no row
     ledger.check("gain", "gain", "abstract", gain, abs(table["theirs", "loss"].exactly()))
     entries = [
-        Unread(file="table1", columns=("seed",), reason="A name."),
-        Unread(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
+        Unchecked(file="table1", columns=("seed",), reason="A name."),
+        Unchecked(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
     ]
     found = coverage(small, ledger.read, entries)
     assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in cells_of(loss)
@@ -66,11 +66,11 @@ def test_numbers_made_of_printed_ones_keep_their_cells():
 
 
 def test_the_list_is_closed(tmp_path):
-    path = tmp_path / "unread.yaml"
-    assert read_unread(path) == []
+    path = tmp_path / "unchecked_numbers.yaml"
+    assert read_unchecked(path) == []
     path.write_text("unread: [{file: table1, row: [x], reason: why}]\n")
     with pytest.raises(PlumblineError, match="unknown key 'row'; did you mean 'rows'"):
-        read_unread(path)
+        read_unchecked(path)
     path.write_text("unread: [{file: table1}]\n")
     with pytest.raises(PlumblineError, match="'reason' is a required property; add it"):
-        read_unread(path)
+        read_unchecked(path)

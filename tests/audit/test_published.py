@@ -10,9 +10,9 @@ import yaml
 from plumbline.audit.published import NOT_PRINTED, Published, printed
 from plumbline.core.errors import PlumblineError
 from plumbline.results.claims.checkers import KINDS
-from plumbline.specs.config import documents
+from plumbline.specs.config import papers
 
-DOCUMENTS = documents()
+PAPERS = papers()
 
 
 def rows(path):
@@ -23,10 +23,10 @@ def rows(path):
 
 
 def test_five_documents_are_there():
-    assert {"key_norms", "premature", "quack", "query_free", "transfer"} <= set(DOCUMENTS)
+    assert {"key_norms", "premature", "quack", "query_free", "transfer"} <= set(PAPERS)
 
 
-@pytest.mark.parametrize("study", DOCUMENTS)
+@pytest.mark.parametrize("study", PAPERS)
 def test_inventory_counts_every_file(study):
     folder = Published.of(study).directory
     with (folder.parent / "inventory.csv").open(newline="", encoding="utf-8") as handle:
@@ -50,7 +50,7 @@ def test_complete_against_the_reference(shared):
     assert apart == []
 
 
-@pytest.mark.parametrize("study", DOCUMENTS)
+@pytest.mark.parametrize("study", PAPERS)
 def test_claims_setup_and_prose(study):
     published = Published.of(study)
     claims = published.claims()

@@ -21,7 +21,7 @@ FIELDS = {
             "products": "list[Made]",
         },
         "Configuration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
-        "Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "made_of": "str"},
+        "Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "fingerprint": "str"},
         "Request": {
             "configuration": "dict[str, Any]",
             "work": "str",

@@ -22,7 +22,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
 from plumbline.project.bundles import Product
 from plumbline.results import __main__ as results
-from plumbline.results import deviations
+from plumbline.results import interpretations
 from plumbline.specs import code
 from plumbline.specs.config import ROOT, load_config
 
@@ -34,8 +34,8 @@ def planned(root: Path) -> Project:
     return load(load_config() | asked, root)
 
 
-def words(*given: str, out: Path, made_of: str) -> list[str]:
-    return ["verb", *given, "--preset", "smoke", "--source", "corpus", "--made-of", made_of, "--out", str(out)]
+def words(*given: str, out: Path, fingerprint: str) -> list[str]:
+    return ["verb", *given, "--preset", "smoke", "--source", "corpus", "--fingerprint", fingerprint, "--out", str(out)]
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,16 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = planned(folder)
     out = folder / "results/smoke/transfer"
     with pytest.MonkeyPatch.context() as patch:
-        made_of = asked.fingerprints.product("transfer", "table", "table1")
+        fingerprint = asked.fingerprints.product("transfer", "table", "table1")
         expected = asked.targets.expected("transfer", "table1")
-        table = words("table", "transfer", "table1", out=out / "table1.csv", made_of=made_of)
+        table = words("table", "transfer", "table1", out=out / "table1.csv", fingerprint=fingerprint)
         work = ["--work", asked.paths.work, "--planned", expected]
         patch.setattr(sys, "argv", [*table, *work])
         results.main()
-        made_of = asked.fingerprints.product("transfer", "deviations")
-        page = words("transfer", out=out / "deviations.md", made_of=made_of)
+        fingerprint = asked.fingerprints.product("transfer", "interpretations")
+        page = words("transfer", out=out / "interpretations.md", fingerprint=fingerprint)
         patch.setattr(sys, "argv", [*page, "--evaluation", asked.evaluation_source])
-        deviations.main()
+        interpretations.main()
     return folder
 
 
@@ -64,7 +64,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def packed(root: Path) -> Path:
     out = root.parent / "bundle.tar.xz"
     said, lacking = verb.pack(planned(root), out, as_it_is=True)
-    assert sorted(map(str, said.products)) == ["deviations transfer", "table transfer table1"]
+    assert sorted(map(str, said.products)) == ["interpretations transfer", "table transfer table1"]
     assert Product("", "audit", "", "audit") in lacking
     return out
 
@@ -121,7 +121,7 @@ def test_what_comes_out_otherwise_is_told_of(bundle: Path, tmp_path: Path) -> No
     printed = {"studies/transfer/published/table1.csv": ("qk_norm,soft", "qk_norm,hard")}
     found = rebuild.rebuild(edited(bundle, printed | {f"{name}fig9.png": ("", "none")}), tmp_path / "out")
     assert found.verdicts[f"{name}table1.csv"] == "different" and found.verdicts[f"{name}fig9.png"] == "missing"
-    assert found.verdicts[f"{name}deviations.md"] == "equal" and not found.whole
+    assert found.verdicts[f"{name}interpretations.md"] == "equal" and not found.whole
     assert f"different: {name}table1.csv\n" in rebuild.told(found, tmp_path / "out")
 
 
@@ -139,7 +139,7 @@ def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path
     """What counts is what a product is made of: its code and configuration, and its runs."""
     said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
     table = next(each for each in said.products if each.kind == "table")
-    other = [msgspec.structs.replace(table, made_of="of another commit")]
+    other = [msgspec.structs.replace(table, fingerprint="of another commit")]
     edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
     with pytest.raises(PlumblineError, match=r"at commit 1234abcd.*1 targets \(table transfer table1\).*--at-commit"):
         rebuild.rebuild(bundle, tmp_path / "out")
@@ -310,11 +310,13 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
         verb.pack(planned(root), tmp_path / "bundle.tar.xz")
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
-    fingerprint_file.beside(copy / "results/smoke/transfer/deviations.md").write_text("{}")
-    with pytest.raises(PlumblineError, match="does not say what deviations transfer was made of"):
+    fingerprint_file.beside(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
+    with pytest.raises(PlumblineError, match="does not say what interpretations transfer was made of"):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
-    fingerprint_file.write(copy / "results/smoke/transfer/deviations.md", "0" * 16)
-    with pytest.raises(PlumblineError, match=r"deviations transfer was made of something else .*snakemake bundle does"):
+    fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
+    with pytest.raises(
+        PlumblineError, match=r"interpretations transfer was made of something else .*snakemake bundle does"
+    ):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
 
 

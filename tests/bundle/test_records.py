@@ -117,7 +117,7 @@ def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path
         said = contents.parse(archive.read_one(kept, contents.NAME), name)
         if contents.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
             pytest.skip(f"{said.commit}, the commit of {name}, is not in this clone's history")
-        page = next(each for each in said.products if each.kind == "deviations")
+        page = next(each for each in said.products if each.kind == "interpretations")
         folder, small = tmp_path / name, tmp_path / f"{name}.tar.xz"
         archive.unpack(kept, folder, {})
         files: dict[str, bytes | Path] = {

@@ -51,7 +51,7 @@ def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path
 def test_a_shell_is_told_verbs_options_and_files() -> None:
     shell = ShellComplete(main, {}, "plumbline", "_PLUMBLINE_COMPLETE")
     assert [item.value for item in shell.get_completions([], "st")] == ["status"]
-    assert "--planned" in [item.value for item in shell.get_completions(["table"], "--p")]
+    assert "--expected-runs" in [item.value for item in shell.get_completions(["table"], "--e")]
     assert [item.type for item in shell.get_completions(["show"], "results/")] == ["file"]
 
 
@@ -68,7 +68,7 @@ def test_lists_are_the_sheets() -> None:
     study = study_config.load("transfer", "smoke")
     assert [row["run"] for row in listing.rows("runs", "transfer", "smoke")] == list(study.runs)
     assert len(listing.rows("methods", "transfer", "smoke")) == 20
-    assert {"softpick.original"} <= {row["reading"] for row in listing.rows("readings", "transfer", "smoke")}
+    assert {"softpick.original"} <= {row["variant"] for row in listing.rows("variants", "transfer", "smoke")}
     with pytest.raises(PlumblineError, match=r"no study 'transfr'; did you mean 'transfer'"):
         listing.rows("methods", "transfr", "smoke")
 
@@ -76,7 +76,7 @@ def test_lists_are_the_sheets() -> None:
 def test_a_list_as_json(repository: Path) -> None:
     done = plumbline("ls", "targets", "--study", "key_norms", "--json", cwd=repository)
     assert [row["target"] for row in json.loads(done.stdout)] == list(
-        study_config.load("key_norms", "demo").sheet["targets"]
+        study_config.load("key_norms", "demo").definition["targets"]
     )
 
 

@@ -105,8 +105,8 @@ def test_an_upgrade_writes_through_no_link_and_over_nothing_in_the_way(
 
 def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = load(load_config(project / "config/config.yaml"), project)
-    before_first_job.look(planned, [])
+    before_first_job.check(planned, [])
     assert "--upgrade" not in capsys.readouterr().err
     (project / ".plumbline.json").write_text('{"version": "0.0.9", "files": {}}')
-    before_first_job.look(planned, [])
+    before_first_job.check(planned, [])
     assert "written by plumbline-lm 0.0.9, and 0.1.0 is installed: plumbline init" in capsys.readouterr().err

@@ -115,7 +115,7 @@ def test_a_save_of_forty_seconds_outlives_term(tmp_path: Path) -> None:
             assert training.ended() == 1, training.log.read_text()
             assert training.codes() == ["75", "75"], training.log.read_text()
             assert training.last_event()["event"] == "stopped"
-            assert not (training.work / "state/lease.json").exists()
+            assert not (training.work / "state/run_lock.json").exists()
         assert time.monotonic() - began > 30, "torchrun by itself would have waited for this"
         stopped = {training: training.last_event()["step"] for training in (once, twice)}
         for training in (once, twice):

@@ -40,14 +40,14 @@ def test_scores_and_examples_of_a_run_agree_with_each_other_and_with_the_harness
     kept = {}
     plain = harness.run
     monkeypatch.setattr(harness, "run", lambda *args: kept.setdefault("results", plain(*args)))
-    out = evaluate("--limit", "5", "--made-of", "0123456789abcdef-fedcba9876543210")
+    out = evaluate("--limit", "5", "--fingerprint", "0123456789abcdef-fedcba9876543210")
     scores = frames.read(out / "scores.parquet", "scores")
     examples = frames.read(out / "examples.parquet", "examples")
     labels = frames.metadata(out / "scores.parquet")
 
     assert labels["outcome"] == "completed"
     assert labels["limit"] == "5"
-    assert labels["made_of"] == "0123456789abcdef" and labels["torch"] == str(torch.__version__)
+    assert labels["fingerprint"] == "0123456789abcdef" and labels["torch"] == str(torch.__version__)
     assert set(json.loads(labels["items_sha256"])) == set(CLIMB12.task_names)
     assert "arc/arc_easy.yaml" in json.loads(labels["task_yaml_sha256"])["arc_challenge"]
     assert scores.loc[scores.task != "climb_avg", "items"].eq(5).all()

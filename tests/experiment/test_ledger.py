@@ -126,7 +126,7 @@ def test_a_torn_last_line_is_put_aside_and_nothing_else_is_lost(path: Path, caps
     assert sorted(len(aside.read_bytes()) for aside in path.parent.glob("*.torn*"))[:2] == [1, 20]
 
 
-def test_reading_puts_a_torn_last_line_aside_too(path: Path, capsys) -> None:
+def test_a_reader_puts_a_torn_last_line_aside_too(path: Path, capsys) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     assert [each.name for each in read(path).entries] == [
         "a",

@@ -55,7 +55,7 @@ class Made:
     def write(self) -> str:
         """Make the page; the checks are taken to hold."""
         found = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
-        report = {"made_of": own.of_checks(self.mine), "checks": ["causality"], "methods": {"capped": found}}
+        report = {"fingerprint": own.of_checks(self.mine), "checks": ["causality"], "methods": {"capped": found}}
         place = self.root / "checks.json"
         place.write_text(json.dumps(report | {"size": {"layers": 4, "width": 32, "vocabulary": 1024}}))
         request = own.Request(

@@ -27,25 +27,25 @@ Build = Callable[..., Any]
 class Leaky(Softmax):
     """Sees the key after its own too."""
 
-    def forward(self, q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
         following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
-        out = super().forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache)
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
         return out + 0.01 * following[:, :, -out.shape[2] :]
 
 
 class ByCall(Softmax):
     """Scales by how many queries the call has."""
 
-    def forward(self, q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
-        return super().forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache) * (1 + 0.1 * q_BHQW.shape[2])
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        return super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache) * (1 + 0.1 * q_BHQW.shape[2])
 
 
 class SeesPadding(Softmax):
     """Adds the mean of all values of the call's first key, padding or not."""
 
-    def forward(self, q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
         first = v_BGKW[:, :, :1].repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
-        return super().forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache) + 0.1 * first
+        return super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache) + 0.1 * first
 
 
 class Unused(Softmax):
@@ -67,8 +67,8 @@ class Drawn(Softmax):
 class OverFifty(Softmax):
     """Sees the key after its own, in calls of more than 50."""
 
-    def forward(self, q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
-        out = super().forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache)
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
         following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
         return out + 0.01 * following[:, :, -out.shape[2] :] if k_BGKW.shape[2] > 50 else out
 
@@ -76,8 +76,8 @@ class OverFifty(Softmax):
 class LongCalls(Softmax):
     """Scales what is read in one call of more than 50."""
 
-    def forward(self, q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
-        out = super().forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache)
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
         return 2 * out if q_BHQW.shape[2] > 50 else out
 
 
@@ -252,7 +252,7 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
     assert raised == ["build"]
     path = tmp_path / "checks.json"
     for raised, kept in (([], True), (["build"], False)):
-        path.write_text(json.dumps({"made_of": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
+        path.write_text(json.dumps({"fingerprint": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
         assert (checks.kept(path, "1") is not None) == kept
     path.unlink()
     found = {"methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}

@@ -103,7 +103,7 @@ def test_a_model_of_the_documents_size_on_other_texts_says_so(finished: Path, so
     manifest["spec"] |= {"preset": "paper", "data": manifest["spec"]["data"] | {"source": source}}
     run = replace(FinishedRun.read(finished), spec=RunSpec.from_dict(manifest["spec"]))
     text = card.card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
-    assert said in text and ("no reproduction of the document" in text) == bool(said)
+    assert said in text and ("no reproduction of the paper" in text) == bool(said)
 
 
 def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_path: Path) -> None:

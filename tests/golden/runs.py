@@ -1,4 +1,4 @@
-"""Twenty steps of each of the transfer study's methods and of their other readings, on a CPU, on made-up tokens."""
+"""Twenty steps of each of the transfer study's methods and of their other variants, on a CPU, on made-up tokens."""
 
 from __future__ import annotations
 

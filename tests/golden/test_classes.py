@@ -28,7 +28,7 @@ from tests.model.methods import ALL, overlay
 from tests.model_specs import run_spec
 
 SOFTPICK, MUON = "src/plumbline/model/mixers/softpick.py", "src/plumbline/train/optimizers/muon.py"
-THRESHOLD = "return 1 / visibility.count_B1Q1(self.n, self.context)"
+THRESHOLD = "return 1 / attention_mask.count_B1Q1(self.n, self.context)"
 
 
 def test_every_golden_component_is_recorded_in_some_class() -> None:

@@ -1,4 +1,4 @@
-"""The recorded losses of every method and reading, and the recorded numbers of every training."""
+"""The recorded losses of every method and variant, and the recorded numbers of every training."""
 
 from __future__ import annotations
 

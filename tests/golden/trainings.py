@@ -32,7 +32,7 @@ LOSS = "training loss"
 
 STEPS = 10
 
-#: A reading that is a count, which on another CPU may differ by a whole one; what is counted is in the losses.
+#: A probe value that is a count, which on another CPU may differ by a whole one; what is counted is in the losses.
 COUNTS = {CLIPPED}
 
 #: Weights start large enough for attention to be sharp: what acts on queries and keys is then felt in ten steps.
@@ -130,9 +130,9 @@ def curves(training: str) -> Curves:
         for hook in hooks:
             hook.end(step)
         found[LOSS].append(loss.item())
-        for reading in read_all(model, online.due(step), _held_out(run), "float32", init_seed=run.init_seed):
-            found.setdefault(reading.probe, []).append(reading.value)
-    for _, name, value, _ in (reading for hook in hooks for reading in hook.measured()):
+        for probe_value in read_all(model, online.due(step), _held_out(run), "float32", init_seed=run.init_seed):
+            found.setdefault(probe_value.probe, []).append(probe_value.value)
+    for _, name, value, _ in (probe_value for hook in hooks for probe_value in hook.measured()):
         if name not in COUNTS:
             found.setdefault(name, []).append(value)
     assert all(math.isfinite(value) for values in found.values() for value in values), training

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from plumbline.kernels.costs import COSTS, Shape, kept, operations
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
 from plumbline.specs.spec import ModelSpec
@@ -28,8 +28,8 @@ from tests.model_specs import small
 LENGTH = 37 if DEVICE == "cpu" else 300
 interpreter_only = pytest.mark.skipif(DEVICE != "cpu", reason="looks into the interpreter")
 
-#: Every reading of a mixer that has a kernel, by its options.
-READINGS: dict[str, dict[str, Any]] = {
+#: Every variant of a mixer that has a kernel, by its options.
+VARIANTS: dict[str, dict[str, Any]] = {
     "softmax_cap": {"name": "softmax_cap", "cap": 0.7},
     "masked_negative": {"name": "softpick", "variant": "masked_negative"},
     "softpick": {"name": "softpick"},
@@ -44,19 +44,19 @@ READINGS: dict[str, dict[str, Any]] = {
     "selective halved": {"name": "selective", "variant": "halved_key_values"},
     "selective halved after": {"name": "selective", "variant": "halved_key_values", "mask": "after"},
 }
-#: One reading of each kernel.
+#: One variant of each kernel.
 ONE_EACH = ["softmax_cap", "softpick", "softpick original", "sigmoid per head", "selective"]
 
 
-def plain(length: int) -> Visibility:
-    """Causal visibility of one unpadded call."""
-    return Visibility.of(torch.zeros(1, length, dtype=torch.long, device=DEVICE), None, None)
+def plain(length: int) -> AttentionMask:
+    """Causal mask of one unpadded call."""
+    return AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=DEVICE), None, None)
 
 
-def built(reading: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> Mixer:
+def built(variant: str, *, width: int = 32, heads: int = 4, groups: int = 2) -> Mixer:
     """A mixer with its parameters off their start, in double precision."""
     sizes = {"width": heads * width, "heads": heads, "key_value_heads": groups, "head_width": width, "layers": 1}
-    mixer = create(small(mixer=READINGS[reading], **sizes), init_seed=3).blocks[0].attention.mixer.double()
+    mixer = create(small(mixer=VARIANTS[variant], **sizes), init_seed=3).blocks[0].attention.mixer.double()
     generator = torch.Generator().manual_seed(11)
     for value in mixer.parameters():
         value.data += 0.5 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
@@ -97,39 +97,39 @@ def compare(mixer: Mixer, inputs: list[torch.Tensor], tolerance: float) -> tuple
     return found
 
 
-@pytest.mark.parametrize("reading", READINGS)
-def test_a_kernel_is_its_reference(kernels: dict[str, ModuleType], reading: str) -> None:
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_kernel_is_its_reference(kernels: dict[str, ModuleType], variant: str) -> None:
     """Four heads in two groups; in selective attention of halved keys and values, in one."""
-    mixer = built(reading)
+    mixer = built(variant)
     compare(mixer, drawn(mixer, LENGTH, 32, batch=1), 5e-6)
 
 
-@pytest.mark.parametrize(("reading", "width"), list(zip(ONE_EACH, (48, 64, 16, 72, 128))))
-def test_heads_of_other_widths(kernels: dict[str, ModuleType], reading: str, width: int) -> None:
-    mixer = built(reading, width=width)
+@pytest.mark.parametrize(("variant", "width"), list(zip(ONE_EACH, (48, 64, 16, 72, 128))))
+def test_heads_of_other_widths(kernels: dict[str, ModuleType], variant: str, width: int) -> None:
+    mixer = built(variant, width=width)
     compare(mixer, drawn(mixer, 20, width), 5e-6)
 
 
-@pytest.mark.parametrize("reading", ONE_EACH)
-def test_bfloat16(kernels: dict[str, ModuleType], reading: str) -> None:
+@pytest.mark.parametrize("variant", ONE_EACH)
+def test_bfloat16(kernels: dict[str, ModuleType], variant: str) -> None:
     """Weights enter products as bfloat16, as in the reference; sums and statistics are float32. (The interpreter cuts
     to bfloat16 where a GPU rounds, which is the larger error.)"""
-    mixer = built(reading)
+    mixer = built(variant)
     compare(mixer, drawn(mixer, LENGTH, 32, batch=1, dtype=torch.bfloat16), 2.5e-2)
 
 
 @pytest.mark.parametrize("length", [1, 18])
-@pytest.mark.parametrize("reading", ONE_EACH)
-def test_equal_and_huge_scores(kernels: dict[str, ModuleType], reading: str, length: int) -> None:
+@pytest.mark.parametrize("variant", ONE_EACH)
+def test_equal_and_huge_scores(kernels: dict[str, ModuleType], variant: str, length: int) -> None:
     """|z| up to 1000, and rows of equal scores, which are dead in softpick: exactly zero, as is its row 0."""
-    mixer = built(reading, width=16)
+    mixer = built(variant, width=16)
     q, k, v = drawn(mixer, length, 16, batch=1)
     # Scores of +-1000 and 500. What is kept of a row is a number of that size, of which float32 knows 1e-4.
     huge = torch.full_like(k, 250.0) * torch.tensor([1.0, -1.0, 0.5], device=DEVICE).repeat(6)[:length, None]
     compare(mixer, [torch.ones_like(q), huge, v], 1e-4)
     # Whole numbers, whose products are the same in any order of summing.
     same = [q.round(), k[:, :, :1].round().expand_as(k), v]
-    if reading == "softpick":  # in double, the reference's 1 / n is one of float32, and rows are dead by chance
+    if variant == "softpick":  # in double, the reference's 1 / n is one of float32, and rows are dead by chance
         assert not any(value.any() for value in results(mixer.float().forward, same, []))
     else:
         compare(mixer, same, 5e-6)
@@ -176,14 +176,14 @@ class _Products:
 
 
 @interpreter_only
-@pytest.mark.parametrize("reading", ONE_EACH)
+@pytest.mark.parametrize("variant", ONE_EACH)
 def test_costs_are_what_kernels_do(
-    kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, reading: str
+    kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, variant: str
 ) -> None:
     """Products by counting them, kept bytes by what autograd is given to keep: nothing of T x T."""
     from plumbline.kernels.tiles import Blocks
 
-    mixer = built(reading).float()
+    mixer = built(variant).float()
     kernel = mixer.kernel or ""
     monkeypatch.setattr(kernels[kernel], "blocks_for", lambda q_BHTW: Blocks(held=16, walked=16))
     inputs = [x.bfloat16().requires_grad_() for x in drawn(mixer, 32, 32, batch=1)]

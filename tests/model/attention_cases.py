@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
 from tests.model_specs import small
@@ -37,17 +37,17 @@ def inputs(
     )
 
 
-def plain(length: int) -> Visibility:
-    """Causal visibility of one unpadded call."""
-    return Visibility.of(torch.zeros(1, length, dtype=torch.long), None, None)
+def plain(length: int) -> AttentionMask:
+    """Causal mask of one unpadded call."""
+    return AttentionMask.of(torch.zeros(1, length, dtype=torch.long), None, None)
 
 
-def padded(length: int, left: int, right: int) -> Visibility:
+def padded(length: int, left: int, right: int) -> AttentionMask:
     """Two rows: one with padding on the left, one with padding on the right."""
     padding_BT = torch.zeros(2, length, dtype=torch.bool)
     padding_BT[0, :left] = True
     padding_BT[1, length - right :] = True
-    return Visibility.of(torch.zeros(2, length, dtype=torch.long), padding_BT, None)
+    return AttentionMask.of(torch.zeros(2, length, dtype=torch.long), padding_BT, None)
 
 
 def scores(q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, scale: float = WIDTH**-0.5) -> torch.Tensor:

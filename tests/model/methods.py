@@ -1,8 +1,7 @@
 """The transfer study's methods as overlays on the baseline's model spec, for tests.
 
-They are read from the study's own YAML: a method that stands there, or another reading of one, is under test, and so is
-a method of any study that extends it.
-"""
+They are read from the study's own YAML: a method that stands there, or another interpretation of one, is under test,
+and so is a method of any study that extends it."""
 
 from __future__ import annotations
 
@@ -22,24 +21,24 @@ _SHEET = yaml.safe_load((_STUDIES / "transfer" / "study.yaml").read_text(encodin
 #: Method -> overlay of its model spec, the baseline included.
 METHODS: dict[str, Overlay] = {name: entry.get("model", {}) for name, entry in _SHEET.items()}
 
-#: Other readings of the same methods: <method>.<reading> -> overlay; those that only train otherwise are left out.
+#: Other variants of the same methods: <method>.<variant> -> overlay; those that only train otherwise are left out.
 ALTERNATIVES: dict[str, Overlay] = {
-    f"{name}.{reading}": METHODS[name] | entry["model"]
+    f"{name}.{variant}": METHODS[name] | entry["model"]
     for name, method in _SHEET.items()
-    for reading, entry in method.get("readings", {}).items()
+    for variant, entry in method.get("variants", {}).items()
     if "model" in entry
 }
 
-#: Readings in which n is the length of the call: what a token sees depends on how many follow it.
+#: Variants in which n is the length of the call: what a token sees depends on how many follow it.
 LENGTH_DEPENDENT = ("softpick.sequence", "sigmoid_attn.sequence", "sigmoid_attn.original_sequence")
 
 #: Methods of one's own: of the studies that extend the transfer study.
 OWN: dict[str, Overlay] = {
     name: entry.get("model", {})
     for path in sorted(_STUDIES.glob("*/study.yaml"))
-    for sheet in (yaml.safe_load(path.read_text(encoding="utf-8")),)
-    if sheet.get("extends") == "transfer"
-    for name, entry in sheet["methods"].items()
+    for definition in (yaml.safe_load(path.read_text(encoding="utf-8")),)
+    if definition.get("extends") == "transfer"
+    for name, entry in definition["methods"].items()
 }
 
 ALL: dict[str, Overlay] = METHODS | ALTERNATIVES | OWN | BLOCKS

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.block import Block
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
@@ -103,7 +103,7 @@ def test_the_stream_may_start_scaled():
     with torch.no_grad():
         expected = plain(tokens_BT)
         plain.embedding.mul_(8)
-        context = ForwardContext(visibility=Visibility.of(tokens_BT, None, None), cache=None)
+        context = ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None)
         torch.testing.assert_close(model(tokens_BT), plain.hidden(tokens_BT, context) @ model.embedding.T)
         assert (model(tokens_BT) - expected).abs().max() > 1e-3
 
@@ -195,7 +195,7 @@ def upper_block(sizes: Overlay, slots: Overlay) -> Seen:
     initialise(block, 0)
     seen = Seen(block)
     tokens_BT = torch.zeros(1, spec.context, dtype=torch.long)
-    context = ForwardContext(visibility=Visibility.of(tokens_BT, None, None), cache=None)
+    context = ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None)
     x_BTD = torch.randn(1, spec.context, spec.width, generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
         block((x_BTD,), build("residual", spec), context, build("positions", spec))
@@ -235,7 +235,7 @@ def test_how_the_whole_of_the_premature_study_starts():
     seen = [Seen(block) for block in model.blocks]
     tokens_BT = torch.randint(0, 50_257, (1, 1024), generator=torch.Generator().manual_seed(2))
     with torch.no_grad():
-        model.hidden(tokens_BT, ForwardContext(visibility=Visibility.of(tokens_BT, None, None), cache=None))
+        model.hidden(tokens_BT, ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None))
     upper = {name: sum(getattr(one, name) for one in seen[10:]) / 10 for name in ("write", "logit", "entropy")}
     assert upper["write"] == pytest.approx(0.0730, rel=0.02)
     assert upper["logit"] == pytest.approx(0.306, abs=0.005)

@@ -9,7 +9,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.kernels.selection import CHUNKED, SDPA
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
@@ -139,7 +139,7 @@ def test_lambda_starts_by_depth() -> None:
 def test_each_half_is_rotated_on_its_own() -> None:
     """Scores of both halves depend on distance only, which fails where a rotated head is split."""
     rotary, length = Rotary(small()), 12
-    context = ForwardContext(visibility=plain(length), cache=None)
+    context = ForwardContext(attention_mask=plain(length), cache=None)
     q, k = (torch.randn(1, 1, 1, WIDTH).expand(1, 1, length, WIDTH) for _ in range(2))
     rotated_q, rotated_k = rotary.rotate(q, context, 2), rotary.rotate(k, context, 2)
     for half in (slice(0, 4), slice(4, 8)):
@@ -165,11 +165,14 @@ def test_short_calls_on_a_processor_are_explicit(variant: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("splits", [1, 2, 4])
-@pytest.mark.parametrize("visibility", [plain(9), padded(9, left=2, right=3)])
+@pytest.mark.parametrize("attention_mask", [plain(9), padded(9, left=2, right=3)])
 def test_narrow_parts_are_turned_to_the_same_bits(
-    splits: int, visibility: Visibility, monkeypatch: pytest.MonkeyPatch
+    splits: int, attention_mask: AttentionMask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    head, context = inputs(9)[0].detach().float().requires_grad_(), ForwardContext(visibility=visibility, cache=None)
+    head, context = (
+        inputs(9)[0].detach().float().requires_grad_(),
+        ForwardContext(attention_mask=attention_mask, cache=None),
+    )
     found = []
     for narrow in (16, 0):
         monkeypatch.setattr(positions, "NARROW", narrow)

@@ -62,9 +62,12 @@ def test_original_sums_over_earlier_queries() -> None:
 def test_a_selection_never_raises_a_score_and_spares_the_first_key_and_the_query_itself(variant: str) -> None:
     built = mixer("selective", variant=variant)
     q, k, _ = inputs(9, groups=built.groups)
-    for visibility in (plain(9), padded(9, left=3, right=2)):
-        selection = built.selection(q, k, visibility)
-        query, key = visibility.query_positions_BQ[:, None, :, None], visibility.key_positions_BK[:, None, None, :]
+    for attention_mask in (plain(9), padded(9, left=3, right=2)):
+        selection = built.selection(q, k, attention_mask)
+        query, key = (
+            attention_mask.query_positions_BQ[:, None, :, None],
+            attention_mask.key_positions_BK[:, None, None, :],
+        )
         assert (selection >= 0).all() and (selection > 0).any()
         spared = (key <= 0) | (key >= query)
         assert not (selection * spared).any()
@@ -86,26 +89,29 @@ def test_after_the_softmax_the_mask_is_a_gate_on_its_weights(variant: str) -> No
     rows normalised again the mask before the softmax."""
     before, after = mixer("selective", variant=variant), mixer("selective", variant=variant, mask="after")
     q, k, _ = inputs(9, groups=before.groups)
-    for visibility in (plain(9), padded(9, left=3, right=2)):
-        real_BQ = (visibility.query_positions_BQ >= 0).expand(2, -1)
-        masked, plainly = after.weights(q, k, visibility), softmax_of(after, q, k, visibility)
+    for attention_mask in (plain(9), padded(9, left=3, right=2)):
+        real_BQ = (attention_mask.query_positions_BQ >= 0).expand(2, -1)
+        masked, plainly = after.weights(q, k, attention_mask), softmax_of(after, q, k, attention_mask)
         assert (masked <= plainly).all() and (masked < plainly - 1e-3).any()
-        query, key = visibility.query_positions_BQ[:, None, :, None], visibility.key_positions_BK[:, None, None, :]
+        query, key = (
+            attention_mask.query_positions_BQ[:, None, :, None],
+            attention_mask.key_positions_BK[:, None, None, :],
+        )
         spared = ((key == 0) | (key == query)).expand_as(masked)
         assert torch.equal(masked[spared], plainly[spared])
         again = masked / masked.sum(-1, keepdim=True)
-        expected = before.weights(q, k, visibility)
+        expected = before.weights(q, k, attention_mask)
         rows = real_BQ[:, None, :, None]
         torch.testing.assert_close((again * rows).nan_to_num(), expected * rows)
 
 
-def softmax_of(built, q: torch.Tensor, k: torch.Tensor, visibility) -> torch.Tensor:
+def softmax_of(built, q: torch.Tensor, k: torch.Tensor, attention_mask) -> torch.Tensor:
     """Plain attention's weights in the heads that come out."""
     per_group = HEADS // built.groups
     heads = [head for head in range(HEADS) if built.variant != "masking_heads" or head % per_group]
     plainly = mixer("softmax")
     plainly.groups = built.groups
-    return plainly.weights(q, k, visibility)[:, heads]
+    return plainly.weights(q, k, attention_mask)[:, heads]
 
 
 def test_three_tokens_by_hand() -> None:

@@ -19,7 +19,7 @@ def model(**overrides) -> Decoder:
 
 
 def attention_of(built: Decoder, x_BTD: torch.Tensor, layer: int = 0) -> torch.Tensor:
-    context = ForwardContext(visibility=plain(x_BTD.shape[1]), cache=None)
+    context = ForwardContext(attention_mask=plain(x_BTD.shape[1]), cache=None)
     return built.blocks[layer].attention(x_BTD, context, built.positions)
 
 
@@ -63,7 +63,7 @@ def test_the_cap_is_softmax_inside_and_level_outside() -> None:
 
 def test_value_residual_blends_with_the_first_layers_values() -> None:
     built = model(values={"name": "value_residual"})
-    context = ForwardContext(visibility=plain(5), cache=None)
+    context = ForwardContext(attention_mask=plain(5), cache=None)
     first, later = torch.randn(2, 1, GROUPS, 5, WIDTH).unbind()
     values = [block.attention.values for block in built.blocks]
     assert values[0](first, context) is first and values[0].share is None
@@ -74,7 +74,7 @@ def test_value_residual_blends_with_the_first_layers_values() -> None:
 
 def test_value_residual_may_have_a_share_for_each_key_value_head() -> None:
     built = model(values={"name": "value_residual", "shares": "head"})
-    context = ForwardContext(visibility=plain(5), cache=None)
+    context = ForwardContext(attention_mask=plain(5), cache=None)
     first, later = torch.randn(2, 1, GROUPS, 5, WIDTH).unbind()
     values = [block.attention.values for block in built.blocks]
     values[0](first, context)
@@ -133,6 +133,6 @@ def test_values_norm_has_unit_rms_and_one_gain() -> None:
     built = model(values={"name": "rms_norm"})
     values = built.blocks[1].attention.values
     v = 5 * torch.randn(2, GROUPS, 7, WIDTH)
-    out = values(v, ForwardContext(visibility=plain(7), cache=None))
+    out = values(v, ForwardContext(attention_mask=plain(7), cache=None))
     torch.testing.assert_close(out.square().mean(-1), torch.ones(2, GROUPS, 7), rtol=1e-3, atol=1e-3)
     assert [tuple(p.shape) for p in values.parameters()] == [(WIDTH,)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.mixers._base import grouped_matmul
@@ -17,26 +17,26 @@ from tests.model_specs import small
 
 
 def test_plain_visibility_is_causal() -> None:
-    visibility = plain(5)
-    assert visibility.plain and visibility.length == 5
-    assert torch.equal(visibility.mask_BQK[0], torch.ones(5, 5).tril().bool())
-    assert visibility.visible_B1Q1.flatten().tolist() == [1, 2, 3, 4, 5]
+    attention_mask = plain(5)
+    assert attention_mask.plain and attention_mask.length == 5
+    assert torch.equal(attention_mask.mask_BQK[0], torch.ones(5, 5).tril().bool())
+    assert attention_mask.visible_B1Q1.flatten().tolist() == [1, 2, 3, 4, 5]
 
 
 def test_padding_is_neither_seen_nor_counted() -> None:
-    visibility = padded(6, left=2, right=3)
-    assert not visibility.plain
-    assert visibility.query_positions_BQ.tolist() == [[-1, -1, 0, 1, 2, 3], [0, 1, 2, -1, -1, -1]]
-    assert visibility.mask_BQK[0, 3].tolist() == [False, False, True, True, False, False]
-    assert visibility.mask_BQK[1, 2].tolist() == [True, True, True, False, False, False]
+    attention_mask = padded(6, left=2, right=3)
+    assert not attention_mask.plain
+    assert attention_mask.query_positions_BQ.tolist() == [[-1, -1, 0, 1, 2, 3], [0, 1, 2, -1, -1, -1]]
+    assert attention_mask.mask_BQK[0, 3].tolist() == [False, False, True, True, False, False]
+    assert attention_mask.mask_BQK[1, 2].tolist() == [True, True, True, False, False, False]
     # A padding row has to see something: a softmax over nothing is not a number.
-    assert visibility.mask_BQK[0, 0].all()
-    assert visibility.visible_B1Q1[0].flatten().tolist() == [1, 1, 1, 2, 3, 4]
+    assert attention_mask.mask_BQK[0, 0].all()
+    assert attention_mask.visible_B1Q1[0].flatten().tolist() == [1, 1, 1, 2, 3, 4]
 
 
 def test_the_cache_goes_on_counting() -> None:
     past = padded(4, left=2, right=1)
-    now = Visibility.of(torch.zeros(2, 2, dtype=torch.long), None, past)
+    now = AttentionMask.of(torch.zeros(2, 2, dtype=torch.long), None, past)
     assert now.query_positions_BQ.tolist() == [[2, 3], [3, 4]]
     assert now.key_positions_BK.tolist() == [[-1, -1, 0, 1, 2, 3], [0, 1, 2, -1, 3, 4]]
     assert now.length == 6 and not now.plain
@@ -44,10 +44,10 @@ def test_the_cache_goes_on_counting() -> None:
 
 @pytest.mark.parametrize(("n", "expected"), [("visible", [1, 2, 3]), ("context", [32] * 3), ("sequence", [3] * 3)])
 def test_readings_of_the_number_of_keys(n: str, expected: list[int]) -> None:
-    visibility = plain(3)
-    assert visibility.count_B1Q1(n, 32).flatten().tolist() == expected
+    attention_mask = plain(3)
+    assert attention_mask.count_B1Q1(n, 32).flatten().tolist() == expected
     # A chunk of the queries counts as the whole does.
-    assert visibility.rows(1, 3).count_B1Q1(n, 32).flatten().tolist() == expected[1:]
+    assert attention_mask.rows(1, 3).count_B1Q1(n, 32).flatten().tolist() == expected[1:]
 
 
 def test_rows_leave_later_keys_out_only_where_positions_are_plain() -> None:
@@ -58,9 +58,9 @@ def test_rows_leave_later_keys_out_only_where_positions_are_plain() -> None:
 
 
 def test_the_bias_is_the_mask() -> None:
-    visibility = padded(6, left=2, right=1)
-    bias = visibility.bias_B1QK(torch.float64)
-    assert torch.equal(bias == 0, visibility.mask_B1QK) and torch.equal(bias.isneginf(), ~visibility.mask_B1QK)
+    attention_mask = padded(6, left=2, right=1)
+    bias = attention_mask.bias_B1QK(torch.float64)
+    assert torch.equal(bias == 0, attention_mask.mask_B1QK) and torch.equal(bias.isneginf(), ~attention_mask.mask_B1QK)
 
 
 @pytest.mark.parametrize("queries", [1, 31, 33, 128, 130])

@@ -1,4 +1,4 @@
-"""Operation counts: the document's formula, ours from the modules, and torch's own counter."""
+"""Operation counts: the paper's formula, ours from the modules, and torch's own counter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of attention grows with the number of keys, not with its square, for every mixer in every reading."""
+"""Memory of attention grows with the number of keys, not with its square, for every mixer in every variant."""
 
 from __future__ import annotations
 

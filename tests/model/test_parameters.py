@@ -15,7 +15,7 @@ from tests.model_specs import small
 
 BASELINE = 1_216_710_656
 
-#: Difference to the baseline, by the readings of the methods' texts that print Table 4's numbers.
+#: Difference to the baseline, by the variants of the methods' texts that print Table 4's numbers.
 EXTRA = {
     "baseline": 0,
     "softpick": 0,

@@ -1,4 +1,4 @@
-"""What must hold for every method and every alternative reading of it (U1 to U7), and which start as the baseline."""
+"""What must hold for every method and every alternative variant of it (U1 to U7), and which start as the baseline."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ MIXERS = {name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name] and "
 def test_u5_the_fast_path_is_the_reference(name: str, recompute_above: int, padding: bool) -> None:
     built = mixer(**MIXERS[name])
     built.smallest_chunk, built.recompute_above = 8, recompute_above
-    visibility = padded(37, left=5, right=9) if padding else plain(37)
+    attention_mask = padded(37, left=5, right=9) if padding else plain(37)
     arguments = inputs(37, groups=built.groups)
-    real_BT = (visibility.query_positions_BQ >= 0).expand(2, -1)
+    real_BT = (attention_mask.query_positions_BQ >= 0).expand(2, -1)
     results = []
     for path in (built.forward, built.reference):
-        out = path(*arguments, visibility)
+        out = path(*arguments, attention_mask)
         assert out.shape == (2, built.output_heads, 37, 8)
         out = out * real_BT[:, None, :, None]
         weights = torch.linspace(-1, 1, out.numel(), dtype=out.dtype).reshape(out.shape).sin()

@@ -108,14 +108,14 @@ def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
     assert len(found(work)) == 11
     with pytest.raises(PlumblineError, match=r"is held by process"):
-        cleanup.afresh(state)
+        cleanup.restart(state)
 
 
 def test_a_fresh_start_is_asked_for(work: Path) -> None:
     state = work / "demo/state" / RUN.format("going")
-    assert "begins at step 0" in run(work, "--afresh", str(state)).stdout
-    assert list(state.iterdir()) == [state / "lease.lock"]
+    assert "begins at step 0" in run(work, "--restart", str(state)).stdout
+    assert list(state.iterdir()) == [state / "run_lock.flock"]
     assert (state.with_name("s42.set-aside-2") / "step-0000020/model.safetensors").exists()
     for other in (work / "none", state.with_name("s42.set-aside-2")):
         with pytest.raises(PlumblineError, match="is not the state of a run"):
-            cleanup.afresh(other)
+            cleanup.restart(other)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.operate.console import forecast
-from plumbline.operate.console.job_log import Account, Job, Snapshot
+from plumbline.operate.console.job_log import Job, JobLog, Snapshot
 from plumbline.operate.console.progress import clock, roughly
 
 
@@ -18,7 +18,7 @@ def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Trainings take 100 s, evaluations 20 s, the data stage 30 s; a training of `large` has two devices of eight."""
     monkeypatch.setattr(forecast.data, "seconds", lambda plan, runs: 30.0 if list(runs) else 0.0)
     return SimpleNamespace(
-        plan=SimpleNamespace(
+        project=SimpleNamespace(
             run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1]),
             measurements=SimpleNamespace(one=lambda *names: SimpleNamespace(key="/".join(names))),
         ),
@@ -97,9 +97,9 @@ def test_time_left_goes_by_the_forecast_first_and_by_the_pace_later() -> None:
 
 
 def test_without_a_forecast_every_job_counts_the_same() -> None:
-    account = Account()
-    account.plan({"pretrain": 3, "copy_table": 1, "all": 1, "total": 5})
-    assert account.stages == ["train"] and account.snapshot().weight == 3
+    job_log = JobLog()
+    job_log.plan({"pretrain": 3, "copy_table": 1, "all": 1, "total": 5})
+    assert job_log.stages == ["train"] and job_log.snapshot().weight == 3
 
 
 def test_times_in_words() -> None:

@@ -39,9 +39,9 @@ def write(path: Path, content: Any) -> Path:
     return path
 
 
-def pack(folder: Path, sha256: str, made_of: str = "code-asked") -> Path:
+def pack(folder: Path, sha256: str, fingerprint: str = "code-asked") -> Path:
     shape = {"sequences": 4, "context": 8, "dtype": "<u2", "tokenizer_sha256": "t"}
-    said = shape | {"shards": [{"sequences": 4, "sha256": sha256}], "made_of": made_of}
+    said = shape | {"shards": [{"sequences": 4, "sha256": sha256}], "fingerprint": fingerprint}
     return write(folder / "base.json", said)
 
 
@@ -60,22 +60,22 @@ def forget() -> None:
         ("table", "t.provenance.json", "provenance"),
     ],
 )
-def test_a_product_says_what_it_was_made_of(tmp_path: Path, rule: str, name: str, inside: str) -> None:
+def test_a_product_says_what_it_was_fingerprint(tmp_path: Path, rule: str, name: str, inside: str) -> None:
     product = tmp_path / name
-    one = job(rule, Files(**{inside or "png": product}), made_of="now")
+    one = job(rule, Files(**{inside or "png": product}), fingerprint="now")
     assert not stale(one, lambda _: False), "what is not there is not made with anything"
-    write(product, {"made_of": "now"} if inside else {})
+    write(product, {"fingerprint": "now"} if inside else {})
     if not inside:
         fingerprint_file.write(product, "now")
     assert not stale(one, lambda _: False)
-    one.params.made_of = "later"
+    one.params.fingerprint = "later"
     assert stale(one, lambda _: True), "whatever Snakemake remembers"
 
 
 def test_what_says_nothing_is_left_to_snakemake_or_made_anew(tmp_path: Path) -> None:
     product = tmp_path / "claims.csv"
     product.touch()
-    one = job("claims", Files(csv=product), made_of="now")
+    one = job("claims", Files(csv=product), fingerprint="now")
     assert not stale(one, lambda _: True) and stale(one, lambda _: False)
     fingerprint_file.write(product, "now")
     fingerprint_file.write(product, "")  # made again, by hand
@@ -110,7 +110,7 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     scores.touch()
     sha256 = staleness._sha256(str(tokenizer))
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
-    one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), made_of="now")
+    one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), fingerprint="now")
     assert not stale(one, lambda _: False)
     write(facts, {"task": {"sha256": "c"}})
     assert stale(one, lambda _: False)
@@ -131,7 +131,7 @@ def test_scores_whose_record_is_damaged_are_made_anew(tmp_path: Path, items: Any
     scores.touch()
     fingerprint_file.write(scores, "now", items_sha256=items)
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
-    assert stale(job("evaluate", Files(scores=scores), files, made_of="now"), lambda _: True)
+    assert stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
 
 
 @pytest.mark.parametrize("index", [{"task": {}}, {"task": "a"}, {"task": None}, []])
@@ -140,7 +140,7 @@ def test_a_damaged_index_of_items_is_left_to_who_opens_it(tmp_path: Path, index:
     scores.touch()
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}')
     files = Files(facts=facts, tokenizer=tmp_path / "tokenizer.json")
-    assert not stale(job("evaluate", Files(scores=scores), files, made_of="now"), lambda _: True)
+    assert not stale(job("evaluate", Files(scores=scores), files, fingerprint="now"), lambda _: True)
 
 
 def test_what_is_nested_too_deep_says_nothing(tmp_path: Path) -> None:
@@ -149,11 +149,11 @@ def test_what_is_nested_too_deep_says_nothing(tmp_path: Path) -> None:
     assert fingerprint_file.read(path) is None
 
 
-def test_readings_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) -> None:
+def test_probe_values_say_their_pack_and_a_copy_is_its_source(tmp_path: Path) -> None:
     frame, validation = tmp_path / "probes.parquet", pack(tmp_path / "validation", "a")
     frame.touch()
     fingerprint_file.write(frame, "now", validation_fingerprint="of other bytes")
-    assert stale(job("probe", Files(frame=frame), made_of="now", validation=str(validation)), lambda _: True)
+    assert stale(job("probe", Files(frame=frame), fingerprint="now", validation=str(validation)), lambda _: True)
     table, copy = write(tmp_path / "demo.csv", "demo"), write(tmp_path / "copy.csv", "smoke")
     one = job("copy_table", Files(csv=copy), Files(csv=table))
     assert stale(one, lambda _: True)
@@ -168,7 +168,7 @@ def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path
     os.utime(texts, (1, 1))
     assert held(str(folder), "code-asked", [str(texts)]) and held(str(folder), "edited-asked", [str(texts)])
     assert not held(str(folder), "edited-asked", own_code=True)
-    pack(folder, "a", made_of="")
+    pack(folder, "a", fingerprint="")
     assert held(str(folder), "code-asked"), "a corpus of an earlier version is no reason to train for weeks"
     manifest = pack(folder, "a")
     assert not held(str(folder), "code-otherwise"), "more megabytes are no equal corpus"
@@ -190,7 +190,7 @@ def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
     for name in names:
         name.touch()
         fingerprint_file.write(name, "before")
-    jobs = [job("deviations", Files(md=name), made_of="now") for name in names]
+    jobs = [job("interpretations", Files(md=name), fingerprint="now") for name in names]
 
     class Dag:
         def __init__(self) -> None:
@@ -212,7 +212,7 @@ def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
     workflow._build_dag()
     assert asked[2:] == [{str(name) for name in names}] * 2
     said = capsys.readouterr().err
-    assert said.count("so rebuilt") == 1 and f"5 of deviations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
+    assert said.count("so rebuilt") == 1 and f"5 of interpretations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
 
     dag.forcefiles.clear()
     workflow.rerun_triggers = [SimpleNamespace(name="MTIME")]

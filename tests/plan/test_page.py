@@ -29,8 +29,8 @@ def widest(text: str) -> int:
 def several(whole: Project) -> Project:
     """The same with a second study, one of whose targets has a long name."""
     study = whole.studies["transfer"]
-    targets = study.sheet["targets"] | {LONG: study.sheet["targets"]["table2"]}
-    other = dataclasses.replace(study, name="query_free", sheet=study.sheet | {"targets": targets})
+    targets = study.definition["targets"] | {LONG: study.definition["targets"]["table2"]}
+    other = dataclasses.replace(study, name="query_free", definition=study.definition | {"targets": targets})
     return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
 
 

@@ -37,7 +37,7 @@ def test_the_whole_study_is_the_sum_of_its_distinct_runs(paper: Project) -> None
     assert whole["tokens"] == sum(run.spec.train.steps * run.spec.train.batch_tokens for run in runs)
     assert whole["training_flops"] == pytest.approx(sum(priced.training_flops(run) for run in runs))
     hours = sum(priced.pretrain_seconds(run) * priced.machine.devices_of(run) for run in runs) / 3600
-    evaluated = paper.studies["transfer"].group("base", "noise_floor", "large", "hardware", "readings")
+    evaluated = paper.studies["transfer"].group("base", "noise_floor", "large", "hardware", "variants")
     hours += sum(priced.evaluate_seconds(run) for run in evaluated) / 3600
     probed = paper.studies["transfer"].group("large", "concentration")
     hours += sum(priced.probe_seconds(run) for run in probed) / 3600
@@ -49,8 +49,8 @@ def test_the_whole_study_is_the_sum_of_its_distinct_runs(paper: Project) -> None
 
 def test_a_whole_study_evaluates_what_its_targets_read(paper: Project) -> None:
     study = paper.studies["transfer"]
-    targets = {name: study.sheet["targets"][name] for name in ("table5", "table6")}
-    fewer = dataclasses.replace(study, sheet=study.sheet | {"targets": targets})
+    targets = {name: study.definition["targets"][name] for name in ("table5", "table6")}
+    fewer = dataclasses.replace(study, definition=study.definition | {"targets": targets})
     rows = by_target(estimator(dataclasses.replace(paper, studies={"transfer": fewer})))
     assert rows["evaluations_to_do"].to_dict() == {"table5": 21, "table6": 0, WHOLE: 21}
     assert rows.loc[WHOLE, "runs"] == len(study.runs)
@@ -125,8 +125,8 @@ def test_published_hours_need_no_noise_floor_and_are_none_where_none_are_printed
 ) -> None:
     """Without a reference the first method is compared; a study that prints no hours has no row."""
     study = paper.studies["transfer"]
-    sheet = {key: value for key, value in study.sheet.items() if key != "noise_floor"}
-    plain = dataclasses.replace(paper, studies={"transfer": dataclasses.replace(study, sheet=sheet)})
+    definition = {key: value for key, value in study.definition.items() if key != "noise_floor"}
+    plain = dataclasses.replace(paper, studies={"transfer": dataclasses.replace(study, definition=definition)})
     assert plain.studies["transfer"].reference is None
     rows = published(estimator(plain), ROOT)
     assert rows["run"].tolist() == ["1.2B Baseline", "3B Baseline"]

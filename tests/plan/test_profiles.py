@@ -112,7 +112,7 @@ def test_a_measurement_gets_a_gpu_if_it_asks_for_one(
     found = planned("mini")
     for name, study in found.studies.items():
         only = {"times": {"device": device, "mini": {}}} if name == "transfer" else {}
-        monkeypatch.setitem(study.sheet, "measurements", only)
+        monkeypatch.setitem(study.definition, "measurements", only)
     wildcards = SimpleNamespace(study="transfer", measurement="times")
     names: dict[str, Any] = {"wildcards": wildcards}
     assert eval(profile["set-resources"]["measure"]["gres"], names) == gres

@@ -41,7 +41,7 @@ def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwis
             | {"preset": "paper", "work": str(project.root / "work"), "machine": "h100", "studies": ["transfer"]}
         )
     )
-    runs = priced.plan.studies["transfer"].group("base", "noise_floor")
+    runs = priced.project.studies["transfer"].group("base", "noise_floor")
     evaluations = {priced.evaluate_minutes(run) for run in runs}
     done = project.snakemake("-n", "results/table2.csv", *paper)
     assert set(minutes(done.stdout)) == {priced.pretrain_minutes(run) for run in runs} | evaluations
@@ -109,6 +109,6 @@ class Warmed(Mixer):
         super().__init__(model, layer)
         self.temperature = parameter(1, role="scalar", layer=layer, init=Constant(value=initial))
 
-    def weights(self, q_BHQW, k_BGKW, visibility):
-        return masked_softmax(self.scores(q_BHQW, k_BGKW) * self.temperature, visibility)
+    def weights(self, q_BHQW, k_BGKW, attention_mask):
+        return masked_softmax(self.scores(q_BHQW, k_BGKW) * self.temperature, attention_mask)
 '''

@@ -15,7 +15,7 @@ from plumbline.plan import data, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
 from plumbline.project import Project
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.specs import measurement_code, suites
 from plumbline.specs.config import load_config
 from plumbline.specs.spec import ProbeSpec
@@ -108,11 +108,11 @@ def test_probes_cost_a_job_that_grows_with_their_points(demo: Project) -> None:
 def measuring(demo: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A plan in which table 4 needs a measurement of its runs' specs, of ninety minutes."""
     study = demo.studies["transfer"]
-    entry = study.sheet["targets"]["table4"] | {"measurements": ["times"]}
+    entry = study.definition["targets"]["table4"] | {"measurements": ["times"]}
     more = {"measurements": {"times": {"demo": {"rounds": 3, "minutes": 90}}}}
-    changed = study.sheet | more | {"targets": study.sheet["targets"] | {"table4": entry}}
+    changed = study.definition | more | {"targets": study.definition["targets"] | {"table4": entry}}
     monkeypatch.setattr(measurement_code.study_parts, "file", lambda study, kind, name: Path(machines.__file__))
-    return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, sheet=changed)})
+    return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, definition=changed)})
 
 
 def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Project) -> None:
@@ -130,11 +130,11 @@ def test_a_measurement_costs_the_minutes_that_its_study_states(measuring: Projec
     assert by_target(gpu).loc["table4", "device_hours"] == 0, "a processor's work there"
     assert by_target(gpu).loc["table4", "wall_hours"] == 1.5
     path = Path(measuring.paths.measurement(one))
-    facts = {"made_of": measuring.fingerprints.measurement(one), "options": {}}
-    measured.write(pd.DataFrame({"rounds": [3]}), path, facts)
+    facts = {"fingerprint": measuring.fingerprints.measurement(one), "options": {}}
+    measurement_file.write(pd.DataFrame({"rounds": [3]}), path, facts)
     after = estimator(measuring)
     assert by_target(after)["measurements_to_do"].sum() == 0 and after.digest() != digest
-    measured.write(pd.DataFrame({"rounds": [3]}), path, facts | {"made_of": "other options"})
+    measurement_file.write(pd.DataFrame({"rounds": [3]}), path, facts | {"fingerprint": "other options"})
     assert by_target(estimator(measuring)).loc["table4", "measurements_to_do"] == 1
 
 
@@ -146,7 +146,7 @@ def test_a_damaged_measurement_is_one_that_is_to_be_made(
     path = Path(measuring.paths.measurement(one))
     path.parent.mkdir(parents=True)
     path.touch()
-    measured.beside(path).write_text(facts)
+    measurement_file.beside(path).write_text(facts)
     assert not estimator(measuring).measured(one)
     assert "times.json does not say what times.parquet was made with" in capsys.readouterr().err
 

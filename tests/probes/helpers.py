@@ -10,15 +10,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes import Reading
+from plumbline.probes import ProbeValue
 from tests.model_specs import small
 
 Key = tuple[str, int | None, int | None]
 
 
-def keyed(readings: Iterable[Reading]) -> dict[Key, Reading]:
+def keyed(probe_values: Iterable[ProbeValue]) -> dict[Key, ProbeValue]:
     """Readings by what they are of; each is there once."""
-    found = {(reading.probe, reading.layer, reading.head): reading for reading in readings}
+    found = {(probe_value.probe, probe_value.layer, probe_value.head): probe_value for probe_value in probe_values}
     return found
 
 

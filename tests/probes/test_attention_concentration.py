@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
 from plumbline.probes import _scores, read
@@ -32,7 +32,7 @@ def told(weighed: Weighed, beyond: float = 50.0) -> dict[str, Any]:
     """The readings of one part of one layer."""
     probe = AttentionConcentration(beyond=beyond)
     probe.weights(0, lambda: iter([weighed]))
-    return {name: reading for (name, _, head), reading in keyed(probe.readings(None)).items() if head == 0}
+    return {name: probe_value for (name, _, head), probe_value in keyed(probe.probe_values(None)).items() if head == 0}
 
 
 def by_hand(weights: list[list[float]], logits: list[list[float]] | None = None, **options: Any) -> dict[str, Any]:
@@ -65,17 +65,17 @@ def test_weights_that_are_no_numbers_give_no_number() -> None:
 
 def test_one_key_alone_has_logits_and_nothing_to_concentrate() -> None:
     found = read(create(small(), init_seed=1), [AttentionConcentration()], tokens(create(small(), init_seed=1))[:, :2])
-    assert {reading.probe for reading in found} == {"logits_beyond"}
+    assert {probe_value.probe for probe_value in found} == {"logits_beyond"}
 
 
 def whole(model: Any, batch_BT: torch.Tensor) -> Iterator[tuple[Mixer, torch.Tensor, torch.Tensor]]:
     """Of each layer its mixer, and logits and weights of all queries at once."""
-    for block, ((q, k, _, visibility, *_), _) in zip(
+    for block, ((q, k, _, attention_mask, *_), _) in zip(
         model.blocks, seen(model, lambda block: block.attention.mixer, batch_BT), strict=True
     ):
         mixer = block.attention.mixer
         with torch.no_grad():
-            yield mixer, mixer.logits(q, k, visibility), mixer.weights(q, k, visibility)
+            yield mixer, mixer.logits(q, k, attention_mask), mixer.weights(q, k, attention_mask)
 
 
 @pytest.mark.parametrize("name", sorted(MIXERS))
@@ -99,8 +99,12 @@ def test_as_computed_naively_for_every_mixer(monkeypatch: pytest.MonkeyPatch, na
                 "weight_sum": sum(float(row.sum()) for row in rows) / len(rows),
                 "logits_beyond": float((every.abs() > BOUND).double().mean()),
             }
-            for reading, value in expected.items():
-                assert found[reading, layer, head].value == pytest.approx(value, rel=1e-9), (reading, layer, head)
+            for probe_value, value in expected.items():
+                assert found[probe_value, layer, head].value == pytest.approx(value, rel=1e-9), (
+                    probe_value,
+                    layer,
+                    head,
+                )
             assert 0 < expected["logits_beyond"] < 1, "logits must be on both sides for this to test anything"
 
 
@@ -129,7 +133,7 @@ OTHERWISE = (
 
 
 @pytest.mark.parametrize("name", sorted(name for name in MIXERS if not any(part in name for part in OTHERWISE)))
-def test_logits_are_what_weights_are_made_of(name: str) -> None:
+def test_logits_are_what_weights_are_fingerprint(name: str) -> None:
     model = scrambled(**copy.deepcopy(MIXERS[name]))
     weights_of = WEIGHTS[MIXERS[name].get("mixer", {"name": "softmax"})["name"]]
     for mixer, logits_BMQK, weights_BHQK in whole(model, tokens(model, 1)):
@@ -150,13 +154,13 @@ def test_uniform_attention_has_the_null_and_attention_to_one_key_one() -> None:
         found = read(model, [AttentionConcentration()], batch_BT)
         for hook in hooks:
             hook.remove()
-        return [reading for reading in found if reading.probe == "concentration"]
+        return [probe_value for probe_value in found if probe_value.probe == "concentration"]
 
-    for reading in with_queries(torch.zeros_like):
-        assert reading.value == pytest.approx(reading.null, rel=1e-6)
-        assert reading.null == pytest.approx(sum(1 / i for i in range(2, 32)) / 30)
-    for reading in with_queries(lambda q: 1e12 * q):
-        assert reading.value == pytest.approx(1.0, abs=1e-6)
+    for probe_value in with_queries(torch.zeros_like):
+        assert probe_value.value == pytest.approx(probe_value.null, rel=1e-6)
+        assert probe_value.null == pytest.approx(sum(1 / i for i in range(2, 32)) / 30)
+    for probe_value in with_queries(lambda q: 1e12 * q):
+        assert probe_value.value == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_cap_does_not_hide_what_it_clips() -> None:
@@ -175,11 +179,11 @@ def test_scores_weigh_as_the_softmax_does(monkeypatch: pytest.MonkeyPatch) -> No
     """What a model in Hugging Face form is read through."""
     monkeypatch.setattr(_scores, "ROWS", 7)
     model = scrambled()
-    (q, k, _, visibility, *_), _ = seen(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
+    (q, k, _, attention_mask, *_), _ = seen(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
     mixer, parts = model.blocks[0].attention.mixer, list(Scores(q, k, model.blocks[0].attention.mixer.scale).weigh())
     assert len(parts) == 5 and [part.visible.sum() for part in parts[:2]] == [28, 77]
     for number, part in enumerate(parts):
-        rows = visibility.rows(7 * number, 7 * number + part.weights.shape[2])
+        rows = attention_mask.rows(7 * number, 7 * number + part.weights.shape[2])
         inputs = (q[:, :, 7 * number : 7 * number + part.weights.shape[2]], k[:, :, : part.weights.shape[3]], rows)
         torch.testing.assert_close(part.weights, mixer.weights(*inputs))
         assert part.visible.equal(rows.mask_B1QK)
@@ -188,7 +192,9 @@ def test_scores_weigh_as_the_softmax_does(monkeypatch: pytest.MonkeyPatch) -> No
 class Unweighed(Mixer):
     """A mixer of a kind that weighs no keys."""
 
-    def forward(self, q: Any, k: Any, v: torch.Tensor, visibility: Visibility, cache: Any = None) -> torch.Tensor:
+    def forward(
+        self, q: Any, k: Any, v: torch.Tensor, attention_mask: AttentionMask, cache: Any = None
+    ) -> torch.Tensor:
         return v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
 
 

@@ -62,14 +62,16 @@ def test_where_training_starts_at_the_width_of_the_premature_study() -> None:
     found = read(model, [AttentionStatistics()], tokens(model, 2))
 
     def mean(name: str) -> float:
-        values = [reading.value for reading in found if reading.probe == name]
+        values = [probe_value.value for probe_value in found if probe_value.probe == name]
         assert len(values) == 15
         return sum(values) / 15
 
     assert mean("logit_mean_abs") == pytest.approx(0.3061, abs=0.002)
     assert mean("logit_rms") == pytest.approx(0.3852, abs=0.003)
     assert mean("logit_row_max") == pytest.approx(1.12, abs=0.02)
-    assert max(reading.value for reading in found if reading.probe == "logit_max") == pytest.approx(2.06, abs=0.3)
+    assert max(probe_value.value for probe_value in found if probe_value.probe == "logit_max") == pytest.approx(
+        2.06, abs=0.3
+    )
     assert mean("entropy") == pytest.approx(0.9871, abs=0.0005)
 
 
@@ -116,4 +118,4 @@ def test_a_mixer_that_is_no_softmax_is_refused() -> None:
 def test_a_single_token_has_scores_but_no_entropy() -> None:
     model = create(small(), init_seed=1)
     found = read(model, [AttentionStatistics()], tokens(model)[:, :2])
-    assert {reading.probe for reading in found} == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}
+    assert {probe_value.probe for probe_value in found} == {"logit_mean_abs", "logit_rms", "logit_row_max", "logit_max"}

@@ -9,7 +9,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes import DecoderSubject, Reading, observe, read_all
+from plumbline.probes import DecoderSubject, ProbeValue, observe, read_all
 from plumbline.probes.bilinear import Bilinear, displacement, top_singular_value
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
@@ -18,7 +18,7 @@ from tests.probes.helpers import Key, Largest, keyed, tokens
 NAMES = {"bilinear_displacement", "bilinear_relative", "bilinear_top", "bilinear_displacement_summed"}
 
 
-def bilinear(model: Decoder, init_seed: int | None = 1) -> dict[Key, Reading]:
+def bilinear(model: Decoder, init_seed: int | None = 1) -> dict[Key, ProbeValue]:
     return keyed(observe(DecoderSubject(model, init_seed=init_seed), [Bilinear()], tokens(model)[:0]))
 
 
@@ -60,8 +60,8 @@ def test_as_computed_from_the_forms_themselves(key_value_heads: int) -> None:
             for name, value in expected.items():
                 assert found[name, layer, head].value == pytest.approx(float(value), rel=1e-10)
         summed = torch.linalg.matrix_norm(sum(form - first for form, first in pairs))
-        reading = found["bilinear_displacement_summed", layer, None]
-        assert reading.value == pytest.approx(float(summed), rel=1e-10)
+        probe_value = found["bilinear_displacement_summed", layer, None]
+        assert probe_value.value == pytest.approx(float(summed), rel=1e-10)
 
 
 def test_where_training_starts() -> None:
@@ -70,8 +70,8 @@ def test_where_training_starts() -> None:
     subject = DecoderSubject(create(spec, init_seed=42), init_seed=42)
     found = keyed(observe(subject, [Bilinear()], torch.zeros(0, 2)))
     for name in NAMES - {"bilinear_top"}:
-        assert {reading.value for key, reading in found.items() if key[0] == name} == {0.0}
-    tops = [reading.value for key, reading in found.items() if key[0] == "bilinear_top"]
+        assert {probe_value.value for key, probe_value in found.items() if key[0] == name} == {0.0}
+    tops = [probe_value.value for key, probe_value in found.items() if key[0] == "bilinear_top"]
     assert sum(tops) / 15 == pytest.approx(0.526, abs=0.005)
     query_HWD, key_GWD = subject.query_key_weights(0)
     norms_H = displacement((2 * query_HWD, key_GWD), (query_HWD, key_GWD))  # of the form itself

@@ -69,9 +69,9 @@ def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     letters = {letter: 3 + index for index, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
-    made_of = Tokenizer(models.WordLevel(letters | {"?": 0, "<|endoftext|>": 2}, unk_token="?"))
-    made_of.pre_tokenizer = pre_tokenizers.Split("", "isolated")
-    transformers.PreTrainedTokenizerFast(tokenizer_object=made_of, unk_token="?").save_pretrained(folder)
+    backend = Tokenizer(models.WordLevel(letters | {"?": 0, "<|endoftext|>": 2}, unk_token="?"))
+    backend.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    transformers.PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="?").save_pretrained(folder)
     (tmp_path / "text.txt").write_text("the quick brown fox " * 8)
     chosen = ["--probes", "lower_copy", "--context", 50]
     text = probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *chosen)
@@ -83,7 +83,7 @@ def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     built_in = probed(monkeypatch, folder, *chosen)
     assert frames.metadata(tmp_path / "probes.parquet")["text"] == "Python's language reference"
     assert not built_in.equals(text)
-    made_of.save(str(tmp_path / "tokenizer.json"))
+    backend.save(str(tmp_path / "tokenizer.json"))
     given = ["--tokenizer", tmp_path / "tokenizer.json"]
     assert probed(monkeypatch, folder, "--text", tmp_path / "text.txt", *given, *chosen).equals(text)
     (tmp_path / "text.txt").write_text("the quick brown fox")

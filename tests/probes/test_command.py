@@ -70,9 +70,9 @@ def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path,
     tokens_BT = torch.from_numpy(Pack(trained / "validation.json").rows(np.arange(4)))
     expected = _pass.read(model, [QueryKeyNorms()], tokens_BT, "float32")
     found = offline[offline.step == 4]
-    assert found.value.tolist() == [reading.value for reading in expected]
-    assert found["layer"].tolist() == [reading.layer for reading in expected]
-    assert found["head"].tolist() == [reading.head for reading in expected]
+    assert found.value.tolist() == [probe_value.value for probe_value in expected]
+    assert found["layer"].tolist() == [probe_value.layer for probe_value in expected]
+    assert found["head"].tolist() == [probe_value.head for probe_value in expected]
 
 
 def test_offline_and_online_are_one_function(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_run_that_diverged_gives_what_it_reached(tmp_path: Path, capfd) -> Non
     model.load_state_dict(load_file(tmp_path / "out/model.safetensors"))
     tokens_BT = torch.from_numpy(Pack(tmp_path / "validation.json").rows(np.arange(4)))
     expected = _pass.read(model, [QueryKeyNorms()], tokens_BT, "float32")
-    assert offline[offline.step == last].value.tolist() == [reading.value for reading in expected]
+    assert offline[offline.step == last].value.tolist() == [probe_value.value for probe_value in expected]
 
 
 def test_weights_that_are_no_numbers_are_read_as_they_are(tmp_path: Path) -> None:

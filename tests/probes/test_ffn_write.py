@@ -44,5 +44,5 @@ def test_where_training_starts_at_the_width_of_the_premature_study(ffn: str, wid
     with torch.no_grad():
         for block in model.blocks:
             block.attention.projections.output.weight.zero_()
-    for reading in read(model, [FFNWrite()], tokens(model, 1)):
-        assert reading.value * math.sqrt(4 / 40) == pytest.approx(expected, rel=0.02)
+    for probe_value in read(model, [FFNWrite()], tokens(model, 1)):
+        assert probe_value.value * math.sqrt(4 / 40) == pytest.approx(expected, rel=0.02)

@@ -213,7 +213,7 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
                    "--probes", "attention_statistics")  # fmt: skip
     expected = read(model, [AttentionStatistics()], batch_BT)
     assert frame[["probe", "layer", "head"]].values.tolist() == [[r.probe, r.layer, r.head] for r in expected]
-    assert frame.value.tolist() == pytest.approx([reading.value for reading in expected], rel=1e-5)
+    assert frame.value.tolist() == pytest.approx([probe_value.value for probe_value in expected], rel=1e-5)
 
 
 def test_the_help_names_every_family_that_is_read() -> None:

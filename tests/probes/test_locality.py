@@ -9,7 +9,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes import Reading, read_all
+from plumbline.probes import ProbeValue, read_all
 from plumbline.probes.locality import leading_directions, locality, rank_holding, ratios
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import run_spec, small
@@ -59,9 +59,11 @@ def test_as_computed_naively_in_float64(overrides: dict[str, Any]) -> None:
             projections, width = model.blocks[layer].attention.projections, model.spec.head_width
             for name, module in (("query", projections.query), ("key", projections.key)):
                 for head, weight_WD in enumerate(module.weight.detach().split(width)):
-                    reading = found[f"locality_{name}{suffix}", layer, head]
-                    assert reading.value == pytest.approx(naive(x_TD, weight_WD.T, projector_DD), rel=1e-8)
-                    assert 0.3 * reading.null < naive(x_TD, weight_WD.T, torch.eye(64).double()) < 3 * reading.null
+                    probe_value = found[f"locality_{name}{suffix}", layer, head]
+                    assert probe_value.value == pytest.approx(naive(x_TD, weight_WD.T, projector_DD), rel=1e-8)
+                    assert (
+                        0.3 * probe_value.null < naive(x_TD, weight_WD.T, torch.eye(64).double()) < 3 * probe_value.null
+                    )
                 assert (f"locality_{name}{suffix}", layer, head + 1) not in found
         share = found["projector_share", layer, None]
         assert share.value == pytest.approx(stream[ranks[""]], rel=1e-9)
@@ -123,8 +125,8 @@ def test_the_same_seed_has_the_same_null() -> None:
     model, other = pair()
 
     def nulls(**options: float) -> list[float]:
-        readings: list[Reading] = locality(model, other, tokens(model), **options)
-        return [reading.null for reading in readings if reading.probe == "locality_query"]
+        probe_values: list[ProbeValue] = locality(model, other, tokens(model), **options)
+        return [probe_value.null for probe_value in probe_values if probe_value.probe == "locality_query"]
 
     assert nulls() == nulls() != nulls(seed=1)
     spread = [max(abs(a - b) for a, b in zip(nulls(draws=n), nulls(draws=n, seed=1))) for n in (1, 64)]

@@ -42,9 +42,9 @@ def test_as_computed_naively_in_float64(layers: int, separator: int | None, key_
     null = sum(uniform) / len(uniform)
     assert len(found) == layers // 2 + 1
     for layer, values in weights.items():
-        reading = found["lower_copy", layer, None]
-        assert reading.value == pytest.approx(sum(values) / len(values), rel=1e-11)
-        assert reading.null == pytest.approx(null, rel=1e-12)
+        probe_value = found["lower_copy", layer, None]
+        assert probe_value.value == pytest.approx(sum(values) / len(values), rel=1e-11)
+        assert probe_value.null == pytest.approx(null, rel=1e-12)
     everything = [value for values in weights.values() for value in values]
     score = found["lower_copy", None, None]
     assert score.value == pytest.approx(sum(everything) / len(everything), rel=1e-11)
@@ -74,8 +74,8 @@ def test_uniform_attention_has_the_null_exactly() -> None:
     with torch.no_grad():
         for block in model.blocks:
             block.attention.projections.query.weight.zero_()
-    for reading in read(model, [LowerCopy()], tokens(model, vocabulary=9)):
-        assert reading.value == pytest.approx(reading.null, rel=1e-6)
+    for probe_value in read(model, [LowerCopy()], tokens(model, vocabulary=9)):
+        assert probe_value.value == pytest.approx(probe_value.null, rel=1e-6)
 
 
 def test_attention_to_nothing_but_the_earlier_token_scores_one() -> None:
@@ -87,7 +87,7 @@ def test_attention_to_nothing_but_the_earlier_token_scores_one() -> None:
     positions = torch.eye(150)
     q_TW = 1e4 * positions[nearest_earlier(inputs_BT)[0].clamp(min=0)]
     probe.scores(0, Scores(q_TW[None, None], positions[None, None], 1.0))
-    assert [reading.value for reading in probe.readings(subject)] == [1.0, 1.0]
+    assert [probe_value.value for probe_value in probe.probe_values(subject)] == [1.0, 1.0]
 
 
 def test_a_text_without_repeats_has_no_score() -> None:
@@ -144,5 +144,5 @@ def test_beside_the_statistics_it_reads_the_same() -> None:
     alone = read(model, [LowerCopy()], batch_BT)
     before = read(model, [LowerCopy(), AttentionStatistics()], batch_BT)[: len(alone)]
     after = read(model, [AttentionStatistics(), LowerCopy()], batch_BT)[-len(alone) :]
-    for readings in (before, after):
-        assert [reading.value for reading in readings] == pytest.approx([r.value for r in alone], rel=1e-12)
+    for probe_values in (before, after):
+        assert [probe_value.value for probe_value in probe_values] == pytest.approx([r.value for r in alone], rel=1e-12)

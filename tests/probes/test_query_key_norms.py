@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes import Probe, Reading, build, read
+from plumbline.probes import Probe, ProbeValue, build, read
 from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
@@ -19,9 +19,9 @@ def tokens(model: Decoder, sequences: int = 2) -> torch.Tensor:
     return torch.randint(0, model.spec.vocabulary, (sequences, model.spec.context), generator=generator)
 
 
-def norms(model: Decoder, sequences: int = 2) -> dict[tuple[str, int | None, int | None], Reading]:
+def norms(model: Decoder, sequences: int = 2) -> dict[tuple[str, int | None, int | None], ProbeValue]:
     found = read(model, [QueryKeyNorms()], tokens(model, sequences), "float32")
-    return {(reading.probe, reading.layer, reading.head): reading for reading in found}
+    return {(probe_value.probe, probe_value.layer, probe_value.head): probe_value for probe_value in found}
 
 
 def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_width() -> None:
@@ -31,21 +31,21 @@ def test_after_a_norm_with_unit_gain_every_vector_is_as_long_as_the_root_of_its_
     model = create(spec, init_seed=42)
     found = norms(model, 1)
     assert len(found) == 22 * (8 + 4)
-    for reading in found.values():
-        assert reading.null == 8.0 and reading.value == pytest.approx(8.0, rel=1e-4)
+    for probe_value in found.values():
+        assert probe_value.null == 8.0 and probe_value.value == pytest.approx(8.0, rel=1e-4)
     with torch.no_grad():
         for block in model.blocks:
             block.attention.query_key.key_norm.gain.fill_(0.3)
-    for (probe, _, _), reading in norms(model, 1).items():
-        assert reading.value == pytest.approx(2.4 if probe == "key_norm" else 8.0, rel=1e-4)
+    for (probe, _, _), probe_value in norms(model, 1).items():
+        assert probe_value.value == pytest.approx(2.4 if probe == "key_norm" else 8.0, rel=1e-4)
 
 
 def test_without_a_norm_there_is_no_null_and_the_length_is_that_of_the_projection() -> None:
     """Of a normalised input, each coordinate is N(0, width x std^2) at the start: norms near sqrt(64 x 0.2048)."""
     model = create(small(layers=2, width=512, heads=8, key_value_heads=4, head_width=64), init_seed=42)
     found = norms(model)
-    assert all(reading.null is None for reading in found.values())
-    mean = sum(reading.value for reading in found.values()) / len(found)
+    assert all(probe_value.null is None for probe_value in found.values())
+    mean = sum(probe_value.value for probe_value in found.values()) / len(found)
     assert mean == pytest.approx(math.sqrt(64 * 512 * 0.02**2), rel=0.05)
 
 
@@ -83,7 +83,7 @@ def test_as_computed_naively_in_float64(query_key: str) -> None:
                 checked += 1
     assert checked == len(found) == model.spec.layers * (model.spec.heads + model.spec.key_value_heads)
     exact, half = norms(model), norms(model.float())
-    assert all(half[key].value == pytest.approx(reading.value, rel=1e-5) for key, reading in exact.items())
+    assert all(half[key].value == pytest.approx(probe_value.value, rel=1e-5) for key, probe_value in exact.items())
 
 
 def test_rotary_positions_leave_the_norms_as_they_are() -> None:
@@ -102,15 +102,15 @@ def test_one_pass_serves_all_probes_and_leaves_the_model_as_it_was() -> None:
     model.register_forward_hook(lambda *_: calls.append(model.training))
 
     class Deaf(Probe):
-        def readings(self, model: Decoder) -> list[Reading]:
-            return [Reading(probe="deaf", value=1.0)]
+        def probe_values(self, model: Decoder) -> list[ProbeValue]:
+            return [ProbeValue(probe="deaf", value=1.0)]
 
     first, second = build([ProbeSpec(name="query_key_norms", at=(0.5,))] * 2)
     found = read(model, [first, Deaf(), second], tokens(model, 3), "float32")
     assert calls == [False] * 3, "each sequence once, in evaluation mode"
     assert model.training and not any(module._forward_hooks for module in model.blocks.modules())
     share = (len(found) - 1) // 2
-    assert found[:share] == found[share + 1 :] and found[share] == Reading(probe="deaf", value=1.0)
+    assert found[:share] == found[share + 1 :] and found[share] == ProbeValue(probe="deaf", value=1.0)
     model.eval()
     read(model, [Deaf()], tokens(model, 1), "float32")
     assert not model.training
@@ -119,6 +119,6 @@ def test_one_pass_serves_all_probes_and_leaves_the_model_as_it_was() -> None:
 def test_autocast_reads_the_numbers_that_the_run_computes_with() -> None:
     model = create(small(), init_seed=1)
     whole, half = (read(model, [QueryKeyNorms()], tokens(model), precision) for precision in ("float32", "bfloat16"))
-    assert [reading.value for reading in whole] != [reading.value for reading in half]
+    assert [probe_value.value for probe_value in whole] != [probe_value.value for probe_value in half]
     for one, other in zip(whole, half):
         assert one.value == pytest.approx(other.value, rel=1e-2)

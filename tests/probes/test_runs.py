@@ -69,8 +69,8 @@ def test_a_run_is_read_at_its_points(packs: Path, finished: Path) -> None:
     # The numbers are those of the weights at the points, on the first sequences of the pack.
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(4)))
     values = frame[(frame.probe == "lower_copy") & (frame.fraction == 1.0)].value.tolist()
-    assert values == [reading.value for reading in read(at(finished, 1.0), [LowerCopy()], tokens_BT)]
-    expected = [reading.value for reading in locality(at(finished, 0.5), at(finished, 1.0), tokens_BT[:3])]
+    assert values == [probe_value.value for probe_value in read(at(finished, 1.0), [LowerCopy()], tokens_BT)]
+    expected = [probe_value.value for probe_value in locality(at(finished, 0.5), at(finished, 1.0), tokens_BT[:3])]
     assert frame[frame.fraction == 0.5].value.tolist() == expected
 
 

@@ -31,10 +31,10 @@ def test_zero_queries_zero_keys_and_both_are_uniform_attention(overrides: dict) 
     """... which here replaces the mixers of the upper half by a mean over visible values."""
     model = scrambled(**overrides)
     batch_BT = tokens(model, 3)
-    found = {reading.probe: reading for reading in read(model, [UpperAblation()], batch_BT)}
+    found = {probe_value.probe: probe_value for probe_value in read(model, [UpperAblation()], batch_BT)}
     assert found["loss"].value == pytest.approx(loss(model, batch_BT), rel=1e-6) and found["loss"].null is None
 
-    def causal_mean(q_BHTW, k_BGTW, v_BGTW, visibility, cache=None):
+    def causal_mean(q_BHTW, k_BGTW, v_BGTW, attention_mask, cache=None):
         counts_T1 = torch.arange(1, v_BGTW.shape[2] + 1)[:, None]
         return (v_BGTW.cumsum(2) / counts_T1).repeat_interleave(q_BHTW.shape[1] // v_BGTW.shape[1], dim=1)
 
@@ -51,7 +51,7 @@ def test_a_zero_weight_is_not_a_zero_query() -> None:
     """The trap: its bias goes on reading keys."""
     model = scrambled(**CASES[0])
     batch_BT = tokens(model)
-    found = {reading.probe: reading.value for reading in read(model, [UpperAblation()], batch_BT)}
+    found = {probe_value.probe: probe_value.value for probe_value in read(model, [UpperAblation()], batch_BT)}
     with torch.no_grad():
         for block in model.blocks[2:]:
             block.attention.projections.query.weight.zero_()
@@ -72,5 +72,5 @@ def test_only_the_upper_half_is_touched_and_nothing_for_long() -> None:
         for block in model.blocks[1:]:
             block.attention.projections.query.weight.zero_()
     found = keyed(read(model, [UpperAblation()], batch_BT))
-    values = [reading.value for reading in found.values()]
+    values = [probe_value.value for probe_value in found.values()]
     assert values == pytest.approx([values[0]] * 4, rel=1e-6) and math.isfinite(values[0])

@@ -35,10 +35,12 @@ def planned(root: Path, **settings: Any) -> Project:
     return load(overlay(copy.deepcopy(load_config()), {"preset": "smoke", "studies": ["transfer"]} | settings), root)
 
 
-def whole(plan: Project) -> dict[str, str]:
+def whole(project: Project) -> dict[str, str]:
     """All of it, by product."""
-    stages = {kind: plan.fingerprints.corpus(kind, CORPUS) for kind in ("documents", "tokenizer", "tokenize", "pack")}
-    return stages | {"items": plan.fingerprints.items(CORPUS, SUITE), "scores": plan.fingerprints.scores(SUITE)}
+    stages = {
+        kind: project.fingerprints.corpus(kind, CORPUS) for kind in ("documents", "tokenizer", "tokenize", "pack")
+    }
+    return stages | {"items": project.fingerprints.items(CORPUS, SUITE), "scores": project.fingerprints.scores(SUITE)}
 
 
 def changed(before: dict[str, str], after: dict[str, str], part: int) -> set[str]:
@@ -205,7 +207,7 @@ def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
     path.write_text(text.replace("methods: [hybrid_norm], seeds: [43, 44]", "methods: [hybrid_norm], seeds: [43]"))
     after = planned(root)
     path.write_text(text)
-    asked = [("table", "table6"), ("claims", None), ("table", "table2"), ("deviations", None)]
+    asked = [("table", "table6"), ("claims", None), ("table", "table2"), ("interpretations", None)]
     moved = [
         target or kind
         for kind, target in asked
@@ -214,7 +216,7 @@ def test_a_table_is_made_of_the_runs_that_it_needs(root: Path) -> None:
     assert moved == ["table6", "claims"]
 
 
-def test_readings_are_made_of_each_probe_that_a_run_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_values_are_made_of_each_probe_that_a_run_names(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of an installed package lies outside the folder of probes."""
     smoke = planned(root, studies=["key_norms"], main_study="key_norms")
     run = next(run for run in smoke.runs.values() if run.spec.probes)

@@ -75,7 +75,7 @@ def test_a_target_needs_the_runs_of_its_groups() -> None:
     assert "studies/transfer/published/table2.csv" in files, "printed numbers are files of their own"
     assert not any("table5" in path for path in files)
     assert set(smoke.targets.names("table")) | set(smoke.targets.names("figure")) >= set(
-        smoke.studies["transfer"].sheet["targets"]
+        smoke.studies["transfer"].definition["targets"]
     )
 
 
@@ -284,7 +284,7 @@ FINGERPRINTS = {
     "table1": ("table", "table1"),
     "fig1": ("figure", "fig1"),
     "claims": ("claims", None),
-    "deviations": ("deviations", None),
+    "interpretations": ("interpretations", None),
 }
 
 
@@ -296,9 +296,9 @@ def prints(root: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("before", "after", "remade"),
     [
-        ("label: Softpick", "label: Soft pick", {"table2", "table1", "fig1", "claims", "deviations"}),
-        ("choice: by the error function\n", "choice: by erf\n", {"deviations"}),
-        ("- id: selective_logits", "- id: selective_scores", {"table2", "table1", "deviations"}),
+        ("label: Softpick", "label: Soft pick", {"table2", "table1", "fig1", "claims", "interpretations"}),
+        ("choice: by the error function\n", "choice: by erf\n", {"interpretations"}),
+        ("- id: selective_logits", "- id: selective_scores", {"table2", "table1", "interpretations"}),
         ("# Arms are runs", "# An arm is a run", set()),
         ("      size: node", "      size: one_gpu", set()),
     ],
@@ -318,8 +318,8 @@ def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Pat
         ("tasks/piqa.yaml", "items: 1838", "items: 1839", set()),
         ("tasks/piqa.yaml", "licence: AFL-3.0", "licence: none", set()),
         ("tasks/piqa.yaml", "metric: acc_norm", "metric: acc", set(FINGERPRINTS)),
-        ("corpora/climbmix.yaml", "training_megabytes: 1}", "training_megabytes: 2}", {"deviations"}),
-        ("presets/smoke.yaml", "limit: 2", "limit: 3", {"deviations"}),
+        ("corpora/climbmix.yaml", "training_megabytes: 1}", "training_megabytes: 2}", {"interpretations"}),
+        ("presets/smoke.yaml", "limit: 2", "limit: 3", {"interpretations"}),
     ):
         first, path = prints(root), root / "config" / file
         original = path.read_text()
@@ -380,22 +380,22 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
 
 def test_claims_wait_for_no_run_that_is_a_table_s_alone_of_which_they_say_nothing(root: Path) -> None:
     smoke = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
-    needed = {path for path in smoke.targets.files("transfer", "readings") if "/runs/" in path or "/scores/" in path}
+    needed = {path for path in smoke.targets.files("transfer", "variants") if "/runs/" in path or "/scores/" in path}
     claimed, before = set(smoke.targets.claims_files("transfer")), smoke.targets.study_expected("transfer")
-    own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").readings)}
+    own = {path for path in needed if any(f"/{name}/" in path for name in smoke.study("transfer").variants)}
     assert own and own == needed - claimed and needed - own <= claimed
-    change(root / "studies/transfer/study.yaml", targets={"readings": {"claims": True}})
+    change(root / "studies/transfer/study.yaml", targets={"variants": {"claims": True}})
     asked = planned(root, preset="smoke", work="/scratch/w", studies=["transfer"])
     assert needed <= set(asked.targets.claims_files("transfer")) and asked.targets.study_expected("transfer") != before
 
 
 def test_options_of_a_measurement_remake_no_table_by_themselves(root: Path) -> None:
-    """It is the frame that a table is made of; the page of deviations says the options."""
+    """It is the frame that a table is made of; the page of interpretations says the options."""
     measuring(root, smoke={"rounds": 3})
     first = prints(root)
     measuring(root, smoke={"rounds": 4})
     second = prints(root)
-    assert {name for name in first if first[name] != second[name]} == {"deviations"}
+    assert {name for name in first if first[name] != second[name]} == {"interpretations"}
 
 
 def test_a_profile_asks_whether_a_job_needs_a_gpu(root: Path) -> None:

@@ -108,8 +108,8 @@ def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded
         "new Promise(done => { const wait = () => document.querySelector('dialog') ? setTimeout(wait, 10) : done(true);"
         " wait(); })"
     )
-    chromium.open(pages / "studies/transfer.html", "#ruling-heads")
-    assert chromium.run("document.getElementById('ruling-heads').closest('details').open")
+    chromium.open(pages / "studies/transfer.html", "#interpretation-heads")
+    assert chromium.run("document.getElementById('interpretation-heads').closest('details').open")
 
 
 def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> None:

@@ -41,15 +41,15 @@ SPREAD, EDGE = noise.Spread(0.01, 2), resolved_distance(0.01, 3)
     ],
 )
 def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.Mark | None) -> None:
-    assert noise.judge(ours, printed, "paper", **how) is mark
-    judged_elsewhere = noise.judge(ours, printed, "demo", **how)
+    assert noise.mark(ours, printed, "paper", **how) is mark
+    judged_elsewhere = noise.mark(ours, printed, "demo", **how)
     kept = mark in (None, noise.SAME)
     assert judged_elsewhere is (mark if kept else noise.ELSEWHERE), "no demo is a reproduction, nor a contradiction"
 
 
 def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
     def judged(printed: str, **how) -> noise.Mark | None:
-        return noise.judge("0.5", printed, "paper", texts=False, **how)
+        return noise.mark("0.5", printed, "paper", texts=False, **how)
 
     assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is noise.TEXTS
     assert judged("0.9", trained=False) is noise.OTHER and judged("0.5", trained=False) is noise.SAME
@@ -118,7 +118,7 @@ def test_a_run_that_two_studies_score_shows_both_and_says_on_which_suite(
     again = dataclasses.replace(project.runs[key], scored_by=("other", "premature7"))
     other = dataclasses.replace(project.studies["transfer"], name="other", runs={key: again})
     project = dataclasses.replace(project, studies=project.studies | {"other": other})
-    found = Found(plan=project)
+    found = Found(project=project)
     assert [grid.title for grid in page(found, found.run(key), []).content["scores"]] == [
         "Scores on the suite climb12, by which the study transfer judges the run."
     ]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from plumbline.project import Project, load
 from plumbline.report import site
-from plumbline.results.claims import judge
+from plumbline.results.claims import verdicts as claim_verdicts
 from plumbline.results.tables import render
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.config import load_config
-from plumbline.studies.transfer.claims import MEASURES, Evidence
+from plumbline.studies.transfer.claims import CHECKS, Evidence
 from plumbline.studies.transfer.tables.table1 import table1
 from plumbline.studies.transfer.tables.table2 import table2
 from tests.studies.transfer.facts import PUBLISHED, Facts, held, history, right, tasks_of
@@ -49,7 +49,7 @@ MEMORY = {"device": "cpu", "peak_memory_bytes": 514_390_016, "peak_memory_of": "
 
 
 def wrong() -> Facts:
-    """The document's world, but: softpick loses its gain, and a seed of QK-Norm diverges."""
+    """The paper's world, but: softpick loses its gain, and a seed of QK-Norm diverges."""
     facts = right()
     for seed in (42, 43, 44):
         facts["base", "softpick", seed] = replace(facts["base", "softpick", seed], tasks=tasks_of(0.41 + seed / 1e4))
@@ -80,11 +80,11 @@ def broken_project(root: Path) -> Project:
         render.write(make(frames, world.study, PUBLISHED), frames, made / f"{name}.csv")
     render.write(grouped(), frames, made / "table4.csv")
     claims = PUBLISHED.claims()[:CLAIMS]
-    measures = {claim.id: MEASURES[claim.id] for claim in claims if claim.id in MEASURES}
-    rows = judge.judge(claims, measures, Evidence(held(facts), world.study, PUBLISHED))
-    (made / "claims.csv").write_text(judge.to_csv(rows))
-    (made / "deviations.md").write_text(
-        f"# Rulings\n\n## Interpretations that apply\n\n### heads\n\n{HOSTILE} [page](other.md)\n"
+    checks = {claim.id: CHECKS[claim.id] for claim in claims if claim.id in CHECKS}
+    rows = claim_verdicts.judge_claims(claims, checks, Evidence(held(facts), world.study, PUBLISHED))
+    (made / "claims.csv").write_text(claim_verdicts.to_csv(rows))
+    (made / "interpretations.md").write_text(
+        f"# Interpretations\n\n## Interpretations that apply\n\n### heads\n\n{HOSTILE} [page](other.md)\n"
     )
     for ending in (".png", ".svg", ".csv"):
         (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")

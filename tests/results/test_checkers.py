@@ -7,7 +7,7 @@ import pytest
 from plumbline.audit.published import Claim
 from plumbline.core.errors import PlumblineError
 from plumbline.results.claims.checkers import (  # fmt: skip
-    Measured,
+    Computed,
     at_most_partly,
     check,
     factor,
@@ -24,8 +24,8 @@ from plumbline.results.claims.checkers import (  # fmt: skip
 )
 
 
-def verdict(kind: str, printed: dict, measured: Measured | dict, compare=None, **claim) -> str:
-    measured = measured if isinstance(measured, Measured) else Measured(values=measured)
+def verdict(kind: str, printed: dict, measured: Computed | dict, compare=None, **claim) -> str:
+    measured = measured if isinstance(measured, Computed) else Computed(values=measured)
     return check(Claim(id="x", text="", source="", kind=kind, values=printed, **claim), measured, compare)[0]
 
 
@@ -42,8 +42,8 @@ def test_numbers():
     assert verdict("number", {"a": 100}, {"a": 125.0}, tolerance="roughly") == "reproduced"
     assert verdict("number", {"a": [1, 2]}, {"a": [1, 2, 3]}) == "not reproduced"
     assert verdict("number", {"a": ["x", "y"]}, {"a": ["y", "x"]}) == "reproduced"
-    assert verdict("number", {"a": 1.0}, Measured(values={"a": 1.9}, near=factor(2))) == "reproduced"
-    assert verdict("number", {"a": 1.0}, Measured(values={"a": 1.9}, near={"a": near(0.1)})) == "not reproduced"
+    assert verdict("number", {"a": 1.0}, Computed(values={"a": 1.9}, near=factor(2))) == "reproduced"
+    assert verdict("number", {"a": 1.0}, Computed(values={"a": 1.9}, near={"a": near(0.1)})) == "not reproduced"
 
 
 def test_signs():
@@ -116,7 +116,7 @@ def test_ratios_and_names():
     assert verdict("qualitative", {"ids": ["a", "b"]}, {"ids": ["b", "a"]}) == "reproduced"
     assert verdict("qualitative", {"ids": ["a", "b"]}, {"ids": ["a"]}) == "partly"
     assert verdict("qualitative", {"ids": ["a", "b"]}, {"ids": []}) == "not reproduced"
-    assert verdict("qualitative", {}, Measured(holds=True)) == "reproduced"
+    assert verdict("qualitative", {}, Computed(holds=True)) == "reproduced"
 
 
 def test_factor_needs_the_same_sign():

@@ -215,8 +215,8 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
 
 def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: World) -> None:
     for key in (BASELINE, BASELINE[:-1] + "3", BASELINE[:-1] + "4"):
-        scores(world, key, torch="2.13.0", made_of="7" * 16)
-    scores(world, SOFTPICK, torch="2.14.0", made_of="8" * 16)
+        scores(world, key, torch="2.13.0", fingerprint="7" * 16)
+    scores(world, SOFTPICK, torch="2.14.0", fingerprint="8" * 16)
     assert read(world).notes == (
         f"Not all scores were made with the same torch: 2.13.0 (3 runs), 2.14.0 ({SOFTPICK}), not recorded ({LARGE}).",
         f"Not all scores were made with the same code: {'7' * 16} (3 runs), {'8' * 16} ({SOFTPICK}), "

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load
-from plumbline.results.runs.expected_runs import expected_runs, require_planned
+from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run, Study
@@ -42,11 +42,11 @@ def test_two_thousand_runs_are_a_short_word(many: Study, tmp_path: Path) -> None
     planned = replace(load(load_config() | {"preset": "smoke"}), studies={"transfer": many})
     digest = planned.targets.expected("transfer", "table2")
     assert len(digest) == 16 and digest == planned.targets.study_expected("transfer")
-    require_planned(digest, many, groups)
+    require_expected(digest, many, groups)
     assert len(expected_runs(None, many, groups, tmp_path)) == 2000
     fewer = replace(many, runs=dict(list(many.runs.items())[1:]))
     with pytest.raises(PlumblineError, match=r"the runs of transfer differ from .* planned with: .* start S"):
-        require_planned(digest, fewer, groups)
+        require_expected(digest, fewer, groups)
 
 
 def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     command += [
         "--work",
         str(tmp_path),
-        "--planned",
+        "--expected-runs",
         local.targets.study_expected("transfer"),
         "--out",
         str(tmp_path / "c.csv"),

@@ -20,7 +20,7 @@ TABLES = study_parts.targets("transfer", "tables")
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_fits(published: World, tmp_path: Path, name: str) -> None:
-    groups = published.study.sheet["targets"][name]["runs"]
+    groups = published.study.definition["targets"][name]["runs"]
     frames = published.load(*groups) if groups else load([], published.root)
     table = study_parts.function("transfer", "tables", name)(frames, published.study, PUBLISHED)
     render.write(table, frames, tmp_path / f"{name}.csv")
@@ -37,10 +37,13 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
         world.completed("base", "baseline", seed, tasks_of(value), 5.0, source="proxy")
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9, source="proxy")
     frames = world.load("base", "noise_floor")
-    methods = world.study.sheet["methods"]
+    methods = world.study.definition["methods"]
     long = {"softpick": methods["softpick"] | {"label": "Softpick with a very long name and " + "x" * 60}}
     renamed = study_config.Study(
-        name="transfer", preset="demo", sheet=world.study.sheet | {"methods": methods | long}, runs=world.study.runs
+        name="transfer",
+        preset="demo",
+        definition=world.study.definition | {"methods": methods | long},
+        runs=world.study.runs,
     )
     render.write(
         study_parts.function("transfer", "tables", "table2")(frames, renamed, PUBLISHED), frames, tmp_path / "t.csv"
@@ -48,13 +51,15 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
     lines = show(tmp_path / "t.csv").splitlines()
     assert max(map(len, lines)) <= 80 and "".join(lines).count("x") >= 60, "folded, and nothing cut off"
     head = next(i for i, line in enumerate(lines) if line.startswith("Method"))
-    assert lines[head].split() == ["Method", "believed", "CLIMB-avg", "Δ", "z", "z", "(published)"]
+    assert lines[head].split() == ["Method", "significance", "CLIMB-avg", "Δ", "z", "z", "(published)"]
     above = " ".join(lines[:head])
-    assert above.startswith("To be believed (Bonferroni): none of 19 methods differ from Baseline on other seeds")
+    assert above.startswith("Significant (Bonferroni): none of 19 methods differ from Baseline on other seeds")
     assert "Preset: demo." in above and "say nothing about the methods" in above
     assert "Stand-in: 12 of 12 tasks are scored on proxies" in above
     softpick = next(line for line in lines if line.startswith("Softpick"))
-    assert softpick.split()[-4:] == ["0.3200", "+0.0160", "+3.02", "4.47"] and "unsettled: 3 seeds" in softpick
+    assert (
+        softpick.split()[-4:] == ["0.3200", "+0.0160", "+3.02", "4.47"] and "inconclusive (baseline seeds)" in softpick
+    )
     hyper = next(line for line in lines if line.startswith("HyperConnections"))
     assert hyper.split()[-5:] == ["missing", "missing", "missing", "missing", "-9.79"]
     assert "t.md (15 more columns)" in " ".join(lines[-2:])

@@ -48,7 +48,7 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
     assert config.load_config()["preset"] == "demo"
     for preset in config.PRESETS:
         assert config.load_preset(preset)["preset"] == preset
-    assert "transfer" in config.studies() and "transfer" in config.documents()
+    assert "transfer" in config.studies() and "transfer" in config.papers()
     for study in config.studies():
         assert config.load_study(study)["study"] == study
     for name in corpus.corpora():

@@ -111,26 +111,26 @@ def test_an_entry_of_runs_may_be_of_some_presets_alone(changed) -> None:
         study_config.load("transfer", "demo", changed(lambda content: content["runs"]["base"].append(unnamed)))
 
 
-def test_a_reading_is_its_method_with_a_change(changed) -> None:
-    def reading(content: dict[str, Any]) -> None:
-        content["methods"]["softmax_cap"]["readings"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
-        content["runs"]["readings"] = [{"scale": "base", "methods": ["softmax_cap.low_cap"], "seeds": [42]}]
+def test_a_variant_is_its_method_with_a_change(changed) -> None:
+    def variant(content: dict[str, Any]) -> None:
+        content["methods"]["softmax_cap"]["variants"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
+        content["runs"]["variants"] = [{"scale": "base", "methods": ["softmax_cap.low_cap"], "seeds": [42]}]
 
-    study = study_config.load("transfer", "smoke", changed(reading))
-    mixers = [run.spec.to_dict()["model"]["mixer"] for run in study.group("readings")]
+    study = study_config.load("transfer", "smoke", changed(variant))
+    mixers = [run.spec.to_dict()["model"]["mixer"] for run in study.group("variants")]
     assert mixers == [{"name": "softmax_cap", "cap": 30.0}]
     assert study.label("softmax_cap.low_cap") == "Softmax-Cap (low cap)"
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_readings_are_every_reading_of_every_method(changed, preset: str) -> None:
+def test_readings_are_every_variant_of_every_method(changed, preset: str) -> None:
     def one_more(content: dict[str, Any]) -> None:
-        content["methods"]["softmax_cap"]["readings"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
+        content["methods"]["softmax_cap"]["variants"] = {"low_cap": {"model": {"mixer": {"cap": 30.0}}}}
 
     before, after = study_config.load("transfer", preset), study_config.load("transfer", preset, changed(one_more))
-    expected = [f"{name}.{word}" for name, entry in ORIGINAL["methods"].items() for word in entry.get("readings", {})]
-    assert [run.spec.method for run in before.group("readings")] == before.readings == expected
-    assert {(run.spec.scale, run.spec.init_seed) for run in before.group("readings")} == {("base", 42)}
+    expected = [f"{name}.{word}" for name, entry in ORIGINAL["methods"].items() for word in entry.get("variants", {})]
+    assert [run.spec.method for run in before.group("variants")] == before.variants == expected
+    assert {(run.spec.scale, run.spec.init_seed) for run in before.group("variants")} == {("base", 42)}
     assert after.runs.keys() - before.runs.keys() == {"transfer/base/softmax_cap.low_cap/s42"}, "in one place"
     assert (after.m, list(after.methods)) == (before.m, list(before.methods)) and before.m == 19
 
@@ -160,7 +160,7 @@ def at(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 MISTAKES = [
     ("runs.noise_floor.0.methods", ["qknrom"], "runs: there is no method or arm 'qknrom'; did you mean 'qknorm'?"),
-    ("runs.noise_floor.0.methods", ["softpick.mine"], "methods.softpick.readings: no variant 'mine' (there are ["),
+    ("runs.noise_floor.0.methods", ["softpick.mine"], "methods.softpick.variants: no variant 'mine' (there are ["),
     ("runs.base.0.scale", "bse", "scales: no scale 'bse' at preset 'demo'; did you mean 'base'? (there are ["),
     ("arms.second_hardware.of", "basline", "there is no method or arm 'basline'; did you mean 'baseline'?"),
     ("targets.table2.runs", ["base", "nose"], "targets.table2.runs: there is no group of runs 'nose'"),
@@ -258,9 +258,9 @@ def test_a_study_that_extends_another_reuses_its_runs(mine) -> None:
     assert study.key("base", "capped", 42) == "mine/base/capped/s42"
     assert study.key("base", "qknorm", 43) == "transfer/base/qknorm/s43"
     assert study.code == "transfer" and study.label("capped") == "Capped" and study.label("softpick") == "Softpick"
-    assert {"table2", "noise_floor", "fig2"} <= study.sheet["targets"].keys()
-    assert not {"table5", "table6"} & study.sheet["targets"].keys(), "their arms are the parent's own"
-    assert "readings" not in study.sheet["targets"], "and the readings are of the parent's methods"
+    assert {"table2", "noise_floor", "fig2"} <= study.definition["targets"].keys()
+    assert not {"table5", "table6"} & study.definition["targets"].keys(), "their arms are the parent's own"
+    assert "variants" not in study.definition["targets"], "and the variants are of the parent's methods"
     assert len(study_config.load("transfer", "smoke", root).methods) == 20 and parent.m == 19
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.deviations import deviations
+from plumbline.results.interpretations import interpretations
 from plumbline.specs import corpus, study_config
 from plumbline.specs.config import ROOT, load_study
 from plumbline.specs.study_config import overlay
@@ -23,7 +23,7 @@ ETA = {"sets": "optimizer.learning_rate", "values": [3e-5, 0.003]}
 SWEPT: dict[str, Any] = {
     "label": "Capped",
     "model": {"mixer": {"name": "softmax_cap", "cap": 40.0}},
-    "readings": {"low_cap": {"model": {"mixer": {"cap": 20.0}}}},
+    "variants": {"low_cap": {"model": {"mixer": {"cap": 20.0}}}},
     "sweep": {"eta": ETA, "cap": {"sets": "model.mixer.cap", "values": [10, 30]}},
 }
 POINTS = ["swept.eta_3e-05-cap_10", "swept.eta_3e-05-cap_30", "swept.eta_0.003-cap_10", "swept.eta_0.003-cap_30"]
@@ -56,7 +56,7 @@ def test_a_swept_method_is_every_point_of_its_grid_and_never_without_one(written
     study, before = study_config.load("transfer", "smoke", written()), study_config.load("transfer", "smoke")
     own = study.runs.keys() - before.runs.keys()
     points = {f"transfer/base/{point}/s42" for point in POINTS}
-    assert own == points | {"transfer/base/swept.low_cap/s42"}, "`all` are its points, `readings` its reading"
+    assert own == points | {"transfer/base/swept.low_cap/s42"}, "`all` are its points, `variants` its variant"
     assert [name for name in study.methods if name not in before.methods] == POINTS
     assert study.m == before.m + 4, "each point is a comparison"
     assert {run.spec.run_id for run in before.runs.values()} <= {run.spec.run_id for run in study.runs.values()}
@@ -121,10 +121,10 @@ def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(writte
 
 def test_the_page_of_deviations_says_the_grid(written: Written) -> None:
     study = study_config.load("transfer", "smoke", written())
-    said = deviations(study, corpus.load(study.corpus, "smoke"))
+    said = interpretations(study, corpus.load(study.corpus, "smoke"))
     line = next(line for line in said.splitlines() if line.startswith("- `swept` is run at every point of"))
     assert "eta (`optimizer.learning_rate`) 3e-05, 0.003; cap (`model.mixer.cap`) 10, 30: 4 runs" in line
-    assert said.count("`swept.low_cap`") == 1, "a reading stands there once"
+    assert said.count("`swept.low_cap`") == 1, "a variant stands there once"
 
 
 def eta(**keys: Any) -> dict[str, Any]:
@@ -157,7 +157,7 @@ MISTAKES = {
         {"noise_floor": {"reference": "swept.eta_0.003-cap_20"}},
         "noise_floor: no point or variant 'swept.eta_0.003-cap_20'; did you mean 'swept.eta_0.003-cap_30'?",
     ),
-    "floor's reading": ({"noise_floor": {"reference": "swept.low_cap"}}, "noise_floor: there is no method or arm"),
+    "floor's variant": ({"noise_floor": {"reference": "swept.low_cap"}}, "noise_floor: there is no method or arm"),
     "arm": ({"arms": {"second_hardware": {"of": "swept"}}}, "arms.second_hardware.of: 'swept' is swept and has no run"),
     "arm's point": ({"arms": {"second_hardware": {"of": "swept.eta_1"}}}, "no point or variant 'swept.eta_1'"),
     "point": (
@@ -165,7 +165,7 @@ MISTAKES = {
         "methods.swept.sweep: no point or variant 'swept.eta_0.03-cap_10'; did you mean 'swept.eta_0.003-cap_10'?",
     ),
     "half a point": (group("swept.eta_0.003"), "methods.swept.sweep: no point or variant 'swept.eta_0.003'; did you"),
-    "no sweep": (group("softpick.eta_0.003"), "methods.softpick.readings: no variant 'eta_0.003' (there are ["),
+    "no sweep": (group("softpick.eta_0.003"), "methods.softpick.variants: no variant 'eta_0.003' (there are ["),
     "point twice": (group("swept", POINTS[1]), f"runs.more: '{POINTS[1]}' is there twice; its method includes"),
     "two interventions": (
         overlay(
@@ -174,9 +174,9 @@ MISTAKES = {
         ),
         f"{WHERE}.sets: the method has two interventions 'learning_rate_factor'; keep one",
     ),
-    "reading": (
-        {"methods": {"softpick": {"sweep": {"eta": ETA | {"values": [3]}}, "readings": {"eta_3": {}}}}},
-        "methods.softpick.readings: 'eta_3' is also a point of the sweep; rename it",
+    "variant": (
+        {"methods": {"softpick": {"sweep": {"eta": ETA | {"values": [3]}}, "variants": {"eta_3": {}}}}},
+        "methods.softpick.variants: 'eta_3' is also a point of the sweep; rename it",
     ),
 }
 

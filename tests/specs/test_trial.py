@@ -80,9 +80,9 @@ def test_what_a_trial_cannot_be_is_said(changes: dict[str, Any], says: str) -> N
 
 def test_a_method_that_says_its_own_steps_is_in_no_trial() -> None:
     study = planned().studies["transfer"]
-    changed = overlay(study.sheet, {"methods": {"qknorm": {"train": {"steps": 20}}}})
+    changed = overlay(study.definition, {"methods": {"qknorm": {"train": {"steps": 20}}}})
     with pytest.raises(PlumblineError, match="trial: steps: 'qknorm' has 20 of its own"):
-        load(GIVEN, dataclasses.replace(study, sheet=changed))
+        load(GIVEN, dataclasses.replace(study, definition=changed))
 
 
 @pytest.mark.parametrize("change", [{"warmup_steps": 3}, {"pack": "base"}, {"validation_sequences": 8}, {"steps": 8}])
@@ -101,9 +101,9 @@ def test_other_methods_and_seeds_of_a_trial_share_the_baselines_runs() -> None:
 
 def test_a_study_with_a_scale_of_a_trials_name_is_refused() -> None:
     study = planned().studies["transfer"]
-    scales = study.sheet["scales"] | {scale_name(GIVEN): study.sheet["scales"]["base"]}
+    scales = study.definition["scales"] | {scale_name(GIVEN): study.definition["scales"]["base"]}
     with pytest.raises(PlumblineError, match="trial: scale: the runs of this trial would be those of the scale"):
-        load(GIVEN, dataclasses.replace(study, sheet=study.sheet | {"scales": scales}))
+        load(GIVEN, dataclasses.replace(study, definition=study.definition | {"scales": scales}))
     assert own_scale("base_60_steps") == "base_60_steps", "a study's own, whatever it is called"
 
 

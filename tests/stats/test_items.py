@@ -14,12 +14,12 @@ from plumbline.stats import (
     Distance,
     NoiseFloor,
     at_chance,
-    believed,
     item_distance,
     item_verdicts,
     mean_by_item,
     noise_floor,
     sampling_error,
+    significance,
     two_sided_t,
     with_seeds,
 )
@@ -151,16 +151,16 @@ def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
     [
         (0.1, 0.01, 0.01, 0.001, "better"),
         (-0.1, 0.01, 0.05, 0.001, "worse"),
-        (0.1, 0.06, 0.9, 1e-9, "nothing: item noise"),
-        (0.0, math.nan, 1.0, 1.0, "nothing: item noise"),
-        (0.1, 0.01, 0.9, 0.06, "nothing: seed noise"),
-        (0.1, 0.01, 0.06, 0.05, "unsettled: 3 seeds"),
-        (0.1, 0.01, math.nan, math.nan, "unsettled: 3 seeds"),
-        (0.1, math.nan, math.nan, 1e-9, "unsettled: items"),
+        (0.1, 0.06, 0.9, 1e-9, "not significant (item sampling)"),
+        (0.0, math.nan, 1.0, 1.0, "not significant (item sampling)"),
+        (0.1, 0.01, 0.9, 0.06, "not significant (seed variance)"),
+        (0.1, 0.01, 0.06, 0.05, "inconclusive (baseline seeds)"),
+        (0.1, 0.01, math.nan, math.nan, "inconclusive (baseline seeds)"),
+        (0.1, math.nan, math.nan, 1e-9, "inconclusive (no item error)"),
     ],
 )
 def test_the_rule(delta: float, p_items: float, p_both: float, p_z: float, word: str) -> None:
-    assert believed(delta, p_items=p_items, p_both=p_both, p_z=p_z, seeds=3) == word
+    assert significance(delta, p_items=p_items, p_both=p_both, p_z=p_z) == word
 
 
 def test_tasks_at_chance() -> None:

@@ -18,15 +18,15 @@ from plumbline.theory.basis_transfer import (
     best_linear,
     draw_target,
     fit_mlp,
+    fit_quality,
     gelu_moments,
     inputs,
-    readings,
     ridge,
 )
 from plumbline.theory.gated_energy import gelu, second_moment
 
 CPU = torch.device("cpu")
-HOW = Fit(steps=150, batch=128, learning_rate=5e-3, weight_decay=0.1, gradient_clip=3.0, readings=3)
+HOW = Fit(steps=150, batch=128, learning_rate=5e-3, weight_decay=0.1, gradient_clip=3.0, fit_quality=3)
 
 
 def drawn(width: int, samples: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -79,7 +79,7 @@ def test_the_closed_form_is_what_many_samples_come_to() -> None:
     points = [(x_ND, target(x_ND)) for x_ND in inputs(16, 3, "many", CPU, samples=200_000)]
     fitted_DD = ridge(points, 1e-6)
     assert float((fitted_DD - exact.map_DD).norm() / exact.map_DD.norm()) < 3e-3
-    found = readings((x_ND.double() @ exact.map_DD.T, y_ND) for x_ND, y_ND in points)
+    found = fit_quality((x_ND.double() @ exact.map_DD.T, y_ND) for x_ND, y_ND in points)
     assert found.relative_l2 == pytest.approx(exact.relative_l2, rel=0.01)
     assert found.cosine_population == pytest.approx(exact.cosine_population, abs=1e-4)
     left = torch.cat([y_ND.double() - x_ND.double() @ exact.map_DD.T for x_ND, y_ND in points])
@@ -102,7 +102,7 @@ def test_another_map_is_worse_on_the_population() -> None:
     off_DD = exact.map_DD + 0.02 * torch.randn(16, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     points = [(x_ND, target(x_ND)) for x_ND in inputs(16, 4, "more", CPU, samples=50_000)]
     errors = [
-        readings((x_ND.double() @ map_DD.T, y_ND) for x_ND, y_ND in points).relative_l2
+        fit_quality((x_ND.double() @ map_DD.T, y_ND) for x_ND, y_ND in points).relative_l2
         for map_DD in (exact.map_DD, off_DD)
     ]
     assert errors[1] > errors[0] * 1.05
@@ -111,7 +111,7 @@ def test_another_map_is_worse_on_the_population() -> None:
 def test_readings_of_what_can_be_reckoned_by_hand() -> None:
     y_ND = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     p_ND = torch.tensor([[6.0, 0.0], [1.0, 0.0]])
-    found = readings([(p_ND[:1], y_ND[:1]), (p_ND[1:], y_ND[1:])])
+    found = fit_quality([(p_ND[:1], y_ND[:1]), (p_ND[1:], y_ND[1:])])
     assert found.relative_l2 == pytest.approx(math.sqrt(11 / 10))
     assert found.relative_l2_sample == pytest.approx((1 + math.sqrt(2)) / 2)
     assert found.cosine_population == pytest.approx(18 / math.sqrt(37 * 10))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.train.checkpoint.rolling import METADATA, Checkpoints, damage
+from plumbline.train.checkpoint.rolling import METADATA, RollingCheckpoints, damage
 from plumbline.train.disk import guarded
 
 
-def write(checkpoints: Checkpoints, step: int, *, finite: bool = True) -> Path:
+def write(checkpoints: RollingCheckpoints, step: int, *, finite: bool = True) -> Path:
     temporary = checkpoints.begin(step)
     (temporary / "model.safetensors").write_bytes(bytes(range(256)) * 8)
     (temporary / "shards").mkdir()
@@ -22,7 +22,7 @@ def write(checkpoints: Checkpoints, step: int, *, finite: bool = True) -> Path:
 
 
 def test_a_checkpoint_is_found_again(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=3)
+    checkpoints = RollingCheckpoints(tmp_path, keep=3)
     assert checkpoints.newest() is None and not checkpoints.found_any()
     write(checkpoints, 5)
     path = write(checkpoints, 12)
@@ -32,7 +32,7 @@ def test_a_checkpoint_is_found_again(tmp_path: Path) -> None:
 
 
 def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=3)
+    checkpoints = RollingCheckpoints(tmp_path, keep=3)
     for step in (9_999_999, 10_000_000):
         write(checkpoints, step)
     assert checkpoints.newest().step == 10_000_000  # type: ignore[union-attr]
@@ -50,7 +50,7 @@ def test_beyond_seven_digits_the_newest_is_still_the_newest(tmp_path: Path) -> N
     ],
 )
 def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, harm, said, capfd) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=3)
+    checkpoints = RollingCheckpoints(tmp_path, keep=3)
     write(checkpoints, 3)
     path = write(checkpoints, 9)
     changed = harm((path / name).read_bytes())
@@ -66,7 +66,7 @@ def test_damage_is_named_and_an_earlier_checkpoint_used(tmp_path: Path, name, ha
 
 
 def test_the_newest_are_kept_and_the_newest_finite_one_always(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints = RollingCheckpoints(tmp_path, keep=2)
     for step, finite in ((1, True), (2, True), (3, False), (4, False), (5, False)):
         write(checkpoints, step, finite=finite)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-0000002", "step-0000004", "step-0000005"]
@@ -76,7 +76,7 @@ def test_the_newest_are_kept_and_the_newest_finite_one_always(tmp_path: Path) ->
 
 
 def test_leftovers_of_a_killed_trainer_are_not_checkpoints(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints = RollingCheckpoints(tmp_path, keep=2)
     (checkpoints.begin(7) / "model.safetensors").write_bytes(b"half")
     assert checkpoints.newest() is None and not checkpoints.found_any()
     write(checkpoints, 8)

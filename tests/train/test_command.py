@@ -64,7 +64,7 @@ def test_a_signal_during_the_imports_is_heeded_and_the_next_start_trains(
         handle.write(run_spec().to_json())
     _, said = process.communicate(timeout=120)
     assert process.returncode == EXIT_RUN_AGAIN, said
-    assert not (tmp_path / "out").exists() and not (tmp_path / "state" / "lease.json").exists()
+    assert not (tmp_path / "out").exists() and not (tmp_path / "state" / "run_lock.json").exists()
     done = subprocess.run(command(packs, tmp_path, run_spec().to_json()), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert products(tmp_path) == products(undisturbed)

@@ -213,7 +213,7 @@ def test_no_step_reads_a_value_of_its_device(
     with Copies() as copies:
         for _ in range(2):
             assert loop.train_step() == (False, False)
-    assert loop.step == len(loop.readings) == 2 and copies.found == []
+    assert loop.step == len(loop.deferred) == 2 and copies.found == []
 
 
 def test_how_late_is_a_matter_of_the_device() -> None:

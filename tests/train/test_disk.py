@@ -29,7 +29,7 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
-from plumbline.train.checkpoint.rolling import Checkpoints
+from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.checkpoint.state import StateDirectory
 from plumbline.train.monitoring.metrics import Metrics
@@ -67,22 +67,22 @@ def broken(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.EACCES])
 @pytest.mark.parametrize("name", ["metadata.json", "model.safetensors", "shards/rank-00000.safetensors"])
 def test_a_file_that_cannot_be_read_is_not_damaged(tmp_path: Path, number: int, name: str, broken, capfd) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=3)
+    checkpoints = RollingCheckpoints(tmp_path, keep=3)
     paths = [write(checkpoints, step) for step in (3, 9)]
     patch = broken(number, f"step-0000009/{name}")
     assert checkpoints.newest().step == 3  # type: ignore[union-attr]
     assert f"step-0000009 cannot be read ([Errno {number}]" in capfd.readouterr().err
     every = broken(number, f"/{name}")
     with pytest.raises(PlumblineError, match=r"2 checkpoint\(s\), the newest step-0000009, cannot be read.*not damage"):
-        Checkpoints(tmp_path, keep=3).newest()
+        RollingCheckpoints(tmp_path, keep=3).newest()
     assert checkpoints.newest_finite() is None
     every.undo(), patch.undo()
     assert sorted(tmp_path.iterdir()) == paths, "nothing was renamed"
-    assert Checkpoints(tmp_path, keep=3).newest().step == 9  # type: ignore[union-attr]
+    assert RollingCheckpoints(tmp_path, keep=3).newest().step == 9  # type: ignore[union-attr]
 
 
 def test_what_could_not_be_read_is_made_again_and_kept(tmp_path: Path, broken) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints = RollingCheckpoints(tmp_path, keep=1)
     for step in (3, 9):
         checkpoints.keep = None
         write(checkpoints, step)
@@ -98,7 +98,7 @@ def test_what_could_not_be_read_is_made_again_and_kept(tmp_path: Path, broken) -
 
 
 def test_what_was_set_aside_before_stays(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=3)
+    checkpoints = RollingCheckpoints(tmp_path, keep=3)
     for _ in range(3):
         (write(checkpoints, 4) / "model.safetensors").unlink()
         assert checkpoints.newest() is None
@@ -229,7 +229,7 @@ def test_being_killed_is_no_fault_but_is_told(tmp_path: Path, capfd) -> None:
 
 def test_faults_of_the_loop_count_whatever_lies_between(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
-    for ended in ("fault", "stopped", "fault", "disk full", "lease lost", "error", "fault"):
+    for ended in ("fault", "stopped", "fault", "disk full", "lock lost", "error", "fault"):
         state.start(4, 3, {}, {})
         state.amend(ended=ended, reason="ZeroDivisionError: division by zero")
     with pytest.raises(PlumblineError, match=r"3 times at step 4 without any progress.*ZeroDivisionError.*given up"):
@@ -253,7 +253,7 @@ def test_faults_at_other_steps_are_progress(tmp_path: Path) -> None:
 def test_a_trainer_suspended_inside_its_outputs_leaves_those_of_the_next_alone(
     packs: Path, tmp_path: Path, undisturbed: Path, at: int
 ) -> None:
-    """Another trainer takes the lease and leaves its outputs between any two file operations of this one."""
+    """Another trainer takes the lock and leaves its outputs between any two file operations of this one."""
     from plumbline.train import outcome
 
     theirs = {"metrics.parquet", "model.safetensors", "manifest.json", "outcome.json"}

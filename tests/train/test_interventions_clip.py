@@ -12,7 +12,7 @@ import torch
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import QUERY_KEY
@@ -94,8 +94,8 @@ def test_the_largest_score_is_over_visible_entries_with_its_sign(time: int) -> N
     q_BHTW = torch.randn(2, 4, time, 8, generator=generator, dtype=torch.float64)
     k_BGTW = torch.randn(2, 2, time, 8, generator=generator, dtype=torch.float64)
     q_BHTW[:, 3] = -k_BGTW[:, 1]  # below zero where a token sees itself
-    visibility = Visibility.of(torch.zeros(2, time, dtype=torch.int64), None, None)
-    found = largest_scores(mixer, q_BHTW, k_BGTW, visibility)
+    attention_mask = AttentionMask.of(torch.zeros(2, time, dtype=torch.int64), None, None)
+    found = largest_scores(mixer, q_BHTW, k_BGTW, attention_mask)
     for head in range(4):
         z = [
             float(q_BHTW[b, head, i] @ k_BGTW[b, head // 2, j]) / math.sqrt(8)

@@ -11,7 +11,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.train.interventions import Attachment, build
@@ -39,13 +39,13 @@ def naive(q_HTW: torch.Tensor, k_HTW: torch.Tensor) -> torch.Tensor:
     return torch.stack(rows).mean()
 
 
-def queries_and_keys(time: int, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, Visibility]:
+def queries_and_keys(time: int, scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, AttentionMask]:
     """float64, with gradients: 2 sequences, 4 heads of queries in 2 groups, width 8."""
     generator = torch.Generator().manual_seed(3)
     q = scale * torch.randn(2, 4, time, 8, generator=generator, dtype=torch.float64)
     k = scale * torch.randn(2, 2, time, 8, generator=generator, dtype=torch.float64)
-    visibility = Visibility.of(torch.zeros(2, time, dtype=torch.int64), None, None)
-    return q.requires_grad_(), k.requires_grad_(), visibility
+    attention_mask = AttentionMask.of(torch.zeros(2, time, dtype=torch.int64), None, None)
+    return q.requires_grad_(), k.requires_grad_(), attention_mask
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def mixer() -> Softmax:
 @pytest.mark.parametrize("recompute", [False, True])
 def test_value_and_gradient_are_those_of_the_naive_formula(mixer: Softmax, scale: float, recompute: bool) -> None:
     """In several chunks of queries, with grouped keys, kept or computed again for the gradient."""
-    q, k, visibility = queries_and_keys(13, scale)
+    q, k, attention_mask = queries_and_keys(13, scale)
     mixer.recompute_above = 0 if recompute else 1000
     assert len(mixer.spans(13)) == 4
-    value = normalised_entropy(mixer, q, k, visibility)
+    value = normalised_entropy(mixer, q, k, attention_mask)
     gradients = torch.autograd.grad(value, (q, k))
     expected = torch.stack([naive(q[b], k[b].repeat_interleave(2, dim=0)) for b in range(2)]).mean()
     torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
@@ -70,23 +70,23 @@ def test_value_and_gradient_are_those_of_the_naive_formula(mixer: Softmax, scale
 
 
 def test_the_gradient_is_the_derivative(mixer: Softmax) -> None:
-    q, k, visibility = queries_and_keys(6)
-    assert torch.autograd.gradcheck(lambda q, k: normalised_entropy(mixer, q, k, visibility), (q, k))
+    q, k, attention_mask = queries_and_keys(6)
+    assert torch.autograd.gradcheck(lambda q, k: normalised_entropy(mixer, q, k, attention_mask), (q, k))
 
 
 def test_uniform_attention_is_one_and_attention_to_one_key_is_zero(mixer: Softmax) -> None:
-    q, k, visibility = queries_and_keys(9)
-    assert normalised_entropy(mixer, q * 0, k, visibility).item() == pytest.approx(1.0, abs=1e-12)
-    sharp = normalised_entropy(mixer, q * 1e4, k, visibility)
+    q, k, attention_mask = queries_and_keys(9)
+    assert normalised_entropy(mixer, q * 0, k, attention_mask).item() == pytest.approx(1.0, abs=1e-12)
+    sharp = normalised_entropy(mixer, q * 1e4, k, attention_mask)
     assert sharp.item() < 1e-3
     assert all(torch.isfinite(gradient).all() for gradient in torch.autograd.grad(sharp, (q, k)))
 
 
 def test_half_precision_is_widened(mixer: Softmax) -> None:
-    q, k, visibility = queries_and_keys(9, 2.0)
-    half = normalised_entropy(mixer, q.bfloat16(), k.bfloat16(), visibility)
+    q, k, attention_mask = queries_and_keys(9, 2.0)
+    half = normalised_entropy(mixer, q.bfloat16(), k.bfloat16(), attention_mask)
     assert half.dtype == torch.float32
-    exact = normalised_entropy(mixer, q.bfloat16().double(), k.bfloat16().double(), visibility)
+    exact = normalised_entropy(mixer, q.bfloat16().double(), k.bfloat16().double(), attention_mask)
     assert half.item() == pytest.approx(exact.item(), abs=1e-6)
 
 

@@ -120,7 +120,7 @@ def test_bfloat16_runs_are_read_in_float32(packs: Path, tmp_path: Path) -> None:
     "layers, heads, middle",
     [(14, 32, (7, 15)), (2, 4, (1, 1)), (3, 4, (1, 1)), (1, 1, (0, 0))],
 )
-def test_the_middle_is_the_documents(packs: Path, layers: int, heads: int, middle: tuple[int, int]) -> None:
+def test_the_middle_is_the_papers(packs: Path, layers: int, heads: int, middle: tuple[int, int]) -> None:
     """Layer 8 of 14 and head 16 of 32, counted from 1."""
     sizes = {"layers": layers, "heads": heads, "key_value_heads": heads, "head_width": 2, "width": 8}
     of = chosen(MANY_HEADS | sizes, watch())

@@ -150,7 +150,7 @@ def test_latent_rates_fall_with_what_a_matrix_is_multiplied_with(role: str, halv
 
 
 def test_latent_rates_are_those_of_algorithm_2() -> None:
-    """Written out head by head from the factors as the document has them, at weights that have moved."""
+    """Written out head by head from the factors as the paper has them, at weights that have moved."""
     model, hook = started(LATENT, largest_ratio=1e9)
     roles = ("query_down", "query_up", "query_rotary", "key_value_down", "key_up", "key_rotary")
 

@@ -1,4 +1,4 @@
-"""The release rule on the document's grid of evaluations: 4,768 steps, one every 0.5 %."""
+"""The release rule on the paper's grid of evaluations: 4,768 steps, one every 0.5 %."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_a_stop_is_heeded_at_every_poll_and_loses_nothing(packs: Path, tmp_path:
         stops += 1
         steps.append(max((int(path.name[5:]) for path in chosen.state.glob("step-*")), default=0))
     assert code == 0 and stops >= 6 and steps == sorted(steps)
-    assert not (tmp_path / "state" / "lease.json").exists()
+    assert not (tmp_path / "state" / "run_lock.json").exists()
     assert products(tmp_path) == products(undisturbed)
 
 
@@ -324,10 +324,10 @@ def test_without_any_whole_checkpoint_a_run_starts_afresh_when_asked(packs: Path
     for path in (tmp_path / "state").glob("step-*"):
         (path / "loop.json").write_text("{")
     for _ in range(2):
-        with pytest.raises(PlumblineError, match=r"none of its checkpoints is intact.*cleanup --afresh .*state`"):
+        with pytest.raises(PlumblineError, match=r"none of its checkpoints is intact.*cleanup --restart .*state`"):
             train(run_spec(), chosen)
     assert len(list((tmp_path / "state").glob("*.damaged"))) == 3
-    cleanup.afresh(chosen.state)
+    cleanup.restart(chosen.state)
     assert train(run_spec(), chosen) == 0
     assert len(list((tmp_path / "state.set-aside-1").glob("*.damaged"))) == 3
     assert products(tmp_path) == products(undisturbed)

@@ -20,7 +20,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.model.decoder import create
 from plumbline.operate import cleanup
-from plumbline.probes import Probe, Reading, _pass
+from plumbline.probes import Probe, ProbeValue, _pass
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import Ranks
 from plumbline.runtime.probe_checkpoints import read_index
@@ -84,7 +84,7 @@ def test_online_readings_are_a_frame_that_changes_nothing(packs: Path, probed: P
     from plumbline.data.loader import Pack
 
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))
-    expected = [reading.value for reading in _pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")]
+    expected = [probe_value.value for probe_value in _pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")]
     assert frame[frame.step == 0].value.tolist() == expected
     assert frame.groupby("step").value.mean().nunique() == 4
 
@@ -95,9 +95,9 @@ class Drawing(Probe):
     def query_key(self, layer: int, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> None:
         random.random(), np.random.rand(), torch.rand(3)
 
-    def readings(self, model: Any) -> list[Reading]:
+    def probe_values(self, model: Any) -> list[ProbeValue]:
         model.module.train()
-        return [Reading(probe="drawing", value=torch.rand(()).item())]
+        return [ProbeValue(probe="drawing", value=torch.rand(()).item())]
 
 
 def test_a_probe_that_draws_at_random_changes_no_weight(
@@ -126,17 +126,17 @@ def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> No
     ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
     before, after = (TrainingState(SPEC, ranks.device) for _ in range(2))
     online = before.online
-    readings = [
-        Reading(probe="a", layer=0, head=1, value=0.1 + 0.2, null=8.0),
-        Reading(probe="b", value=float("nan")),
-        Reading(probe="c", layer=3, value=float("-inf"), null=0.0),
+    probe_values = [
+        ProbeValue(probe="a", layer=0, head=1, value=0.1 + 0.2, null=8.0),
+        ProbeValue(probe="b", value=float("nan")),
+        ProbeValue(probe="c", layer=3, value=float("-inf"), null=0.0),
     ]
-    online.add(0, readings)
-    online.add(5, readings)
+    online.add(0, probe_values)
+    online.add(5, probe_values)
     before.so_far(ranks, []).write(tmp_path)
     after.put_back(tmp_path, ranks, [])
     again = after.online
-    assert repr(again.readings) == repr(online.readings)
+    assert repr(again.probe_values) == repr(online.probe_values)
     assert again.due(5) == [] and [probe.every for probe in again.due(10)] == [5] and not again.due(11)
     assert again.due(12), "the last step"
 
@@ -218,14 +218,14 @@ def test_a_point_that_cannot_be_made_again_is_an_error_until_a_fresh_start_is_as
     content = bytearray(kept.read_bytes())
     content[200] ^= 1
     kept.write_bytes(content)
-    with pytest.raises(PlumblineError, match=r"step-0000004: the weights of a probe point are damaged.*--afresh"):
+    with pytest.raises(PlumblineError, match=r"step-0000004: the weights of a probe point are damaged.*--restart"):
         train(SPEC, chosen)
     kept.unlink()
     with pytest.raises(
-        PlumblineError, match=r"probe point at step 4 are lost, and only training can make them.*--afresh"
+        PlumblineError, match=r"probe point at step 4 are lost, and only training can make them.*--restart"
     ):
         train(SPEC, chosen)
-    cleanup.afresh(chosen.state)
+    cleanup.restart(chosen.state)
     assert train(SPEC, chosen) == 0
     assert (tmp_path / "state.set-aside-1/points/step-0000004").is_dir()
     assert products(tmp_path) == products(probed)
@@ -239,9 +239,9 @@ def test_points_without_an_owner_are_not_taken_for_anybodys(packs: Path, tmp_pat
     (tmp_path / "state/run.json").unlink()
     for path in (tmp_path / "state").glob("**/metadata.json"):
         path.unlink()
-    with pytest.raises(PlumblineError, match=r"neither run.json nor any of them names their run; .*--afresh"):
+    with pytest.raises(PlumblineError, match=r"neither run.json nor any of them names their run; .*--restart"):
         train(SPEC, chosen)
-    cleanup.afresh(chosen.state)
+    cleanup.restart(chosen.state)
     assert train(SPEC, chosen) == 0
     assert products(tmp_path) == products(probed)
 

@@ -1,4 +1,4 @@
-"""One trainer at a time: waiting, stale leases, and noticing that a lease was lost."""
+"""One trainer at a time: waiting, stale locks, and noticing that a lock was lost."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 from plumbline.core import process_record
 from plumbline.runtime.stop import Stopped, StopRequest
 from plumbline.train.checkpoint import run_lock
-from plumbline.train.checkpoint.run_lock import Lease, LeaseError
+from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
 
-def take(directory: Path, **overrides: Any) -> Lease:
-    return Lease(directory, **({"limit": 60.0, "wait": 0.0} | overrides))
+def take(directory: Path, **overrides: Any) -> RunLock:
+    return RunLock(directory, **({"limit": 60.0, "wait": 0.0} | overrides))
 
 
 def holder(directory: Path, **overrides: Any) -> Path:
-    """A lease as a trainer that is not this process left it."""
+    """A lock as a trainer that is not this process left it."""
     path = directory / run_lock.NAME
     content = process_record.identity() | {"token": "other", "since": time.time(), "slurm_job_id": "4711"} | overrides
     path.write_text(json.dumps(content))
@@ -32,7 +32,7 @@ def holder(directory: Path, **overrides: Any) -> Path:
 def test_a_second_trainer_waits_and_then_names_the_holder(tmp_path: Path) -> None:
     with take(tmp_path):
         before = time.monotonic()
-        with pytest.raises(LeaseError, match=rf"held by process {os.getpid()} on .*waited 0.3 s.*Two trainers"):
+        with pytest.raises(RunLockError, match=rf"held by process {os.getpid()} on .*waited 0.3 s.*Two trainers"):
             take(tmp_path, wait=0.3).acquire()
         assert time.monotonic() - before >= 0.3
     with take(tmp_path):
@@ -82,13 +82,13 @@ def test_a_live_holder_that_the_kernel_hides_is_alive(tmp_path: Path, monkeypatc
 
     holder(tmp_path, pid=2**22 + 1, process_started="1")  # which is nowhere in /proc
     monkeypatch.setattr(os, "kill", another_users)
-    with pytest.raises(LeaseError, match="held by process 4194305"):
+    with pytest.raises(RunLockError, match="held by process 4194305"):
         take(tmp_path).acquire()
 
 
 def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Path) -> None:
     path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
-    with pytest.raises(LeaseError, match="on node17, SLURM job 4711"):
+    with pytest.raises(RunLockError, match="on node17, SLURM job 4711"):
         take(tmp_path).acquire()
     os.utime(path, (time.time() - 61, time.time() - 61))
     with take(tmp_path) as taken:
@@ -114,7 +114,7 @@ def test_a_broken_lease_is_named_and_respected_until_it_is_old(
     path = tmp_path / run_lock.NAME
     path.mkdir() if content is None else path.write_text(content)
     with pytest.raises(
-        LeaseError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if no trainer is running")
+        RunLockError, match=re.escape(f"an unknown trainer ({path} {fault}; delete it if no trainer is running")
     ):
         take(tmp_path).acquire()
     os.utime(path, (1, 1))
@@ -142,10 +142,10 @@ def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path, monkeypa
     os.utime(tmp_path / run_lock.NAME, (1, 1))
     with take(tmp_path) as taken:
         taken.check()
-        with pytest.raises(LeaseError, match=r"was taken over by process .* nothing more is written here"):
+        with pytest.raises(RunLockError, match=r"was taken over by process .* nothing more is written here"):
             suspended.check()
         suspended.release()
-        taken.check()  # giving back a lost lease does not touch the new one
+        taken.check()  # giving back a lost lock does not touch the new one
 
 
 def test_a_fresh_lease_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_without_locks_the_lease_file_alone_decides(tmp_path: Path, monkeypatch:
         raise OSError(95, "not supported")
 
     monkeypatch.setattr(run_lock.fcntl, "flock", unsupported)
-    with take(tmp_path), pytest.raises(LeaseError, match="held by"):
+    with take(tmp_path), pytest.raises(RunLockError, match="held by"):
         take(tmp_path).acquire()
     with take(tmp_path):
         pass
@@ -179,7 +179,7 @@ def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Pat
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.Loop, "train_step", lose)
-        with pytest.raises(LeaseError, match=r"was taken over"):
+        with pytest.raises(RunLockError, match=r"was taken over"):
             helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()
     assert process_record.read(tmp_path / "state" / run_lock.NAME)["token"] == "thief"  # type: ignore[index]

@@ -24,7 +24,7 @@ from plumbline.train.batches.batching import Batching
 from plumbline.train.batches.prefetch import Batches
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.background import BackgroundSaving, Saved
-from plumbline.train.checkpoint.rolling import Checkpoints, damage
+from plumbline.train.checkpoint.rolling import RollingCheckpoints, damage
 from plumbline.train.checkpoint.training_state import Written
 from plumbline.train.monitoring.metrics import Metrics
 from plumbline.train.online import Online
@@ -152,7 +152,7 @@ def test_a_stop_waits_for_what_is_being_written(
     before_step(ask)
     chosen = settings(packs, tmp_path, checkpoint_steps=4, overlap=True)
     assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
-    newest = Checkpoints(chosen.state, keep=3).newest()
+    newest = RollingCheckpoints(chosen.state, keep=3).newest()
     assert newest is not None and newest.step == at and held.begun == at - 3
     before_step(lambda step: None)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
@@ -161,7 +161,7 @@ def test_a_stop_waits_for_what_is_being_written(
 
 
 def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path: Path, held, before_step) -> None:
-    """It is there before the lease is given back."""
+    """It is there before the lock is given back."""
 
     def fail(step: int) -> None:
         if step == 6:
@@ -173,7 +173,7 @@ def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path:
     with pytest.raises(ZeroDivisionError):
         train(run_spec(), chosen)
     assert saved_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
-    assert not (chosen.state / "lease.json").exists()
+    assert not (chosen.state / "run_lock.json").exists()
 
 
 def test_killed_while_writing_a_run_goes_on_from_the_checkpoint_before(
@@ -198,9 +198,9 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     )  # fmt: skip
     told: list[tuple[str, int, int]] = []
     progress: Any = SimpleNamespace(event=lambda kind, step, saved: told.append((kind, step, saved)))
-    lease: Any = SimpleNamespace(check=lambda: None)
-    checkpoints = Checkpoints(tmp_path, keep=3)
-    saving, rows = BackgroundSaving(checkpoints, ranks, lease, progress), torch.arange(6.0)
+    run_lock: Any = SimpleNamespace(check=lambda: None)
+    checkpoints = RollingCheckpoints(tmp_path, keep=3)
+    saving, rows = BackgroundSaving(checkpoints, ranks, run_lock, progress), torch.arange(6.0)
     file = snapshot.File(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
     saved = Saved(
         step=7, diverged=False, sharded=True, files=[file], metadata={"finite": True},
@@ -209,15 +209,15 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     saving.begin(saved, beside=True)
     rows.zero_()
     for step in range(8, 14):
-        saving.look(step)
+        saving.note_progress(step)
     assert asked == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
     held.go.set()
     saving._writer.wait()
-    saving.look(14)
+    saving.note_progress(14)
     assert len(asked) == 3, "it is not yet time"
-    saving.look(15)
+    saving.note_progress(15)
     saving._writer.wait()
-    saving.look(16)
+    saving.note_progress(16)
     assert asked[3:] == [[0.0]] and told == [("checkpoint", 16, 7)] and not saving.under_way
     whole = checkpoints.newest()
     assert whole is not None and whole.step == 7

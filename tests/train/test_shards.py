@@ -106,7 +106,7 @@ def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: 
     shards, marker = tmp_path / "state/step-0000004/shards", tmp_path / "ran"
     shards.mkdir(parents=True)
     (shards / name).write_bytes(pickle.dumps(Payload(marker)))
-    said = "pickle.*cleanup --afresh .*/state`$" if name == ".metadata" else "not a file of sharded training"
+    said = "pickle.*cleanup --restart .*/state`$" if name == ".metadata" else "not a file of sharded training"
     with pytest.raises(PlumblineError, match=said):
         snapshot.load(shards.parent, create(small(), 0), None)
     assert not marker.exists()

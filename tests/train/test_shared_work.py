@@ -67,7 +67,7 @@ def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
     code, _ = train_as(ANN, LAB, work, packs, tmp_path / "ann", die_before=120)
     assert code == -signal.SIGKILL
     left = {path for path in (work / "state").iterdir() if path.stat().st_uid == ANN}
-    assert {"lease.json", "starts.json"} <= {path.name for path in left} and any(
+    assert {"run_lock.json", "starts.json"} <= {path.name for path in left} and any(
         path.name.startswith("step-") for path in left
     )
     code, said = train_as(EVE, STRANGERS, work, packs, tmp_path / "eve")

@@ -41,7 +41,7 @@ def sixth(finished: Project) -> Iterator[Project]:
     git(finished, "add", "-A")
     git(finished, "commit", "-qm", "before")
     shutil.copytree(SIXTH, finished.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "deviations.md")]
+    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")]
     done = finished.snakemake(*made, "results/audit.csv", *SMOKE)
     assert done.returncode == 0, done.stdout[-6000:]
     jobs = jobs_by_rule(done.stdout)
@@ -77,7 +77,7 @@ def test_a_cell_leads_to_a_measurement(sixth: Project) -> None:
     assert by_method["wide"] > by_method["narrow"] == by_method["hasty.eta_0.04"] > 5
     done = sixth.python("-m", "plumbline.results.tables.trace", table, "wide", "stretch")
     said = sixth.read("work/smoke/measured/widths/stretch.json")
-    assert f"measured/widths/stretch  made of {said['made_of']}" in done.stdout, done.stdout
+    assert f"measured/widths/stretch  made of {said['fingerprint']}" in done.stdout, done.stdout
     assert "options          draws 2, seed 1" in done.stdout and said["options"] == {"seed": 1, "draws": 2}
 
 
@@ -112,7 +112,7 @@ def test_its_bundle_has_everything_of_it_and_of_no_other_study(sixth: Project) -
     bundle = sixth.root / "results/smoke/bundle.tar.xz"
     said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
     assert [str(product) for product in said.products] == [
-        *("table widths losses", "figure widths curves", "claims widths", "deviations widths", "audit")
+        *("table widths losses", "figure widths curves", "claims widths", "interpretations widths", "audit")
     ]
     assert said.commit == git(sixth, "rev-parse", "HEAD").strip() and not said.edited
     with tarfile.open(bundle) as tar:
@@ -137,7 +137,7 @@ def test_a_record_of_its_bundle_is_made_again_at_its_commit(sixth: Project) -> N
 
 
 def test_a_second_run_finds_nothing_to_do(sixth: Project) -> None:
-    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "deviations.md")]
+    made = [f"results/smoke/widths/{name}" for name in ("losses.csv", "curves.png", "claims.csv", "interpretations.md")]
     assert sixth.planned(*made, "results/audit.csv", *SMOKE) == {}
 
 

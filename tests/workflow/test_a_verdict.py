@@ -24,8 +24,8 @@ from plumbline.specs.components import component
 class Leaky(Softmax):
     """Softmax and a little of what follows."""
 
-    def forward(self, q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
-        out = super().forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache)
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
         following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
         return out + 0.01 * following[:, :, -out.shape[2] :]
 '''

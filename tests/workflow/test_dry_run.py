@@ -30,7 +30,7 @@ def test_every_study_plans_at_every_preset(project: Project, preset: str) -> Non
     tables = figures = 0
     for name in STUDIES:
         study = study_config.load(name, preset, project.root)
-        targets = study.sheet["targets"].values()
+        targets = study.definition["targets"].values()
         wanted = {run.key for target in targets for run in study.group(*target["runs"])}
         scored = {run.key for target in targets if "scores" in target["reads"] for run in study.group(*target["runs"])}
         assert jobs_of_studies(done.stdout, "pretrain")[name] == len(wanted)

@@ -72,14 +72,14 @@ def test_nothing_to_do_afterwards_nor_after_an_edited_comment(finished: Project)
 EDITS = [
     ("studies/transfer/published/table7.csv", "baseline,", "baseline,", {"table2", "table7", "audit"}),
     ("studies/transfer/published/noise_floor.csv", "baseline,", "baseline,", {"noise_floor", "audit"}),
-    (STUDY, "label: Softpick\n", "label: Soft pick\n", {*PRODUCTS, "deviations/transfer"}),
-    (STUDY, "      subtracted from scores, in both", "      taken from the scores, in both", {"deviations/transfer"}),
-    (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "deviations/transfer"}),
+    (STUDY, "label: Softpick\n", "label: Soft pick\n", {*PRODUCTS, "interpretations/transfer"}),
+    (STUDY, "      subtracted from scores, in both", "      taken from scores, in both", {"interpretations/transfer"}),
+    (STUDY, "others: [qknorm, softpick]", "others: [softpick, qknorm]", {*PRODUCTS, "interpretations/transfer"}),
     ("studies/transfer/tables/table1.py", "Does not depend", "It does not depend", {"table1"}),
     ("studies/transfer/figures/fig2.py", "import annotations", "import annotations\nX = 1", {"fig2"}),
     ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table2", "table7", "noise_floor", "audit"}),
-    ("src/plumbline/results/deviations.py", "## Interpretations that apply", "## Rulings", {"deviations/transfer"}),
-    ("studies/transfer/explanations.yaml", "The printed z", "That printed z", {"audit"}),
+    ("src/plumbline/results/interpretations.py", "## Interpretations that", "## Those that", {"interpretations/transfer"}),
+    ("studies/transfer/findings.yaml", "The printed z", "That printed z", {"audit"}),
 ]  # fmt: skip
 
 

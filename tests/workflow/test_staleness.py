@@ -109,7 +109,12 @@ def test_a_changed_learning_rate_after_the_memory_is_lost(corpus: Project) -> No
 EDITS = [
     ("src/plumbline/evaluate/scores.py", "import math", "import math\nEDITED = 1", OF_SCORES),
     ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table": 3, "audit": 1, "copy_table": 1}),
-    (STUDY, "label: Softpick\n", "label: Soft pick\n", {"table": 6, "figure": 2, "deviations": 1, "copy_table": 1}),
+    (
+        STUDY,
+        "label: Softpick\n",
+        "label: Soft pick\n",
+        {"table": 6, "figure": 2, "interpretations": 1, "copy_table": 1},
+    ),
     ("src/plumbline/evaluate/scores.py", "import math", "import math  # for sums", {}),
 ]
 

@@ -16,7 +16,7 @@ rule bundle:
         mem_mb=1500,
     params:
         configuration=json.dumps(PROJECT.config),
-        made_of=PROJECT.fingerprints.bundle(),
+        fingerprint=PROJECT.fingerprints.bundle(),
     shell:
-        "exec python -m plumbline.bundle --configuration {params.configuration:q} --made-of {params.made_of:q} "
+        "exec python -m plumbline.bundle --configuration {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"

@@ -91,35 +91,39 @@ of_corpus, of_items, of_scores = (
 )
 
 
-def corpus_made_of(kind):
+def corpus_fingerprint(kind):
     """A parameter that changes with a stage's code, and with what it and the stages before it are asked for."""
 
-    def fingerprint(wildcards):
+    def found(wildcards):
         return of_corpus(kind, wildcards.corpus, getattr(wildcards, "split", "train"))
 
-    return fingerprint
+    return found
 
 
-def items_made_of(wildcards):
+def items_fingerprint(wildcards):
     """The same of the items of a suite."""
     return of_items(wildcards.corpus, wildcards.suite)
 
 
-def scores_made_of(wildcards):
+def scores_fingerprint(wildcards):
     """The same of a run's scores."""
     return of_scores(scored_run_of(wildcards).suite)
 
 
-def probes_made_of(wildcards):
+def probes_fingerprint(wildcards):
     """A parameter that changes with the code of a run's probes."""
     return PROJECT.fingerprints.probes(run_of(wildcards))
 
 
-def waited_for(path, corpus, made_of, **how):
+def waited_for(path, corpus, fingerprint, **how):
     """A file of a corpus that what reads it waits for: remade with other code, it may come out the same."""
     files = PROJECT.inputs.corpus_files(corpus)
     facts = f"{PROJECT.paths.corpus(corpus)}/documents/documents.json"
-    return ancient(path) if staleness.held(path, made_of, files, facts, **how) else path
+    return (
+        ancient(path)
+        if staleness.held(path, fingerprint, files, facts, **how)
+        else path
+    )
 
 
 @cache
@@ -194,7 +198,7 @@ def measurement_of(wildcards):
     return PROJECT.measurements.one(wildcards.study, wildcards.measurement)
 
 
-def measurement_made_of(wildcards):
+def measurement_fingerprint(wildcards):
     """A parameter that changes with a measurement's code, its options, and the specs that it reads."""
     return PROJECT.fingerprints.measurement(measurement_of(wildcards))
 
@@ -204,16 +208,16 @@ def plan_state(wildcards):
     return ESTIMATOR.digest()
 
 
-def made_of(kind):
+def fingerprint(kind):
     """A parameter that changes when code or YAML behind a product of this kind changes."""
 
-    def fingerprint(wildcards):
+    def found(wildcards):
         target = getattr(wildcards, kind, None)
         return PROJECT.fingerprints.product(
             getattr(wildcards, "study", ""), kind, target
         )
 
-    return fingerprint
+    return found
 
 
 def target_files(kind):
@@ -257,7 +261,7 @@ def copied(*endings):
     return files
 
 
-def report_made_of(wildcards):
+def report_fingerprint(wildcards):
     """A parameter that changes with the code of the report's pages, and what they say beside products."""
     return PROJECT.fingerprints.report()
 

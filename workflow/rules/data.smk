@@ -53,11 +53,11 @@ rule documents:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PROJECT.commands.documents(wildcards.corpus),
-        made_of=corpus_made_of("documents"),
+        fingerprint=corpus_fingerprint("documents"),
         out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.data.documents {params.flags} "
-        "--made-of {params.made_of:q} --out {params.out:q} > {log:q} 2>&1"
+        "--fingerprint {params.fingerprint:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule tokenizer:
@@ -82,10 +82,10 @@ rule tokenizer:
         mem_mb=2000,
     params:
         flags=lambda wildcards: PROJECT.commands.tokenizer(wildcards.corpus),
-        made_of=corpus_made_of("tokenizer"),
+        fingerprint=corpus_fingerprint("tokenizer"),
     shell:
         "exec python -m plumbline.data.tokenizer {params.flags} "
-        "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
+        "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule tokenize:
@@ -110,11 +110,11 @@ rule tokenize:
     params:
         flags=lambda wildcards: PROJECT.commands.tokenize(wildcards.corpus),
         shards=len(TOKEN_SHARDS),
-        made_of=corpus_made_of("tokenize"),
+        fingerprint=corpus_fingerprint("tokenize"),
     shell:
         "exec python -m plumbline.data.tokenize --documents {input.documents:q} --tokenizer {input.tokenizer:q} "
         "--shard {wildcards.shard:q} --shards {params.shards:q} {params.flags} "
-        "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
+        "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"
 
 
 rule pack:
@@ -142,8 +142,8 @@ rule pack:
         flags=lambda wildcards: PROJECT.commands.pack(wildcards.corpus, wildcards.split),
         tokens=lambda wildcards: f"{PROJECT.paths.corpus(wildcards.corpus)}/tokens",
         shards=len(TOKEN_SHARDS),
-        made_of=corpus_made_of("pack"),
+        fingerprint=corpus_fingerprint("pack"),
     shell:
         "exec python -m plumbline.data.pack --tokens {params.tokens:q} --shards {params.shards:q} "
         "--tokenizer {input.tokenizer:q} --documents {input.documents:q} --split {wildcards.split:q} "
-        "--context {wildcards.context:q} {params.flags} --made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
+        "--context {wildcards.context:q} {params.flags} --fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"

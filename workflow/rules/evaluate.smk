@@ -20,11 +20,11 @@ rule items:
         mem_mb=1500,
     params:
         flags=lambda wildcards: PROJECT.commands.items(wildcards.suite),
-        made_of=items_made_of,
+        fingerprint=items_fingerprint,
         out=subpath(output.facts, parent=True),
     shell:
         "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation:q} "
-        "--made-of {params.made_of:q} --out {params.out:q} > {log:q} 2>&1"
+        "--fingerprint {params.fingerprint:q} --out {params.out:q} > {log:q} 2>&1"
 
 
 rule evaluate:
@@ -51,11 +51,11 @@ rule evaluate:
         launch="python",
     params:
         flags=evaluation_flags,
-        made_of=scores_made_of,
+        fingerprint=scores_fingerprint,
         run=subpath(input.outcome, parent=True),
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),
     shell:
         "exec {resources.launch} -m plumbline.evaluate --run {params.run:q} --items {params.items_folder:q} "
         "--tokenizer {input.tokenizer:q} {params.flags} "
-        "--made-of {params.made_of:q} --out {params.out:q} > {log:q} 2>&1"
+        "--fingerprint {params.fingerprint:q} --out {params.out:q} > {log:q} 2>&1"

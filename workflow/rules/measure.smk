@@ -24,7 +24,7 @@ rule measure:
         launch="python",
     params:
         preset=PROJECT.name,
-        made_of=measurement_made_of,
+        fingerprint=measurement_fingerprint,
     shell:
-        "exec {resources.launch} -m plumbline.results.measurements.measure {wildcards.study:q} {wildcards.measurement:q} "
+        "exec {resources.launch} -m plumbline.results.measurements.run_measurement {wildcards.study:q} {wildcards.measurement:q} "
         "--preset {params.preset:q} --out {output.parquet:q} > {log:q} 2>&1"

@@ -67,9 +67,9 @@ rule probe:
         runtime=probe_minutes,
         launch="python",
     params:
-        made_of=probes_made_of,
+        fingerprint=probes_fingerprint,
         run=subpath(input.outcome, parent=True),
         validation=validation_manifest,
     shell:
         "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation {params.validation:q} "
-        "--made-of {params.made_of:q} --out {output:q} > {log:q} 2>&1"
+        "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"

@@ -14,9 +14,9 @@ rule report:
         "../../envs/plumbline.yaml"
     params:
         configuration=json.dumps(PROJECT.config),
-        made_of=report_made_of,
+        fingerprint=report_fingerprint,
     shell:
-        "exec python -m plumbline.report --configuration {params.configuration:q} --made-of {params.made_of:q} "
+        "exec python -m plumbline.report --configuration {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"
 
 

@@ -1,7 +1,7 @@
-"""Tables, figures, claims and deviations: runs and scores in, numbers, pictures and verdicts out.
+"""Tables, figures, claims and interpretations: runs and scores in, numbers, pictures and verdicts out.
 
 Cheap, so remade when anything changes that they are made of: runs and printed numbers are inputs, the study's YAML and
-the code are the parameter `made_of`.
+the code are the parameter `fingerprint`.
 """
 
 
@@ -35,11 +35,11 @@ rule table:
         work=WORK,
         source=PROJECT.config["data"]["source"],
         expected=target_runs("table"),
-        made_of=made_of("table"),
+        fingerprint=fingerprint("table"),
     shell:
         "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
-        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} "
-        "--made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
+        "--work {params.work:q} --expected-runs {params.expected:q} --source {params.source:q} "
+        "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -71,15 +71,15 @@ rule figure:
         work=WORK,
         source=PROJECT.config["data"]["source"],
         expected=target_runs("figure"),
-        made_of=made_of("figure"),
+        fingerprint=fingerprint("figure"),
     shell:
         "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
-        "--work {params.work:q} --planned {params.expected:q} --source {params.source:q} "
-        "--made-of {params.made_of:q} --out {output.png:q} > {log:q} 2>&1"
+        "--work {params.work:q} --expected-runs {params.expected:q} --source {params.source:q} "
+        "--fingerprint {params.fingerprint:q} --out {output.png:q} > {log:q} 2>&1"
 
 
 rule claims:
-    """Each claim of a document with a verdict."""
+    """Each claim of a paper with a verdict."""
     input:
         claims_files,
     output:
@@ -106,19 +106,19 @@ rule claims:
         work=WORK,
         source=PROJECT.config["data"]["source"],
         expected=study_runs,
-        made_of=made_of("claims"),
+        fingerprint=fingerprint("claims"),
     shell:
         "exec {resources.launch} -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
-        "--planned {params.expected:q} --source {params.source:q} "
-        "--made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
+        "--expected-runs {params.expected:q} --source {params.source:q} "
+        "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
-rule deviations:
-    """What a document leaves open or contradicts, and the ruling taken, from the study's YAML."""
+rule interpretations:
+    """What a paper leaves open or contradicts, and the interpretation taken, from the study's YAML."""
     output:
-        f"{MADE}/{{study}}/deviations.md",
+        f"{MADE}/{{study}}/interpretations.md",
     log:
-        f"{LOGS}/deviations/{{study}}.log",
+        f"{LOGS}/interpretations/{{study}}.log",
     localrule: True
     conda:
         "../../envs/plumbline.yaml"
@@ -126,10 +126,10 @@ rule deviations:
         preset=PROJECT.name,
         source=PROJECT.config["data"]["source"],
         evaluation=PROJECT.evaluation_source,
-        made_of=made_of("deviations"),
+        fingerprint=fingerprint("interpretations"),
     shell:
-        "exec python -m plumbline.results.deviations {wildcards.study:q} --preset {params.preset:q} "
-        "--source {params.source:q} --evaluation {params.evaluation:q} --made-of {params.made_of:q} --out {output:q} "
+        "exec python -m plumbline.results.interpretations {wildcards.study:q} --preset {params.preset:q} "
+        "--source {params.source:q} --evaluation {params.evaluation:q} --fingerprint {params.fingerprint:q} --out {output:q} "
         "> {log:q} 2>&1"
 
 
@@ -155,6 +155,6 @@ rule audit:
     resources:
         mem_mb=800,
     params:
-        made_of=made_of("audit"),
+        fingerprint=fingerprint("audit"),
     shell:
-        "exec python -m plumbline.audit --made-of {params.made_of:q} --out {output.csv:q} > {log:q} 2>&1"
+        "exec python -m plumbline.audit --fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"

@@ -21,7 +21,7 @@ rule trial:
     params:
         configuration=json.dumps(PROJECT.config),
         work=WORK,
-        made_of=lambda wildcards: PROJECT.fingerprints.trial(),
+        fingerprint=lambda wildcards: PROJECT.fingerprints.trial(),
     shell:
-        "exec python -m plumbline.experiment.trial --configuration {params.configuration:q} --work {params.work:q} --made-of {params.made_of:q} "
+        "exec python -m plumbline.experiment.trial --configuration {params.configuration:q} --work {params.work:q} --fingerprint {params.fingerprint:q} "
         "--out {output.csv:q} > {log:q} 2>&1"

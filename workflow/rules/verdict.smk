@@ -31,11 +31,11 @@ rule verdict:
         checks=PROJECT.paths.verdict_checks,
         ledger=PROJECT.paths.verdict_ledger,
         expected=PROJECT.verdicts.expected(),
-        made_of=PROJECT.fingerprints.verdict(),
+        fingerprint=PROJECT.fingerprints.verdict(),
     shell:
         "exec python -m plumbline.experiment.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
         "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
-        "--planned {params.expected:q} --made-of {params.made_of:q} --out {output.page:q} > {log:q} 2>&1"
+        "--expected-runs {params.expected:q} --fingerprint {params.fingerprint:q} --out {output.page:q} > {log:q} 2>&1"
 
 
 rule copy_verdict:

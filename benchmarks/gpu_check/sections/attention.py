@@ -50,7 +50,7 @@ def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: 
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
     from benchmarks.gpu_check.sections.kernels import built, path
-    from plumbline.model.attention_mask import Visibility
+    from plumbline.model.attention_mask import AttentionMask
     from plumbline.runtime.numerics import numerics
 
     device, size = setting.device, setting.size
@@ -62,11 +62,11 @@ def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: 
     sizes = [(batch, length, heads, spec.head_width) for heads in (spec.heads, mixer.groups, mixer.groups)]
     drawn = [torch.randn(shape, device=device).bfloat16().transpose(1, 2) for shape in sizes]
     inputs = [x.requires_grad_() for x in drawn]
-    visibility = Visibility.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
+    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
 
     def forward() -> torch.Tensor:
         if chosen is not None:
-            return mixer(*inputs, visibility)
+            return mixer(*inputs, attention_mask)
         return scaled_dot_product_attention(*inputs, is_causal=True, enable_gqa=True)
 
     do = torch.randn_like(forward())
@@ -87,7 +87,7 @@ def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: 
         "mixer": FLASH if chosen is None else chosen["name"],
         "length": length,
         "batch": batch,
-        "path": "scaled_dot_product_attention" if chosen is None else path(mixer, inputs[0], visibility),
+        "path": "scaled_dot_product_attention" if chosen is None else path(mixer, inputs[0], attention_mask),
         "milliseconds": taken,
         "peak_gib": peak_gib(device),
         "operations": operations,

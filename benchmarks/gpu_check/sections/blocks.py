@@ -63,7 +63,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
 def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting: Setting) -> dict[str, Any]:
     import torch
 
-    from plumbline.model.attention_mask import Visibility
+    from plumbline.model.attention_mask import AttentionMask
 
     spec = shapes.runs(setting.size.preset)[shapes.BASELINE].model
     made = functools.partial(kernels.built, chosen, spec.head_width, heads=spec.heads, groups=spec.key_value_heads)
@@ -75,10 +75,10 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
         torch.randn(1, length, heads, spec.head_width, generator=draw, device=setting.device).bfloat16().transpose(1, 2)
         for heads in (spec.heads, mixer.groups, mixer.groups)
     ]
-    visibility = Visibility.of(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
-    expected = kernels.results(mixer, inputs, mixer, visibility)
+    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
+    expected = kernels.results(mixer, inputs, mixer, attention_mask)
     with _blocks(mixer.kernel, choice, setting.device):
-        found = kernels.results(mixer, inputs, mixer, visibility)
+        found = kernels.results(mixer, inputs, mixer, attention_mask)
         row = attention.timed(chosen, spec.context, spec, setting)
     pairs = zip(found, expected, strict=True)
     errors = [((one.double() - two.double()).norm() / two.double().norm()).item() for one, two in pairs]

@@ -1,4 +1,4 @@
-"""Every mixer and reading against its own reference in float64: outputs and gradients, grouped heads.
+"""Every mixer and variant against its own reference in float64: outputs and gradients, grouped heads.
 
 Here in the first case of the sizes, the type and head width of the paper; the others are a later section
 (`more_cases`). Nothing is asked of what is inside: `Mixer.forward` on the device, in the type, is held against
@@ -21,7 +21,7 @@ from benchmarks.gpu_check.state import State
 if TYPE_CHECKING:
     import torch
 
-    from plumbline.model.attention_mask import Visibility
+    from plumbline.model.attention_mask import AttentionMask
     from plumbline.model.mixers._base import Mixer
 
 TITLE = "Mixers against float64"
@@ -36,15 +36,15 @@ TOLERANCE = {"float32": 1e-4, "bfloat16": 2e-2}
 
 
 def mixers() -> dict[str, dict[str, Any]]:
-    """Every mixer that a study's YAML chooses, methods and readings, as its slot is written; by name and options."""
+    """Every mixer that a study's YAML chooses, methods and variants, as its slot is written; by name and options."""
     from plumbline.specs.config import ROOT, load_study
 
     found: dict[str, dict[str, Any]] = {}
     for folder in sorted((ROOT / "studies").glob("*/study.yaml")):
-        sheet = load_study(folder.parent.name, ROOT)
-        for entry in sheet.get("methods", {}).values():
+        definition = load_study(folder.parent.name, ROOT)
+        for entry in definition.get("methods", {}).values():
             own = entry.get("model", {}).get("mixer", {"name": "softmax"})
-            others = (reading.get("model", {}).get("mixer") for reading in entry.get("readings", {}).values())
+            others = (variant.get("model", {}).get("mixer") for variant in entry.get("variants", {}).values())
             for chosen in (own, *(other for other in others if other)):
                 found.setdefault(label(chosen), chosen)
     return dict(sorted(found.items()))
@@ -70,9 +70,9 @@ def built(
     return model.blocks[0].attention.mixer
 
 
-def path(mixer: Mixer, q_BHTW: torch.Tensor, visibility: Visibility) -> str:
+def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> str:
     """What the call goes through."""
-    return mixer.path(q_BHTW, visibility)
+    return mixer.path(q_BHTW, attention_mask)
 
 
 def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -94,7 +94,7 @@ def rows_of(cases: Sequence[tuple[str, int, int]], setting: Setting) -> dict[str
 def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device: str) -> dict[str, Any]:
     import torch
 
-    from plumbline.model.attention_mask import Visibility
+    from plumbline.model.attention_mask import AttentionMask
     from plumbline.runtime.numerics import numerics
 
     numerics(torch.device(device))
@@ -107,9 +107,9 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
     # As projections leave them: the axis of heads is not the outer one.
     drawn = [torch.randn(shape, generator=draw, device=device) for shape in sizes]
     inputs = [x.to(getattr(torch, dtype)).transpose(1, 2) for x in drawn]
-    visibility = Visibility.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
-    expected = results(exact.reference, [x.double() for x in inputs], exact, visibility)
-    found = results(single, inputs, single, visibility)
+    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=device), None, None)
+    expected = results(exact.reference, [x.double() for x in inputs], exact, attention_mask)
+    found = results(single, inputs, single, attention_mask)
     names = ["output", "queries", "keys", "values", *(name for name, _ in exact.named_parameters())]
     errors = {
         name: ((one.double() - other).norm() / other.norm().clamp(min=1e-12)).item()
@@ -122,20 +122,20 @@ def _compare(chosen: dict[str, Any], dtype: str, width: int, length: int, device
         "dtype": dtype,
         "width": width,
         "length": length,
-        "path": path(single, inputs[0], visibility),
+        "path": path(single, inputs[0], attention_mask),
         "errors": {name: error if error == error else "nan" for name, error in errors.items()},
         "equal": equal,
     }
 
 
 def results(
-    call: Callable[..., torch.Tensor], inputs: list[torch.Tensor], mixer: Mixer, visibility: Visibility
+    call: Callable[..., torch.Tensor], inputs: list[torch.Tensor], mixer: Mixer, attention_mask: AttentionMask
 ) -> list[torch.Tensor]:
     """What a mixer's `call` gives, and the gradients of inputs and parameters for one random gradient of that."""
     import torch
 
     leaves = [x.detach().requires_grad_() for x in inputs]
-    out = call(*leaves, visibility)
+    out = call(*leaves, attention_mask)
     draw = torch.Generator(out.device).manual_seed(1)
     # Numbers that bfloat16 has, so that they are the same in every type.
     do = torch.randn(out.shape, generator=draw, device=out.device).bfloat16().to(out.dtype)

@@ -1,7 +1,7 @@
 """The three arms of the key_norms study at paper size: the first numbers of a GPU that are about models.
 
-The document's model, steps, batch, learning rates and weight decay, carried out by the trainer as a study's run is. Not
-the document's corpus (FineWeb-Edu and Cosmopedia), which only a network has: the packaged prose of `mini` stands in, in
+The paper's model, steps, batch, learning rates and weight decay, carried out by the trainer as a study's run is. Not
+the paper's corpus (FineWeb-Edu and Cosmopedia), which only a network has: the packaged prose of `mini` stands in, in
 packs that travel with the check (`make gpu-check-packs`), so the numbers are no reproduction of the printed. What a run
 leaves but for its weights is kept beside the check's JSON, in an archive an arm.
 
@@ -147,7 +147,7 @@ def _by_layer(read: pd.DataFrame, probe: str) -> pd.DataFrame:
 
 
 def page(state: State) -> list[str]:
-    """Final key norms of the document's groups of layers, by arm."""
+    """Final key norms of the paper's groups of layers, by arm."""
     measured = state.rows("key_norms")
     if not measured:
         return []

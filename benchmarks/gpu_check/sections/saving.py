@@ -50,8 +50,8 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
             data=pack, validation=pack, state=folder, out=folder, device=device, micro_batch=SEQUENCES,
             checkpoint_seconds=float("inf"), report_seconds=float("inf"), read_late=0,
         )  # fmt: skip
-        lease: Any = SimpleNamespace(check=lambda: None)
-        loop = untrained(spec, settings, StopRequest(), group, lease)
+        run_lock: Any = SimpleNamespace(check=lambda: None)
+        loop = untrained(spec, settings, StopRequest(), group, run_lock)
         loop.parts.progress.start(0)
         pauses: dict[bool, float] = {}
         for _ in range(2):

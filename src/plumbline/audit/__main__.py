@@ -24,7 +24,7 @@ def arguments() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("results/audit.csv"), help="CSV to write, with a .md next to it"
     )
     parser.add_argument("--study", action="append", default=[], help="only this study; may be repeated")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     return parser
 
 
@@ -45,7 +45,7 @@ def main() -> int:
         given.out.with_suffix(".md"),
         to_markdown(frame, studies, told, read, {study: paper_of(study) for study in studies}),
     )
-    fingerprint_file.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.fingerprint)
     print(summary(frame, studies).to_markdown())
     print(f"\n{given.out}\n{given.out.with_suffix('.md')}")
     return 0

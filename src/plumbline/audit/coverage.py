@@ -20,8 +20,9 @@ from plumbline.specs.config import check, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unread:
-    """An entry of `unread.yaml`: patterns of the printed cells that no row of the audit reads, and the reason."""
+class Unchecked:
+    """An entry of `unchecked_numbers.yaml`: patterns of the printed cells that no row of the audit reads, and the
+    reason."""
 
     file: str
     rows: tuple[str, ...] = ("*",)
@@ -45,14 +46,14 @@ class Coverage:
     Attributes:
         printed: number of printed numbers.
         listed: reason -> cells that no row reads for that reason.
-        missing: cells that no row reads and that no entry of `unread.yaml` lists.
-        idle: entries of `unread.yaml` that match no unread cell.
+        missing: cells that no row reads and that no entry of `unchecked_numbers.yaml` lists.
+        idle: entries of `unchecked_numbers.yaml` that match no unread cell.
     """
 
     printed: int
     listed: dict[str, list[Cell]] = field(default_factory=dict)
     missing: list[Cell] = field(default_factory=list)
-    idle: list[Unread] = field(default_factory=list)
+    idle: list[Unchecked] = field(default_factory=list)
 
     @property
     def read(self) -> int:
@@ -79,8 +80,8 @@ def printed_cells(published: Published) -> list[Cell]:
     return found
 
 
-def read_unread(path: Path) -> list[Unread]:
-    """Read `unread.yaml`, the list of printed numbers that no row reads; empty where there is no file.
+def read_unchecked(path: Path) -> list[Unchecked]:
+    """Read `unchecked_numbers.yaml`, the list of printed numbers that no row reads; empty where there is no file.
 
     Raises:
         PlumblineError: the file does not match its schema.
@@ -88,30 +89,30 @@ def read_unread(path: Path) -> list[Unread]:
     if not path.is_file():
         return []
     content = read_yaml(path)
-    check(content, "unread", path)
+    check(content, "unchecked_numbers", path)
     return [
-        Unread(
+        Unchecked(
             file=entry["file"],
             rows=tuple(entry.get("rows", ["*"])),
             columns=tuple(entry.get("columns", ["*"])),
             reason=entry["reason"],
         )
-        for entry in content["unread"]
+        for entry in content["unchecked"]
     ]
 
 
-def coverage(published: Published, read: Collection[Cell], entries: Collection[Unread]) -> Coverage:
+def coverage(published: Published, read: Collection[Cell], entries: Collection[Unchecked]) -> Coverage:
     """Compare a paper's printed numbers with the cells that the audit `read` and with those that `entries` list."""
     cells = printed_cells(published)
-    unread = [cell for cell in cells if cell not in read]
+    unchecked = [cell for cell in cells if cell not in read]
     found = Coverage(printed=len(cells))
-    for cell in unread:
+    for cell in unchecked:
         reason = next((entry.reason for entry in entries if entry.holds(cell)), None)
         if reason is None:
             found.missing.append(cell)
         else:
             found.listed.setdefault(reason, []).append(cell)
-    found.idle.extend(entry for entry in entries if not any(entry.holds(cell) for cell in unread))
+    found.idle.extend(entry for entry in entries if not any(entry.holds(cell) for cell in unchecked))
     return found
 
 

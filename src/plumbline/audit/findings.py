@@ -1,4 +1,4 @@
-"""Reads findings: rows of the audit that do not hold for one common reason, as `explanations.yaml` tells them.
+"""Reads findings: rows of the audit that do not hold for one common reason, as `findings.yaml` tells them.
 
 The verdicts are computed; a finding can say why, and can change none.
 """
@@ -21,7 +21,7 @@ BEARINGS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """An entry of `explanations.yaml`: the rows that it explains, what they bear on, and why they do not hold."""
+    """An entry of `findings.yaml`: the rows that it explains, what they bear on, and why they do not hold."""
 
     id: str
     bears_on: str
@@ -38,7 +38,7 @@ def read_findings(path: Path) -> list[Finding]:
     if not path.is_file():
         return []
     content = read_yaml(path)
-    check(content, "explanations", path)
+    check(content, "findings", path)
     found = [Finding(**{**entry, "rows": tuple(entry["rows"])}) for entry in content["findings"]]
     for names in ([finding.id for finding in found], [row for finding in found for row in finding.rows]):
         twice = next((name for name in names if names.count(name) > 1), None)

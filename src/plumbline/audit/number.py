@@ -133,7 +133,7 @@ def exact(value: int | float, name: str = "") -> Number:
     return Number(text=str(value), exact=True, name=name)
 
 
-def made_of(value: int | float, *numbers: Number, name: str = "") -> Number:
+def derived(value: int | float, *numbers: Number, name: str = "") -> Number:
     """An exact number that was computed from printed ones, and counts as read from their cells."""
     cells = tuple(cell for number in numbers for cell in number.cells)
     return Number(text=str(value), exact=True, name=name, cells=cells)

@@ -40,9 +40,9 @@ def to_markdown(
     Args:
         frame: rows as `report.build` gives them.
         studies: the documents shown, in this order within one bearing.
-        told: findings of each document.
-        covered: coverage of each document.
-        papers: what each document is.
+        told: findings of each paper.
+        covered: coverage of each paper.
+        papers: what each paper is.
     """
     parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]

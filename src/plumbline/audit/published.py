@@ -1,7 +1,7 @@
-"""The printed side: numbers of one document, as data under ``studies/<study>/published/``.
+"""The printed side: numbers of one paper, as data under ``studies/<study>/published/``.
 
 Numbers are read as the text that was printed: "0.4820" has four digits, 0.482 has three, and only the text
-says how far the number was rounded. What a document does not print is an empty cell.
+says how far the number was rounded. What a paper does not print is an empty cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
 
-#: The word in a cell where the document prints nothing.
+#: The word in a cell where the paper prints nothing.
 NOT_PRINTED = "not printed"
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.audit.coverage import Coverage, coverage, read_unread
+from plumbline.audit.coverage import Coverage, coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.published import Published
 from plumbline.audit.rows import COLUMNS, VERDICTS, Ledger
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders, study_parts
-from plumbline.specs.config import ROOT, documents
+from plumbline.specs.config import ROOT, papers
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
@@ -22,7 +22,7 @@ def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     Raises:
         PlumblineError: a study has no printed numbers, or none has any.
     """
-    known = documents(root)
+    known = papers(root)
     if not known:
         raise PlumblineError(f"no published numbers in {root / study_folders.STUDIES}: no study has a folder published")
     for study in studies:
@@ -47,12 +47,12 @@ def ledger(study: str, root: Path = ROOT) -> Ledger:
 
 def findings(study: str, root: Path = ROOT) -> list[Finding]:
     """The findings of one study's paper, the most consequential first."""
-    return read_findings(_beside(study, "explanations", root))
+    return read_findings(_beside(study, "findings", root))
 
 
 def covered(study: str, root: Path = ROOT) -> Coverage:
     """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
-    entries = read_unread(_beside(study, "unread", root))
+    entries = read_unchecked(_beside(study, "unchecked_numbers", root))
     return coverage(Published.of(study, root), ledger(study, root).read, entries)
 
 
@@ -69,7 +69,7 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
         known = [row.id for row in made]
         for name in of_row:
             if name not in known:
-                path = _beside(study, "explanations", root)
+                path = _beside(study, "findings", root)
                 raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, known)}")
         for row in made:
             finding = of_row.get(row.id)

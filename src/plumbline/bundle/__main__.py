@@ -44,7 +44,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     there = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
     parser.add_argument("--as-it-is", action="store_true", help=there)
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE.tar.xz")
     return parser
 
@@ -55,9 +55,9 @@ def main() -> None:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
     config |= {"preset": given.preset} if given.preset else {}
     config |= {"studies": given.study} if given.study else {}
-    planned = load(config | {"mine": "", "trial": {}})
-    said, lacking = pack(planned, given.out, as_it_is=given.as_it_is)
-    fingerprint_file.write(given.out, given.made_of)
+    project = load(config | {"mine": "", "trial": {}})
+    said, lacking = pack(project, given.out, as_it_is=given.as_it_is)
+    fingerprint_file.write(given.out, given.fingerprint)
     for product in lacking:
         print(f"missing, so not packed: {product}")
     size = given.out.stat().st_size / 1e6
@@ -65,7 +65,7 @@ def main() -> None:
     print(given.out)
 
 
-def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
+def pack(project: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
     """Write the release bundle of a configuration.
 
     Args:
@@ -78,31 +78,31 @@ def pack(planned: Project, out: Path, *, as_it_is: bool = False) -> tuple[conten
         PlumblineError: a product is not there (and `as_it_is` does not allow that), does not say what it was made of,
             or what is to be packed holds texts.
     """
-    folder = planned.root / planned.paths.results
-    products = planned.bundles.products
+    folder = project.root / project.paths.results
+    products = project.bundles.products
     lacking = [one for one in products if not all((folder / name).is_file() for name in one.files)]
     products = [one for one in products if one not in lacking]
     if lacking and not as_it_is:
         raise PlumblineError(
-            f"{planned.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "
+            f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "
             "(snakemake "
             "bundle does), or pack what is there with --as-it-is"
         )
-    work = _within(planned)
+    work = _within(project)
     read = {
-        path: f"{work}/{planned.name}/{path.removeprefix(f'{planned.paths.work}/')}"
-        for path in planned.bundles.work_files()
+        path: f"{work}/{project.name}/{path.removeprefix(f'{project.paths.work}/')}"
+        for path in project.bundles.work_files()
     }
     for path in read:
         if path.endswith("/examples.parquet"):
-            require_no_texts(planned.root / path)
-    said = _contents(planned, products, work, [path for path in read if path.endswith(".json")])
-    files: dict[str, bytes | Path] = {name: _packed(planned.root / path) for path, name in read.items()}
-    configuration = planned.bundles.configuration_files()
-    configuration += [LOCK] if (planned.root / LOCK).is_file() else []
-    files |= {path: planned.root / path for path in configuration}
-    results = frozenset(f"{planned.paths.results}/{name}" for product in products for name in product.files)
-    files |= {name: planned.root / name for name in results}
+            require_no_texts(project.root / path)
+    said = _contents(project, products, work, [path for path in read if path.endswith(".json")])
+    files: dict[str, bytes | Path] = {name: _packed(project.root / path) for path, name in read.items()}
+    configuration = project.bundles.configuration_files()
+    configuration += [LOCK] if (project.root / LOCK).is_file() else []
+    files |= {path: project.root / path for path in configuration}
+    results = frozenset(f"{project.paths.results}/{name}" for product in products for name in product.files)
+    files |= {name: project.root / name for name in results}
     files[contents.NAME] = msgspec.json.format(msgspec.json.encode(said, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _readme(said).encode()
     archive.write(out, files, _described(said, results))
@@ -132,17 +132,17 @@ def _packed(path: Path) -> bytes | Path:
     return pretty_json(process_record.travelling(manifest)).encode()
 
 
-def _made(planned: Project, product: Product) -> contents.Made:
-    folder = planned.root / planned.paths.results
+def _made(project: Project, product: Product) -> contents.Made:
+    folder = project.root / project.paths.results
     says = next(name for name in product.files if name.endswith(".json"))
-    made_of = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
-    if not made_of:
+    fingerprint = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
+    if not fingerprint:
         raise PlumblineError(
-            f"{planned.paths.results}/{says} has no fingerprint of {product} (made by hand?); let Snakemake make it"
+            f"{project.paths.results}/{says} has no fingerprint of {product} (made by hand?); let Snakemake make it"
         )
-    if made_of != planned.fingerprints.product(product.study, product.kind, product.target or None):
+    if fingerprint != project.fingerprints.product(product.study, product.kind, product.target or None):
         raise PlumblineError(
-            f"{planned.paths.results}/{says}: {product} was made of something else than it would be made of here "
+            f"{project.paths.results}/{says}: {product} was made of something else than it would be made of here "
             "(other code "
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
@@ -151,32 +151,32 @@ def _made(planned: Project, product: Product) -> contents.Made:
         kind=product.kind,
         target=product.target,
         path=product.path,
-        made_of=str(made_of),
+        fingerprint=str(fingerprint),
     )
 
 
-def _within(planned: Project) -> str:
+def _within(project: Project) -> str:
     """Where heavy files lie in the archive: as in the project, or, where they lie outside of it, below `WORK`."""
-    path = PurePosixPath(planned.config["work"])
+    path = PurePosixPath(project.config["work"])
     return WORK if path.is_absolute() or ".." in path.parts else str(path)
 
 
-def _contents(planned: Project, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
-    commit, committed, edited = contents.checkout(planned.root)
-    ends = [(fingerprint_file.read(planned.root / path) or {}).get("finished") for path in facts]
-    own = {"studies": list(planned.studies), "work": work, "mine": "", "trial": {}}
+def _contents(project: Project, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
+    commit, committed, edited = contents.checkout(project.root)
+    ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
+    own = {"studies": list(project.studies), "work": work, "mine": "", "trial": {}}
     return contents.Contents(
         format=contents.FORMAT,
-        configuration=planned.config | own,
-        called=planned.paths.work,
-        results=planned.paths.results,
+        configuration=project.config | own,
+        called=project.paths.work,
+        results=project.paths.results,
         commit=commit,
         committed=committed,
         edited=edited,
         finished=max((end for end in ends if isinstance(end, str)), default=None),
         openblas=contents.openblas(),
         versions=contents.versions(("plumbline-lm", "snakemake", *contents.PACKAGES)),
-        products=[_made(planned, product) for product in products],
+        products=[_made(project, product) for product in products],
     )
 
 
@@ -185,7 +185,7 @@ def _described(said: contents.Contents, results: frozenset[str]) -> crate.Descri
     return crate.Described(
         name=f"Plumbline: {studies} at preset {said.asked.preset}"[:250],
         description=(
-            f"Tables, figures, claims, deviations and the audit of the studies {studies} at preset "
+            f"Tables, figures, claims, interpretations and the audit of the studies {studies} at preset "
             f"{said.asked.preset}, and what they are made of: specs, manifests, metrics, probes, scores, measurements, "
             f"timings, configuration and printed numbers. {PRESET_NOTES[said.asked.preset]} No weights, no corpus, no "
             f"items. Bundle format {said.format}. README.md says how to rebuild all targets from it."
@@ -204,7 +204,7 @@ def _readme(said: contents.Contents) -> str:
     return (
         f"# A bundle of Plumbline, preset {said.asked.preset}\n\n{PRESET_NOTES[said.asked.preset]}\n\n"
         f"Studies: {', '.join(said.asked.studies)}. Made at {where}.\n\n"
-        "Every table, figure, page of claims and deviations, and the audit, made again and compared byte by byte:\n\n"
+        "Every table, figure, page of claims or interpretations, and the audit, rebuilt and compared byte by byte:\n\n"
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
         f"Bundle format {said.format}; a Plumbline that reads another one says how the code of this bundle's commit "
         "rebuilds it.\n\n"

@@ -51,7 +51,7 @@ class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: str
     target: str
     path: _Below
-    made_of: str
+    fingerprint: str
 
     def __str__(self) -> str:
         return " ".join(word for word in (self.kind, self.study, self.target) if word)

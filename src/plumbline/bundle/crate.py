@@ -92,7 +92,7 @@ def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
         {
             "@id": _ACTION,
             "@type": "CreateAction",
-            "name": "Tables, figures, claims, deviations and audit from finished runs",
+            "name": "Tables, figures, claims, interpretations and audit from finished runs",
             "description": f"snakemake bundle{commit}",
             "endTime": said.date,
             "agent": {"@id": _AUTHORS},

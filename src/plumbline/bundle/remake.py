@@ -56,34 +56,34 @@ def main() -> None:
     from plumbline.project import load
 
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
-    planned = load(request.configuration)
+    project = load(request.configuration)
     # What each product would be made of here: its code, what it shows of the configuration, and its runs.
-    now = [planned.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products]
-    other = [str(each) for each, made_of in zip(request.products, now) if each.made_of != made_of]
+    now = [project.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products]
+    other = [str(each) for each, fingerprint in zip(request.products, now) if each.fingerprint != fingerprint]
     failed = {}
     if request.any_commit or not other:
-        for each, made_of in zip(request.products, now):
+        for each, fingerprint in zip(request.products, now):
             begun = time.monotonic()
-            if said := _make(_command(request, planned, each, made_of)):
+            if said := _make(_command(request, project, each, fingerprint)):
                 failed[str(each)] = said
             print(f"{'failed' if said else 'made'} {each} ({time.monotonic() - begun:.1f} s)", flush=True)
     answer = Answer(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
-def _command(request: Request, planned: Project, product: contents.Made, made_of: str) -> list[str]:
+def _command(request: Request, project: Project, product: contents.Made, fingerprint: str) -> list[str]:
     """The module of the rule's shell line, and its words."""
     kind, study, target = product.kind, product.study, product.target
-    ending = {"figure": ".png", "deviations": ".md"}.get(kind, ".csv")
-    out = ["--made-of", made_of, "--out", f"{request.results}/{product.path}{ending}"]
+    ending = {"figure": ".png", "interpretations": ".md"}.get(kind, ".csv")
+    out = ["--fingerprint", fingerprint, "--out", f"{request.results}/{product.path}{ending}"]
     if kind == "audit":
         return ["plumbline.audit.__main__", *out]
     config = request.configuration
     asked = ["--preset", config["preset"], "--source", config["data"]["source"]]
-    if kind == "deviations":
-        return ["plumbline.results.deviations", study, *asked, "--evaluation", planned.evaluation_source, *out]
-    runs = planned.targets.expected(study, target) if target else planned.targets.study_expected(study)
-    read = ["--work", request.work, "--planned", runs]
+    if kind == "interpretations":
+        return ["plumbline.results.interpretations", study, *asked, "--evaluation", project.evaluation_source, *out]
+    runs = project.targets.expected(study, target) if target else project.targets.study_expected(study)
+    read = ["--work", request.work, "--expected-runs", runs]
     if request.called != request.work:
         read += ["--called", request.called]
     return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *asked, *read, *out]

@@ -53,7 +53,7 @@ VERBS = {
     "rebuild": Verb("plumbline.bundle.rebuild", "every table and figure again from a release bundle, and compared"),
     "verdict": Verb("plumbline.experiment", "numbers from anywhere, judged by the noise-floor protocol"),
     "status": Verb("plumbline.operate.status", "what is running, and how far it is"),
-    "leftovers": Verb("plumbline.operate.cleanup", "what uses disk space and is no longer needed"),
+    "cleanup": Verb("plumbline.operate.cleanup", "what uses disk space and is no longer needed"),
 }
 
 

@@ -66,22 +66,22 @@ def find(run: str, preset: str | None) -> Found:
             )
         return Found(folder)
     config = load_config()
-    planned = load(config | {"preset": preset or config["preset"]})
-    named = planned.runs.get(run)
+    project = load(config | {"preset": preset or config["preset"]})
+    named = project.runs.get(run)
     if named is None:
-        known = nearest(run, planned.runs)
+        known = nearest(run, project.runs)
         raise PlumblineError(
-            f"{run} is no folder, and no run at preset {planned.name} (plumbline ls runs lists them){known}"
+            f"{run} is no folder, and no run at preset {project.name} (plumbline ls runs lists them){known}"
         )
-    outcome = planned.paths.run(named, "outcome.json")
-    if not (planned.root / outcome).is_file():
+    outcome = project.paths.run(named, "outcome.json")
+    if not (project.root / outcome).is_file():
         raise PlumblineError(
-            f"{run} has not finished at preset {planned.name}; "
-            f"snakemake {outcome} --config preset={planned.name} makes it"
+            f"{run} has not finished at preset {project.name}; "
+            f"snakemake {outcome} --config preset={project.name} makes it"
         )
-    scores = planned.root / planned.paths.scores(named)
-    tokenizer = planned.root / planned.paths.tokenizer(named.spec.data.corpus)
-    return Found((planned.root / outcome).parent, tokenizer, scores if scores.is_file() else None)
+    scores = project.root / project.paths.scores(named)
+    tokenizer = project.root / project.paths.tokenizer(named.spec.data.corpus)
+    return Found((project.root / outcome).parent, tokenizer, scores if scores.is_file() else None)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ Row = dict[str, str]
 
 
 def _methods(study: Study) -> list[Row]:
-    entries = study.sheet["methods"]
+    entries = study.definition["methods"]
     return [
         {"study": study.name, "method": name, "label": study.label(name), "category": _category(entries, name)}
         for name in study.methods
@@ -27,19 +27,19 @@ def _category(entries: dict[str, dict[str, str]], name: str) -> str:
     return entries[name.partition(".")[0]].get("category", "")
 
 
-def _readings(study: Study) -> list[Row]:
-    entries = study.sheet["methods"]
+def _variants(study: Study) -> list[Row]:
+    entries = study.definition["methods"]
     return [
-        {"study": study.name, "reading": f"{method}.{reading}", "label": study.label(f"{method}.{reading}")}
+        {"study": study.name, "variant": f"{method}.{variant}", "label": study.label(f"{method}.{variant}")}
         for method, entry in entries.items()
-        for reading in entry.get("readings", {})
+        for variant in entry.get("variants", {})
     ]
 
 
 def _targets(study: Study) -> list[Row]:
     return [
         {"study": study.name, "target": name, "kind": entry["kind"], "runs": str(len(study.group(*entry["runs"])))}
-        for name, entry in study.sheet["targets"].items()
+        for name, entry in study.definition["targets"].items()
     ]
 
 
@@ -58,7 +58,7 @@ def _runs(study: Study) -> list[Row]:
 #: What is listed of a study, by its name.
 OF_A_STUDY: dict[str, Callable[[Study], list[Row]]] = {
     "methods": _methods,
-    "readings": _readings,
+    "variants": _variants,
     "targets": _targets,
     "runs": _runs,
 }

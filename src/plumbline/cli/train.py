@@ -106,13 +106,13 @@ def main() -> int:
         config = invocation.changed(config, given.config)
     if given.preset:
         config["preset"] = given.preset
-    planned = load(config)
-    if given.run.count("/") != 3 or given.run not in planned.runs:
-        known = nearest(given.run, planned.runs)
+    project = load(config)
+    if given.run.count("/") != 3 or given.run not in project.runs:
+        known = nearest(given.run, project.runs)
         raise PlumblineError(
-            f"there is no run {given.run!r} at preset {planned.name} (plumbline ls runs lists them){known}"
+            f"there is no run {given.run!r} at preset {project.name} (plumbline ls runs lists them){known}"
         )
-    run = planned.runs[given.run]
+    run = project.runs[given.run]
     spec = changed(run.spec, given.changes)
     if spec.data != run.spec.data or spec.model.context != run.spec.model.context:
         raise PlumblineError(
@@ -120,12 +120,12 @@ def main() -> int:
             f"context {run.spec.model.context}); change them in the study's YAML"
         )
     _require_own_folder(given.out, spec)
-    packs = {"data": planned.paths.pack_manifest(run), "validation": planned.paths.validation_manifest(run)}
+    packs = {"data": project.paths.pack_manifest(run), "validation": project.paths.validation_manifest(run)}
     for manifest in packs.values():
         if not Path(manifest).exists():
             folder = Path(manifest).parent
             raise PlumblineError(
-                f"there is no pack {manifest}; make it: snakemake {folder} --config preset={planned.name}"
+                f"there is no pack {manifest}; make it: snakemake {folder} --config preset={project.name}"
             )
     from plumbline.train.pretrain import pretrain
 

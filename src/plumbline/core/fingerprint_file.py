@@ -12,7 +12,7 @@ from typing import Any
 from plumbline.core.files import atomic_write_json, parse_json
 
 #: The key; its value is what the rule's parameter of the same name was.
-KEY = "made_of"
+KEY = "fingerprint"
 
 
 def beside(product: str | Path) -> Path:
@@ -20,15 +20,15 @@ def beside(product: str | Path) -> Path:
     return Path(product).with_suffix(f".{KEY}.json")
 
 
-def write(product: str | Path, made_of: str, **facts: Any) -> None:
+def write(product: str | Path, fingerprint: str, **facts: Any) -> None:
     """Write the fingerprint of `product`, which has been written already, into the small file next to it.
 
     Args:
-        made_of: the fingerprint; empty for a file made by hand, of which nothing is known: no fingerprint is then left.
-        facts: further entries of the small file.
+        fingerprint: the fingerprint; empty for a file made by hand, of which nothing is known: no fingerprint is then
+        left. facts: further entries of the small file.
     """
-    if made_of:
-        atomic_write_json(beside(product), {KEY: made_of, **facts})
+    if fingerprint:
+        atomic_write_json(beside(product), {KEY: fingerprint, **facts})
     else:
         beside(product).unlink(missing_ok=True)
 

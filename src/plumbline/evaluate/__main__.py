@@ -78,7 +78,7 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
-        fingerprint_file.write(out / "scores.parquet", given.made_of, **labels)
+        fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels)
         if len(scores):
             average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
             print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
@@ -131,8 +131,8 @@ def _evaluate(
         "common_beginnings": "read once" if model.reader.shared else "read with each row",
         "task_yaml_sha256": json.dumps(yamls),
     }
-    if given.made_of:  # made by hand, nothing is known of the code
-        labels["made_of"] = given.made_of.partition("-")[0]
+    if given.fingerprint:  # made by hand, nothing is known of the code
+        labels["fingerprint"] = given.fingerprint.partition("-")[0]
     return scores, examples, labels
 
 
@@ -162,7 +162,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ...")
     parser.add_argument("--batch-tokens", type=int, help="tokens in one forward pass; default by device")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="hash of what this is made from, recorded with it")
     return parser
 
 

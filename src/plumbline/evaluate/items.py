@@ -153,7 +153,7 @@ def main() -> None:
     tasks = suites.suite(arguments.suite).tasks
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
-    fingerprint_file.write(arguments.out / INDEX, arguments.made_of)
+    fingerprint_file.write(arguments.out / INDEX, arguments.fingerprint)
     for task, entry in entries.items():
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 
@@ -275,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
     parser.add_argument("--mirror", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
-    parser.add_argument("--made-of", default="", help="what a plan says this is made of, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="hash of what this is made from, recorded with it")
     return parser
 
 

@@ -12,7 +12,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate.prefixes import Node, Segment, trees
-from plumbline.evaluate.rows import Laid, beside, cut, filled, laid, visibility
+from plumbline.evaluate.rows import Laid, attention_mask, beside, cut, filled, laid
 from plumbline.model.cache import Cache
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
@@ -83,8 +83,8 @@ class Reader:
         """Last hidden states (B, T, D) of rows, the longest first, padded on the right; or (1, S, D) of the wanted."""
         longest = self._length(rows)
         given_BT = torch.from_numpy(filled([row.tokens for row in rows], longest, self.padding)).to(self.device)
-        seen = visibility(rows, longest, self.device)
-        return self.model.hidden(given_BT, ForwardContext(visibility=seen, cache=None, wanted_S=wanted_S))
+        seen = attention_mask(rows, longest, self.device)
+        return self.model.hidden(given_BT, ForwardContext(attention_mask=seen, cache=None, wanted_S=wanted_S))
 
     def _length(self, rows: Sequence[Laid]) -> int:
         """Tokens in each of `rows`, padding included."""

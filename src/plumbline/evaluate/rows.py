@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from plumbline.evaluate.prefixes import Asked, Node
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def beside(rows: Sequence[Laid]) -> Laid:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Branched(Visibility):
+class Branched(AttentionMask):
     """Visibility in rows of trees: `mask` (B, Q, K) says what positions alone do not."""
 
     mask: torch.Tensor
@@ -112,12 +112,12 @@ class Branched(Visibility):
         )
 
 
-def visibility(rows: Sequence[Laid], longest: int, device: torch.device) -> Visibility:
+def attention_mask(rows: Sequence[Laid], longest: int, device: torch.device) -> AttentionMask:
     """Of rows that are filled up on the right to `longest` tokens, which see themselves and each other, and which no
     token of a row sees."""
     if all(row.plain for row in rows):  # what comes later changes nothing before it: padding need not be told from it
         positions_1T = torch.arange(longest, device=device)[None]
-        return Visibility(query_positions_BQ=positions_1T, key_positions_BK=positions_1T, plain=True, length=longest)
+        return AttentionMask(query_positions_BQ=positions_1T, key_positions_BK=positions_1T, plain=True, length=longest)
     positions_BT = torch.from_numpy(filled([row.positions for row in rows], longest, 0)).to(device)
     until_BT = torch.from_numpy(filled([row.until for row in rows], longest, longest)).to(device)
     places_T = torch.arange(longest, device=device)

@@ -48,17 +48,17 @@ def report(mine: Mine) -> dict[str, Any]:
         found[method] = entry
     size = known[mine.compared[0]][0].model
     return {
-        "made_of": of_checks(mine),
+        "fingerprint": of_checks(mine),
         "checks": list(properties.CHECKS),
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "methods": found,
     }
 
 
-def kept(path: Path, made_of: str) -> dict[str, Any] | None:
+def kept(path: Path, fingerprint: str) -> dict[str, Any] | None:
     """Read the report of a file, if it is of this code and these models, and every check could be made; else None."""
     content = read(path)
-    return content if content is not None and content.get("made_of") == made_of and to_keep(content) else None
+    return content if content is not None and content.get("fingerprint") == fingerprint and to_keep(content) else None
 
 
 def to_keep(found: dict[str, Any]) -> bool:

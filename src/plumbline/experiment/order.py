@@ -1,5 +1,5 @@
 """Decision accuracy: of all pairs of methods whose order is known at the larger scale, the share that the smaller one
-orders alike. From a document's printed tables (``studies/<study>/orders.yaml``), and from runs at hand."""
+orders alike. From a paper's printed tables (``studies/<study>/rank_agreement.yaml``), and from runs at hand."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def pair(one: float, one_larger: float, other: float, other_larger: float) -> fl
 
 
 def files(study: str, root: Path = ROOT) -> list[Path]:
-    """List the files that `printed` reads for a study; none where it has no `orders.yaml`."""
-    path = study_folders.folder(study, root) / "orders.yaml"
+    """List the files that `printed` reads for a study; none where it has no `rank_agreement.yaml`."""
+    path = study_folders.folder(study, root) / "rank_agreement.yaml"
     entries = read_yaml(path) if path.exists() else []
     tables = {path.parent / "published" / f"{entry['table']}.csv" for entry in entries}
     return [path, *sorted(tables)] if entries else []
@@ -62,9 +62,9 @@ def printed(study: str, root: Path = ROOT) -> list[Order]:
     """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table.
 
     Raises:
-        PlumblineError: `orders.yaml` names a table or a column that is not there.
+        PlumblineError: `rank_agreement.yaml` names a table or a column that is not there.
     """
-    path = study_folders.folder(study, root) / "orders.yaml"
+    path = study_folders.folder(study, root) / "rank_agreement.yaml"
     found = []
     for entry in read_yaml(path) if path.exists() else []:
         table = Published.of(study, root).numbers(entry["table"])

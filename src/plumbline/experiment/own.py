@@ -24,7 +24,7 @@ from plumbline.experiment.judge import Judgement
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers import of_judgement, plain
 from plumbline.experiment.seen import Seen
-from plumbline.results.runs.expected_runs import expected_runs, require_planned
+from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
 from plumbline.specs import mine as own
@@ -38,8 +38,8 @@ class Request:
     Attributes:
         work: the preset's folder of runs and scores.
         checks: the report of the checks before the runs; made again where it is of another state of the code.
-        planned: digest of the runs that the job was planned with; "" to use those of the file as it is now.
-        made_of: the page's fingerprint, to be recorded.
+        expected_runs: digest of the runs that the job was planned with; "" to use those of the file as it is now.
+        fingerprint: the page's fingerprint, to be recorded.
     """
 
     mine: own.Mine
@@ -47,8 +47,8 @@ class Request:
     checks: Path
     ledger: Path
     page: Path
-    planned: str = ""
-    made_of: str = ""
+    expected_runs: str = ""
+    fingerprint: str = ""
 
 
 def write(request: Request) -> str:
@@ -61,9 +61,9 @@ def write(request: Request) -> str:
         PlumblineError: one of these; or the page to be replaced was made with a ledger that this one does not continue.
     """
     mine = request.mine
-    groups = list(mine.study.sheet["runs"])
-    if request.planned:
-        require_planned(request.planned, mine.study, groups)
+    groups = list(mine.study.definition["runs"])
+    if request.expected_runs:
+        require_expected(request.expected_runs, mine.study, groups)
     found = checks.kept(request.checks, of_checks(mine))
     if found is None:
         found = checks.report(mine)
@@ -99,7 +99,7 @@ def write(request: Request) -> str:
     page, sentence = own_page.page(result), own_page.first(result)
     files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
     files.atomic_write_text(request.page, page)
-    fingerprint_file.write(request.page, request.made_of)
+    fingerprint_file.write(request.page, request.fingerprint)
     return sentence
 
 
@@ -191,8 +191,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     add("--checks", type=Path, help="results of the checks before the runs (default: below --work)")
     add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
-    add("--planned", default="", metavar="DIGEST", help="refuse if the runs have another digest")
-    add("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    add("--expected-runs", default="", metavar="DIGEST", help="refuse if the runs have another digest")
+    add("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with a PAGE.json next to it")
     return parser
 
@@ -210,8 +210,8 @@ def main() -> None:
         checks=given.checks or work / "verdict" / mine.name / "checks.json",
         ledger=given.ledger or given.out.with_name("ledger.jsonl"),
         page=given.out,
-        planned=given.planned,
-        made_of=given.made_of,
+        expected_runs=given.expected_runs,
+        fingerprint=given.fingerprint,
     )
     print(f"{write(request)}\n\n{given.out}")
 

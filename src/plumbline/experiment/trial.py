@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--configuration", required=True, metavar="JSON", help="the whole configuration")
     parser.add_argument("--work", required=True, help="the folder of the preset's runs")
     parser.add_argument("--out", type=Path, required=True, metavar="PAGE.csv")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args()
     configuration = json.loads(given.configuration)
     asked = trial.numbers(configuration.get("trial"))
@@ -35,7 +35,7 @@ def main() -> None:
     frames = load(expected, given.work, scores=False)
     atomic_write_text(given.out.with_suffix(".md"), trial_page.markdown(found, frames, given.out))
     atomic_write_text(given.out, trial_page.rows(found, frames).to_csv(index=False))
-    fingerprint_file.write(given.out, given.made_of)
+    fingerprint_file.write(given.out, given.fingerprint)
     print(given.out)
 
 

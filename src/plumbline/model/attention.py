@@ -52,7 +52,7 @@ class Attention(nn.Module):
         if context.wide_attention:  # latents become keys and values by products of their own
             k_BGKW, v_BGKW = widened(k_BGKW), widened(v_BGKW)
         with without_autocast(q_BHTW) if context.wide_attention else nullcontext():
-            out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.visibility, context.cache)
+            out_BHTW = self.mixer(q_BHTW, k_BGKW, v_BGKW, context.attention_mask, context.cache)
         return self.projections.merge(self.output(out_BHTW, x_BTD))
 
     def _rotated(self, q_BHTW: torch.Tensor, context: ForwardContext, positions: nn.Module) -> torch.Tensor:

@@ -16,7 +16,7 @@ KeyCount = Literal["visible", "context", "sequence"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Visibility:
+class AttentionMask:
     """Positions of queries and keys, counted without padding, which say what each query may see.
 
     Attributes:
@@ -67,10 +67,10 @@ class Visibility:
         """The number that `count_B1Q1` gives every row; None for "visible", where each row has its own."""
         return None if n == "visible" else float(context if n == "context" else self.length)
 
-    def rows(self, start: int, stop: int) -> Visibility:
+    def rows(self, start: int, stop: int) -> AttentionMask:
         """The visibility of the queries start..stop-1 alone; where positions are plain, without the keys after them."""
         keys = stop if self.plain else self.key_positions_BK.shape[1]
-        return Visibility(
+        return AttentionMask(
             query_positions_BQ=self.query_positions_BQ[:, start:stop],
             key_positions_BK=self.key_positions_BK[:, :keys],
             plain=self.plain and start == 0,
@@ -78,7 +78,7 @@ class Visibility:
         )
 
     @classmethod
-    def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: Visibility | None) -> Visibility:
+    def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: AttentionMask | None) -> AttentionMask:
         """Make the visibility of one forward call.
 
         Args:

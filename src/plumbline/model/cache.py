@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 
 
 class Cache:
@@ -15,7 +15,7 @@ class Cache:
     """
 
     def __init__(self) -> None:
-        self.visibility: Visibility | None = None
+        self.attention_mask: AttentionMask | None = None
         self.memory: dict[int, torch.Tensor] = {}
         self._layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 

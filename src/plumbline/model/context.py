@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.precision import attention_is_wide
 
@@ -25,7 +25,7 @@ class ForwardContext:
             attention nothing else is computed, and states are (1, S, D).
     """
 
-    visibility: Visibility
+    attention_mask: AttentionMask
     cache: Cache | None
     wide_attention: bool = field(default_factory=attention_is_wide)
     first_values_BGTW: torch.Tensor | None = None

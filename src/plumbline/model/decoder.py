@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model import cpu_matmul
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.block import Block
 from plumbline.model.cache import Cache
 from plumbline.model.component import build
@@ -74,10 +74,10 @@ class Decoder(nn.Module):
             places_BT: any tensor with an element for each token of the call.
             padding_BT: True at padding; None without any.
         """
-        visibility = Visibility.of(places_BT, padding_BT, cache.visibility if cache is not None else None)
+        attention_mask = AttentionMask.of(places_BT, padding_BT, cache.attention_mask if cache is not None else None)
         if cache is not None:
-            cache.visibility = visibility
-        return ForwardContext(visibility=visibility, cache=cache)
+            cache.attention_mask = attention_mask
+        return ForwardContext(attention_mask=attention_mask, cache=cache)
 
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """The normalised residual stream after the last layer (B, T, D)."""

@@ -10,7 +10,7 @@ from torch import nn
 from plumbline.model.cpu_matmul import linear
 
 
-def joined(x_BTD: torch.Tensor, maps: Sequence[nn.Linear]) -> tuple[torch.Tensor, ...]:
+def fused_linear(x_BTD: torch.Tensor, maps: Sequence[nn.Linear]) -> tuple[torch.Tensor, ...]:
     """The outputs of several linear maps of `x_BTD`, computed as one product with their matrices stacked.
 
     Each map keeps a parameter of its own, for roles, optimizers and checkpoints. Stacking costs a copy of the matrices,

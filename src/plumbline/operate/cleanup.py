@@ -1,9 +1,9 @@
 """Lists what runs left on the disk that nothing needs any more, or that was set aside; removes it when asked.
 
-    plumbline leftovers                                    list all of it
-    plumbline leftovers --remove damaged --remove half     remove these kinds
-    plumbline leftovers --remove finished work/paper/state/transfer/base
-    plumbline leftovers --afresh work/paper/state/transfer/base/softpick/s42
+    plumbline cleanup                                    list all of it
+    plumbline cleanup --remove damaged --remove half     remove these kinds
+    plumbline cleanup --remove finished work/paper/state/transfer/base
+    plumbline cleanup --restart work/paper/state/transfer/base/softpick/s42
 
 what they are, by kind:
 
@@ -14,7 +14,7 @@ what they are, by kind:
     `half`       what a trainer that was killed was about to write
     `fetched`    what was read of a hub's data set: a fetch continues from it, or from its documents to more of them
 
-Nothing is removed unasked, nor from under a trainer that is at work. `--afresh` sets the state of a run aside, so that
+Nothing is removed unasked, nor from under a trainer that is at work. `--restart` sets the state of a run aside, so that
 its next start begins at step 0.
 """
 
@@ -43,7 +43,7 @@ class Leftover:
     """A file or folder that nothing needs any more.
 
     `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
-    whose lease says whether a trainer is at work there; empty where there is none.
+    whose lock says whether a trainer is at work there; empty where there is none.
     """
 
     kind: str
@@ -122,7 +122,7 @@ def remove(leftover: Leftover) -> str | None:
     return None
 
 
-def afresh(state: Path) -> Path:
+def restart(state: Path) -> Path:
     """Set the state of a run aside, so that its next start begins at step 0; returns where the state is now.
 
     Raises:
@@ -130,7 +130,7 @@ def afresh(state: Path) -> Path:
     """
     if not state.is_dir() or records.is_aside(state.name):
         raise PlumblineError(
-            f"--afresh: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"
+            f"--restart: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"
         )
     return records.set_aside(state)
 
@@ -144,7 +144,7 @@ def _human(size: float) -> str:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """Build the command-line parser of `plumbline leftovers`."""
+    """Build the command-line parser of `plumbline cleanup`."""
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.cleanup"),
         description=described(__doc__),
@@ -160,15 +160,15 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--remove", action="append", choices=KINDS, metavar="KIND", default=[], help="one of the kinds; repeat for more"
     )
-    parser.add_argument("--afresh", type=Path, metavar="DIR", help="set this run's state aside")
+    parser.add_argument("--restart", type=Path, metavar="DIR", help="set this run's state aside")
     return parser
 
 
 def main() -> None:
-    """Run `plumbline leftovers`: list what is there, remove the kinds that are named, or set a run's state aside."""
+    """Run `plumbline cleanup`: list what is there, remove the kinds that are named, or set a run's state aside."""
     given = arguments().parse_args()
-    if given.afresh is not None:
-        print(f"{given.afresh}: set aside as {afresh(given.afresh)}; the run's next start begins at step 0")
+    if given.restart is not None:
+        print(f"{given.restart}: set aside as {restart(given.restart)}; the run's next start begins at step 0")
         return
     below = [path.resolve() for path in given.below]
     found = [

@@ -87,13 +87,13 @@ def stale(job: Any, is_known: Callable[[Any], bool]) -> bool:
 
 
 def held(
-    product: str, made_of: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
+    product: str, fingerprint: str, files: Iterable[str] = (), facts: str | Path = "", *, own_code: bool = False
 ) -> bool:
     """Whether jobs that read a product may wait for its bytes, since it is there and was made as it would be asked for
     now.
 
-    `made_of`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes from;
-    one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.
+    `fingerprint`: what it would be made of now, ``<code>-<asked>``. `files`: those of the user's own that it comes
+    from; one that is newer must have a checksum that documents.json (`facts`) recorded: it was touched, or copied.
     `own_code`: its own code must be the same too.
     """
     place = _place(product)
@@ -105,7 +105,7 @@ def held(
     said = str((fingerprint_file.read(place) or {}).get(fingerprint_file.KEY, ""))
     if not said:  # older than this: it may well be the same, which who reads it compares
         return not own_code
-    return said == made_of if own_code else said.partition("-")[2] == made_of.partition("-")[2]
+    return said == fingerprint if own_code else said.partition("-")[2] == fingerprint.partition("-")[2]
 
 
 def _recorded(facts: str | Path) -> set[str | None]:
@@ -123,7 +123,7 @@ def _place(product: str) -> Path:
 
 
 def _other_code(job: Any) -> bool | None:
-    """Of anything with a parameter `made_of`; None where nothing is said."""
+    """Of anything with a parameter `fingerprint`; None where nothing is said."""
     now = getattr(job.params, fingerprint_file.KEY, None)
     if now is None:
         return False

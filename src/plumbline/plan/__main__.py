@@ -109,7 +109,7 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
 
 def _require_methods(study: Study, given: dict[str, str]) -> None:
     """Name the option where there is no such method; what else a trial cannot be, its own check says."""
-    known = [*study.sheet["methods"], *study.sheet.get("arms", {}), *study.sheet["inherited"]]
+    known = [*study.definition["methods"], *study.definition.get("arms", {}), *study.definition["inherited"]]
     for option, method in given.items():
         if method not in known and method.partition(".")[0] not in known:
             raise PlumblineError(

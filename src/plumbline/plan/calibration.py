@@ -53,11 +53,11 @@ _UNBELIEVABLE = 1e11
 _MOST_BYTES = 1e15
 
 
-def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
+def measure(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
     """Measure speed on those of `runs` that `machine` has finished, from their manifests and Snakemake's benchmark
     files.
     """
-    work = Path(plan.paths.work)
+    work = Path(project.paths.work)
     speeds: dict[tuple[str, str], list[float]] = {}
     memory: dict[tuple[str, str], int] = {}
     starts, evaluations, read = [], [], {}
@@ -72,7 +72,12 @@ def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) 
         job, evaluation = (job_seconds(work, rule, run) for rule in ("pretrain", "evaluate"))
         if job is not None and manifest["attempts"] == 1:
             starts.append(max(0.0, job - seconds))
-        if run.suite and run.scores_key == run.key and evaluation is not None and Path(plan.paths.scores(run)).exists():
+        if (
+            run.suite
+            and run.scores_key == run.key
+            and evaluation is not None
+            and Path(project.paths.scores(run)).exists()
+        ):
             evaluations.append((run, size.forward, evaluation))
         read[run.key] = (seconds, job, evaluation)
         if type(most := manifest.get("peak_memory_bytes")) is int and 0 < most < _MOST_BYTES:
@@ -80,7 +85,7 @@ def measure(plan: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) 
     speed = {key: median(values) for key, values in speeds.items()}
     evaluate_starts = []
     for run, forward, seconds in evaluations:
-        there = amount(plan, run)
+        there = amount(project, run)
         if there is not None and group(run) in speed:
             inside = inside_evaluation(there, forward, speed[group(run)] * machine.evaluation_speed)
             evaluate_starts.append(max(0.0, seconds - inside))

@@ -16,7 +16,7 @@ from plumbline.plan.machines import Machine
 from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
 from plumbline.plan.warn import warn
 from plumbline.project import Project
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.specs.config import ROOT
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run
@@ -32,7 +32,7 @@ WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
 class Estimator:
     """Prices the runs of one configuration on one machine."""
 
-    plan: Project
+    project: Project
     machine: Machine
     calibration: Calibration
     sizes: Sizes
@@ -40,7 +40,7 @@ class Estimator:
     @property
     def work(self) -> Path:
         """The preset's folder of runs and scores (below work/)."""
-        return Path(self.plan.paths.work)
+        return Path(self.project.paths.work)
 
     def speed(self, run: Run) -> float:
         """Look up the operations a second of a run's training on one device.
@@ -80,7 +80,7 @@ class Estimator:
         """
         if not run.suite:
             return 0.0
-        there = amount(self.plan, run)
+        there = amount(self.project, run)
         if there is None:
             return None
         return self._evaluate_start + inside_evaluation(
@@ -138,19 +138,19 @@ class Estimator:
 
     def scored(self, run: Run) -> bool:
         """Whether a run has been trained and evaluated."""
-        return self.trained(run) and Path(self.plan.paths.scores(run)).exists()
+        return self.trained(run) and Path(self.project.paths.scores(run)).exists()
 
     def probed(self, run: Run) -> bool:
         """Whether a run has been trained and its probes were read."""
-        return self.trained(run) and Path(self.plan.paths.probes(run)).exists()
+        return self.trained(run) and Path(self.project.paths.probes(run)).exists()
 
     def measured(self, one: Measurement) -> bool:
         """Whether a measurement was made with its present code and options."""
-        path = Path(self.plan.paths.measurement(one))
+        path = Path(self.project.paths.measurement(one))
         if not path.exists():
             return False
         try:
-            return measured.made_with(path)["made_of"] == self.plan.fingerprints.measurement(one)
+            return measurement_file.made_with(path)["fingerprint"] == self.project.fingerprints.measurement(one)
         except PlumblineError as problem:
             warn(f"{problem}; it counts as not done")
             return False
@@ -159,20 +159,21 @@ class Estimator:
         """Changes when what a plan says may have changed: configuration, machine, measurements, what is done and what
         there is to evaluate."""
         runs = [
-            [key, run.spec.run_id, run.size, self.trained(run), self.probed(run)] for key, run in self.plan.runs.items()
+            [key, run.spec.run_id, run.size, self.trained(run), self.probed(run)]
+            for key, run in self.project.runs.items()
         ]
         scores = [
-            [key, run.suite, amount(self.plan, run) if run.suite else None, self.scored(run)]
-            for key, run in self.plan.scored_runs.items()
+            [key, run.suite, amount(self.project, run) if run.suite else None, self.scored(run)]
+            for key, run in self.project.scored_runs.items()
         ]
-        done = [[key, one.minutes, self.measured(one)] for key, one in self.plan.measurements.all.items()]
+        done = [[key, one.minutes, self.measured(one)] for key, one in self.project.measurements.all.items()]
         # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
-        read = [self.plan.config, self.machine.name, runs, scores, done, self.calibration.seconds]
+        read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
         return sha256_text(canonical_json(read))[:16]
 
 
 def estimator(
-    plan: Project,
+    project: Project,
     machine: Machine | None = None,
     *,
     sizes: Sizes | None = None,
@@ -189,7 +190,7 @@ def estimator(
     Raises:
         PlumblineError: the configuration names a machine that is not in config/machines.yaml.
     """
-    machine = machine or machines.load(plan.config["machine"], root)
-    sizes = sizes or counts.Counted(counts.read(Path(plan.paths.counts)))
-    runs = plan.runs.values() if calibrate_on is None else calibrate_on
-    return Estimator(plan=plan, machine=machine, calibration=measure(plan, machine, sizes, runs), sizes=sizes)
+    machine = machine or machines.load(project.config["machine"], root)
+    sizes = sizes or counts.Counted(counts.read(Path(project.paths.counts)))
+    runs = project.runs.values() if calibrate_on is None else calibrate_on
+    return Estimator(project=project, machine=machine, calibration=measure(project, machine, sizes, runs), sizes=sizes)

@@ -16,12 +16,12 @@ from plumbline.specs.suites import Suite
 HARNESS_SECONDS_PER_ITEM = 0.002
 
 
-def amount(plan: Project, run: Run) -> tuple[int, float] | None:
+def amount(project: Project, run: Run) -> tuple[int, float] | None:
     """Estimate items and tokens of a run's evaluation, if its study has a suite; None: a task's size is not known."""
-    model, limit = run.spec.model, plan.preset["evaluation"]["limit"]
-    items = Path(plan.paths.items(run.spec.data.corpus, run.suite))
-    suite = suites.suite(run.suite, plan.root)
-    return suite_size(suite, limit, items, model.context, model.vocabulary, _packaged(plan, suite))
+    model, limit = run.spec.model, project.preset["evaluation"]["limit"]
+    items = Path(project.paths.items(run.spec.data.corpus, run.suite))
+    suite = suites.suite(run.suite, project.root)
+    return suite_size(suite, limit, items, model.context, model.vocabulary, _packaged(project, suite))
 
 
 def inside_evaluation(amount: tuple[int, float], forward: float, flops_per_second: float) -> float:
@@ -61,11 +61,11 @@ def suite_size(
     return number, tokens
 
 
-def _packaged(plan: Project, suite: Suite) -> dict[str, int]:
+def _packaged(project: Project, suite: Suite) -> dict[str, int]:
     """Items of each task where they come from packages, and are made where no package has them."""
-    if plan.evaluation_source != "packaged":
+    if project.evaluation_source != "packaged":
         return {}
-    made = plan.preset["evaluation"]["proxy_items"]
+    made = project.preset["evaluation"]["proxy_items"]
     return {task.name: task.packaged.items if task.packaged else made for task in suite.tasks}
 
 

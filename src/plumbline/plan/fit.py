@@ -67,8 +67,8 @@ def seconds_of(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """The question of `plumbline plan --fit`: which `method` is to be compared with which baseline (`against`), in how
-    many seconds.
+    """The question of `plumbline project --fit`: which `method` is to be compared with which baseline (`against`), in
+    how many seconds.
 
     `scale`, `seeds`: None where they are to be found. `gain`: the smallest gain in validation loss (nats) that is to be
     resolved, stated beforehand; 0 if none is.
@@ -152,12 +152,12 @@ class Fit:
     @cached_property
     def study(self) -> Study:
         """The study that the question names."""
-        return self.estimator.plan.study(self.asked.study)
+        return self.estimator.project.study(self.asked.study)
 
     @cached_property
     def packs(self) -> dict[str, int | None]:
         """The packs of the study's corpus: name -> number of sequences, None for all that there are."""
-        return self.estimator.plan.corpora[self.study.corpus].packs
+        return self.estimator.project.corpora[self.study.corpus].packs
 
     @cached_property
     def scales(self) -> list[str]:
@@ -166,7 +166,7 @@ class Fit:
         Raises:
             PlumblineError: the scale that is asked for is not there.
         """
-        known = [name for name, presets in self.study.sheet["scales"].items() if self.study.preset in presets]
+        known = [name for name, presets in self.study.definition["scales"].items() if self.study.preset in presets]
         if self.asked.scale is None:
             return known
         if self.asked.scale not in known:
@@ -178,12 +178,12 @@ class Fit:
 
     def parts(self, scale: str) -> dict[str, Any]:
         """Look up what the study's YAML says of a scale at this preset."""
-        parts: dict[str, Any] = self.study.sheet["scales"][scale][self.study.preset]
+        parts: dict[str, Any] = self.study.definition["scales"][scale][self.study.preset]
         return parts
 
     def train(self, scale: str) -> dict[str, Any]:
         """Look up the settings of training at a scale, steps and tokens of a batch among them."""
-        recipe: dict[str, Any] = self.study.sheet["recipe"].get("train", {})
+        recipe: dict[str, Any] = self.study.definition["recipe"].get("train", {})
         return recipe | self.parts(scale).get("train", {})
 
     def context(self, scale: str) -> int:
@@ -200,11 +200,11 @@ class Fit:
         It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and
         the whole held-out pack where its size is stated.
         """
-        parts, recipe = self.parts(scale), self.study.sheet["recipe"]
+        parts, recipe = self.parts(scale), self.study.definition["recipe"]
         train, schedule = self.train(scale), recipe.get("schedule", {}) | parts.get("schedule", {})
         own = (recipe.get("data", {}) | parts.get("data", {}))["pack"]
         read = steps * train["batch_tokens"] / self.context(scale)
-        held_out = self.estimator.plan.corpora[self.study.corpus].validation
+        held_out = self.estimator.project.corpora[self.study.corpus].validation
         return {
             "study": self.asked.study,
             "scale": scale,
@@ -219,8 +219,8 @@ class Fit:
 
     def trial(self, scale: str, steps: int, seeds: int) -> Trial:
         """Load the trial of so many steps and seeds at a scale, with its runs."""
-        plan = self.estimator.plan
-        return load(self.given(scale, steps, seeds), self.study, plan.root, plan.config["data"]["source"])
+        project = self.estimator.project
+        return load(self.given(scale, steps, seeds), self.study, project.root, project.config["data"]["source"])
 
     def noise(self, scale: str, tokens: int) -> Noise | None:
         """Choose the seed noise measured at this scale whose runs are nearest in tokens.
@@ -252,7 +252,7 @@ class Fit:
             )
             for run in self._prices[scale].runs
         ]
-        return data.seconds(self.estimator.plan, runs) or 0.0
+        return data.seconds(self.estimator.project, runs) or 0.0
 
     def options(self) -> list[Option]:
         """Find every option that fits: each scale with each number of seeds, or those that are asked for."""

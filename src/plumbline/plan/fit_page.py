@@ -25,7 +25,7 @@ from plumbline.specs.config import load_config
 def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
     """Write the whole page; `profiles`: the Snakemake profiles that were given, for the pasted command to repeat."""
     one = fit.chosen()
-    plan, asked = fit.estimator.plan, fit.asked
+    plan, asked = fit.estimator.project, fit.asked
     study = fit.study
     row = trial_row(fit.estimator, fit.trial(one.scale, one.steps, one.seeds))
     hours = row["wall_hours"]
@@ -59,7 +59,7 @@ def command(fit: Fit, one: Option, profiles: Sequence[str] = ()) -> str:
     Every number of it is in `--config`, and so is whatever else of the configuration is not what config/config.yaml
     says, whether a word, a profile or a file said it.
     """
-    config = fit.estimator.plan.config
+    config = fit.estimator.project.config
     other = _differing(config, load_config())
     # `main_study` was put in for this page: results/ holds copies of its products, and a trial is none of them.
     known = ("preset", "studies", "main_study", "trial")

@@ -60,10 +60,10 @@ def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
     return f"no two seeds of the baseline are finished here at scale {scale}{known}"
 
 
-def earlier(plan: Project, study: str) -> list[Run]:
+def earlier(project: Project, study: str) -> list[Run]:
     """Find the finished runs of a study's trials in the work folder, whatever the configuration says now."""
     found = []
-    for path in sorted((Path(plan.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
+    for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
             spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -74,9 +74,9 @@ def earlier(plan: Project, study: str) -> list[Run]:
     return found
 
 
-def measured(plan: Project, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
+def measured(project: Project, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
     """Measure the noise of the baseline `against` wherever at least two seeds of one spec completed."""
-    work = Path(plan.paths.work)
+    work = Path(project.paths.work)
     alike: dict[str, dict[str, tuple[Run, float]]] = defaultdict(dict)
     for run in runs:
         if run.spec.method == against and finished(run, work) is not None:

@@ -22,11 +22,11 @@ def markdown(priced: Estimator, frame: pd.DataFrame) -> str:
     """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
     figures.
     """
-    parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_documents(priced)]
+    parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_papers(priced)]
     return "\n\n".join(part for part in parts if part)
 
 
-def beside_documents(priced: Estimator) -> str:
+def beside_papers(priced: Estimator) -> str:
     """Write the section that sets what the papers say they cost next to the plan; empty where none says it."""
     beside = published(priced, ROOT)
     if not len(beside):
@@ -56,7 +56,7 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
         else "Methods count by their operations alone: their step times are not measured on this machine."
     )
     said = [
-        f"Preset `{priced.plan.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
+        f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
         f"{speed_in_words(priced)}. {relative}",
         "Finished work costs nothing; disk is the final total. Targets share runs, so their rows do "
         "not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "

@@ -30,15 +30,15 @@ def table(estimator: Estimator) -> pd.DataFrame:
     """
     rows: list[dict[str, object]] = []
     read: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
-    plan, studies = estimator.plan, estimator.plan.planned_studies
+    plan, studies = estimator.project, estimator.project.planned_studies
     for study in studies:
         here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
-        for name, entry in study.sheet["targets"].items():
+        for name, entry in study.definition["targets"].items():
             runs = study.group(*entry["runs"])
             own = {kind: {_of(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
             rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
             here = {kind: here[kind] | own[kind] for kind in here}
-        if not study.sheet["targets"]:  # a file of one's own: its page reads the scores of all runs
+        if not study.definition["targets"]:  # a file of one's own: its page reads the scores of all runs
             here["scores"] = {run.scores_key: run for run in study.runs.values()}
         measured = plan.measurements.of_target(study.name)
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
@@ -81,7 +81,7 @@ def row(
         read: ``scores`` and ``probes`` -> the runs, by key, of which those are read.
         measured: the measurements that are needed, by name.
     """
-    machine, plan = estimator.machine, estimator.plan
+    machine, plan = estimator.machine, estimator.project
     to_do = [run for run in runs if not estimator.trained(run)]
     evaluations = [run for run in read["scores"].values() if run.suite and not estimator.scored(run)]
     probings = [run for run in read["probes"].values() if run.spec.probes and not estimator.probed(run)]
@@ -193,8 +193,8 @@ def published(estimator: Estimator, root: Path) -> pd.DataFrame:
     taken to be of the reference, or of the first method. Empty unless the preset is `paper`. The paper's accelerators
     are anonymous: `implied_mfu` is the share of this machine's peak that its hours would need.
     """
-    paper = estimator.plan.name == "paper"
-    studies = estimator.plan.studies.values() if paper else []
+    paper = estimator.project.name == "paper"
+    studies = estimator.project.studies.values() if paper else []
     return pd.DataFrame([found for study in studies for found in _published_rows(estimator, study, root)])
 
 
@@ -205,7 +205,7 @@ def _published_rows(estimator: Estimator, study: Study, root: Path) -> list[dict
     if not (printed.directory / "prose.csv").exists():
         return []
     prose, rows = printed.prose(), []
-    for scale in study.sheet["scales"]:
+    for scale in study.definition["scales"]:
         found = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
         reference = f"{study.name}/{scale}/{study.reference or next(iter(study.methods))}/"
         run = next((run for key, run in study.runs.items() if key.startswith(reference)), None)

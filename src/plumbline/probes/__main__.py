@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--validation", type=Path, help="manifest of a validation pack (with --run: the run's own)")
     parser.add_argument("--out", required=True, type=Path, help="probes.parquet to write")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     one = parser.add_argument_group("with --checkpoint")
     one.add_argument("--text", type=Path, help="UTF-8 text to read; default: Python's own language reference")
     one.add_argument("--tokens", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")
@@ -70,7 +70,7 @@ def _run(given: argparse.Namespace) -> None:
         numerics(group.device)
         found = read_run(given.run, given.validation, group.device)
     write(given.out, found.rows, found.metadata())
-    fingerprint_file.write(given.out, given.made_of, validation_fingerprint=found.validation.fingerprint)
+    fingerprint_file.write(given.out, given.fingerprint, validation_fingerprint=found.validation.fingerprint)
     for point in found.missed:
         print(f"{found.run.spec.key}: {found.run.outcome} before step {point['step']}, so there is nothing at fraction "
               f"{point['fraction']:g} of training", file=sys.stderr)  # fmt: skip

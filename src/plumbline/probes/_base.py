@@ -22,7 +22,7 @@ from plumbline.probes._scores import Scores, Weighed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class ProbeValue:
     """One number that a probe reads.
 
     Attributes:
@@ -105,7 +105,7 @@ class Subject:
 
 
 class Probe:
-    """Base of probes: sees no site of a model. A subclass overrides the sites that it needs and `readings`.
+    """Base of probes: sees no site of a model. A subclass overrides the sites that it needs and `probe_values`.
 
     An object is good for one pass. A file ``probes/<family>.py`` holds one subclass, marked ``@component``; its options
     are its keyword-only arguments. Sums over tokens are kept in float64, so that they do not depend on how sequences
@@ -148,7 +148,7 @@ class Probe:
     def logits(self, logits_BTV: torch.Tensor) -> None:
         """See the model's logits (B, T, V) of the sequence."""
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The probe's values, once the pass is over and no site is watched any more.
 
         `model` is in evaluation mode; its parameters may be sharded, so that all ranks must take part in a forward call

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
 from plumbline.model.mixers._base import Mixer
@@ -134,16 +134,18 @@ def _weights_watched(mixer: nn.Module, layer: int, tell: Tell) -> contextlib.Abs
         return contextlib.nullcontext()
 
     def told(_: nn.Module, inputs: tuple[Any, ...]) -> None:
-        q_BHTW, k_BGTW, _, visibility = inputs[:4]
-        tell(layer, lambda: weighed(mixer, q_BHTW, k_BGTW, visibility))
+        q_BHTW, k_BGTW, _, attention_mask = inputs[:4]
+        tell(layer, lambda: weighed(mixer, q_BHTW, k_BGTW, attention_mask))
 
     return held(mixer.register_forward_pre_hook(told))
 
 
-def weighed(mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, visibility: Visibility) -> Iterator[Weighed]:
+def weighed(
+    mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, attention_mask: AttentionMask
+) -> Iterator[Weighed]:
     """Compute a mixer's weights and the logits they are made of, in the mixer's own chunks of queries."""
     for start, stop in mixer.spans(q_BHTW.shape[2]):
-        part = visibility.rows(start, stop)
+        part = attention_mask.rows(start, stop)
         inputs = (q_BHTW[:, :, start:stop], k_BGTW[:, :, : part.key_positions_BK.shape[1]], part)
         yield Weighed(visible=part.mask_B1QK, logits=mixer.logits(*inputs), weights=mixer.weights(*inputs))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from plumbline.probes._base import Reading
+from plumbline.probes._base import ProbeValue
 
 Row = dict[str, Any]
 
@@ -14,7 +14,7 @@ Row = dict[str, Any]
 def rows(
     run_id: str,
     source: Literal["offline", "online"],
-    found: Iterable[tuple[int | None, float | None, Reading]],
+    found: Iterable[tuple[int | None, float | None, ProbeValue]],
 ) -> list[Row]:
     """Make rows of the frame from values, each given with its step and fraction of training (None where unknown)."""
     return [
@@ -22,14 +22,14 @@ def rows(
             "run_id": run_id,
             "step": step,
             "fraction": fraction,
-            "layer": reading.layer,
-            "head": reading.head,
-            "probe": reading.probe,
-            "value": reading.value,
-            "null": reading.null,
+            "layer": probe_value.layer,
+            "head": probe_value.head,
+            "probe": probe_value.probe,
+            "value": probe_value.value,
+            "null": probe_value.null,
             "source": source,
         }
-        for step, fraction, reading in found
+        for step, fraction, probe_value in found
     ]
 
 

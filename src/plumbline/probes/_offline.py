@@ -20,7 +20,7 @@ from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Reading
+from plumbline.probes._base import ProbeValue
 from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._frame import Row, rows
 from plumbline.probes._online_frame import FILE, leaves_frame
@@ -119,7 +119,7 @@ def _last_weights(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, 
 
 def read_points(
     folder: Path, spec: RunSpec, points: list[dict[str, Any]], validation: Pack, device: torch.device
-) -> Iterator[tuple[int, float, Reading]]:
+) -> Iterator[tuple[int, float, ProbeValue]]:
     """Yield step, fraction and value of every offline probe, at each of the `points` at which it is due.
 
     A probe that compares with a point which a run that diverged never reached reads nothing.
@@ -146,7 +146,7 @@ def read_points(
         fill(model, folder, point["file"], point["sha256"])
         rows = validation.rows(np.arange(max(probe.sequences for probe in due)))
         tokens_BT = torch.from_numpy(rows).to(device)
-        for reading in read_all(
+        for probe_value in read_all(
             model,
             due,
             tokens_BT,
@@ -155,7 +155,7 @@ def read_points(
             separator=validation.separator,
             others=others,
         ):
-            yield point["step"], fraction, reading
+            yield point["step"], fraction, probe_value
 
 
 def _at(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device) -> DecoderSubject:

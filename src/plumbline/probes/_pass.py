@@ -12,7 +12,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import SITES, Probe, Reading, Subject
+from plumbline.probes._base import SITES, Probe, ProbeValue, Subject
 from plumbline.probes._decoder import DecoderSubject
 from plumbline.specs.components import load
 from plumbline.specs.spec import Precision, ProbeSpec
@@ -32,7 +32,7 @@ def read_all(
     init_seed: int | None = None,
     separator: int | None = None,
     others: Mapping[float, Subject] | None = None,
-) -> list[Reading]:
+) -> list[ProbeValue]:
     """Read new probes of `specs` on the sequences `tokens_BT` (B, T), each on the first of them that its spec asks for.
 
     Probes that read the same number of sequences share a pass.
@@ -68,7 +68,7 @@ def read(
     precision: Precision = "float32",
     *,
     separator: int | None = None,
-) -> list[Reading]:
+) -> list[ProbeValue]:
     """Read all `probes` on one of our models, by `observe`."""
     return observe(DecoderSubject(model, precision), probes, tokens_BT, separator)
 
@@ -76,7 +76,7 @@ def read(
 @torch.no_grad()
 def observe(
     subject: Subject, probes: Sequence[Probe], tokens_BT: torch.Tensor, separator: int | None = None
-) -> list[Reading]:
+) -> list[ProbeValue]:
     """Read all `probes` on the inputs of `tokens_BT` (B, T), in one pass; the last token is a target only.
 
     The model is in evaluation mode meanwhile, as in validation. One sequence is fed at a time: what is read depends
@@ -101,7 +101,7 @@ def observe(
                 logits_BTV = subject.logits(inputs_BT)
                 for tell in ends:
                     tell(logits_BTV)
-        return [reading for probe in probes for reading in probe.readings(subject)]
+        return [probe_value for probe in probes for probe_value in probe.probe_values(subject)]
 
 
 @contextlib.contextmanager

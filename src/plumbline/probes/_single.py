@@ -47,11 +47,11 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         _check_alike(checkpoint, other)
         for probe in probes:
             probe.other = other.subject if probe.against is not None else None
-    readings = observe(checkpoint.subject, probes, text.tokens_BT.to(device), text.separator)
+    probe_values = observe(checkpoint.subject, probes, text.tokens_BT.to(device), text.separator)
     found = rows(
         checkpoint.identity,
         "offline",
-        ((checkpoint.step, checkpoint.fraction, reading) for reading in readings),
+        ((checkpoint.step, checkpoint.fraction, probe_value) for probe_value in probe_values),
     )
     sequences, context = text.tokens_BT.shape
     write(

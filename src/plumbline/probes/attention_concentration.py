@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.probes._scores import Weighed
 from plumbline.probes._totals import Totals
 from plumbline.specs.components import component
@@ -56,7 +56,7 @@ class AttentionConcentration(Probe):
             maps = part.logits.shape[1] // heads
             self.totals.add("logits_beyond", layer, outside_H, maps * int(seen_B1Q.sum()))
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The mean values of each head of each layer, and the nulls."""
         found = []
         for layer in self.totals.layers:
@@ -67,7 +67,7 @@ class AttentionConcentration(Probe):
                 null = float(self.totals.mean("null", layer))
             nulls = {"concentration": null, "largest_weight": null}
             found += [
-                Reading(probe=name, layer=layer, head=head, value=value, null=nulls.get(name))
+                ProbeValue(probe=name, layer=layer, head=head, value=value, null=nulls.get(name))
                 for name, value_H in values_H.items()
                 for head, value in enumerate(value_H.tolist())
             ]

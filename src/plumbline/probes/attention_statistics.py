@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.probes._scores import Scores
 from plumbline.probes._totals import Totals
 from plumbline.specs.components import component
@@ -44,7 +44,7 @@ class AttentionStatistics(Probe):
         largest_H = rows.maximum.amax((0, 2)).double()
         self.largest[layer] = torch.maximum(self.largest.get(layer, largest_H), largest_H)
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The statistics of each head of each layer."""
         found = []
         for layer in self.totals.layers:
@@ -58,7 +58,7 @@ class AttentionStatistics(Probe):
             if ("entropy", layer) in self.totals.counts:
                 values_H["entropy"] = self.totals.mean("entropy", layer)
             found += [
-                Reading(probe=name, layer=layer, head=head, value=value, null=nulls.get(name))
+                ProbeValue(probe=name, layer=layer, head=head, value=value, null=nulls.get(name))
                 for name, value_H in values_H.items()
                 for head, value in enumerate(value_H.tolist())
             ]

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.specs.components import component
 
 
@@ -28,7 +28,7 @@ class Bilinear(Probe):
     there is only ``bilinear_top``. Source: premature study, sections 3 and G.
     """
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The norms of each head's form and of each layer's sum, from the model's weights."""
         found = []
         for layer in range(model.layers):
@@ -38,9 +38,9 @@ class Bilinear(Probe):
                 heads["bilinear_displacement"] = displacement(now, start)
                 heads["bilinear_relative"] = heads["bilinear_displacement"] / norm(*start)
                 summed = float(displacement(_summed(*now), _summed(*start)))
-                found.append(Reading(probe="bilinear_displacement_summed", layer=layer, value=summed))
+                found.append(ProbeValue(probe="bilinear_displacement_summed", layer=layer, value=summed))
             found += [
-                Reading(probe=name, layer=layer, head=head, value=value)
+                ProbeValue(probe=name, layer=layer, head=head, value=value)
                 for name, value_H in heads.items()
                 for head, value in enumerate(value_H.tolist())
             ]

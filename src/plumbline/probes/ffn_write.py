@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.probes._totals import Totals
 from plumbline.specs.components import component
 
@@ -24,9 +24,9 @@ class FFNWrite(Probe):
         """Add up the squares of a layer's FFN output."""
         self.totals.add("square", layer, x_BTD.double().square().sum(), x_BTD.numel())
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The root mean square of each layer's FFN output."""
         return [
-            Reading(probe="ffn_write_rms", layer=layer, value=float(self.totals.mean("square", layer)) ** 0.5)
+            ProbeValue(probe="ffn_write_rms", layer=layer, value=float(self.totals.mean("square", layer)) ** 0.5)
             for layer in self.totals.layers
         ]

@@ -8,7 +8,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._pass import observe
 from plumbline.specs.components import component
@@ -34,7 +34,7 @@ class Locality(Probe):
       vectors as it takes for P to hold `share` of |X|_F^2, which the study prints.
 
     Only sums over tokens of X^T X and D^T D (D x D) are kept, in float64: no sum runs over tokens but these. At the
-    point `against` itself nothing moves, and there are no readings. Source: premature study, appendix I, eq. 31-33.
+    point `against` itself nothing moves, and there are no values. Source: premature study, appendix I, eq. 31-33.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Locality(Probe):
         self.stream[layer] = self.stream.get(layer, 0) + x_TD.T @ x_TD
         self.drift[layer] = self.drift.get(layer, 0) + drift_TD.T @ drift_TD
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The localities of each head of the upper half, and the projectors' ranks and shares."""
-        found: list[Reading] = []
+        found: list[ProbeValue] = []
         shares = []
         for layer, stream_DD in self.stream.items():
             if not bool(self.drift[layer].trace() > 0):
@@ -98,19 +98,19 @@ class Locality(Probe):
             in_stream_D = energies(stream_DD, basis_DD)
             ranks = {"": rank_holding(held_D, self.energy), "_calibrated": rank_holding(in_stream_D, self.share)}
             for suffix, rank in ranks.items():
-                found.append(Reading(probe=f"projector_rank{suffix}", layer=layer, value=float(rank)))
+                found.append(ProbeValue(probe=f"projector_rank{suffix}", layer=layer, value=float(rank)))
                 found += self._ratios(model, layer, stream_DD, basis_DD[:, :rank], suffix)
             share = float(in_stream_D[: ranks[""]].sum() / stream_DD.trace())
             shares.append((share, ranks[""] / len(stream_DD)))
-            found.append(Reading(probe="projector_share", layer=layer, value=share, null=shares[-1][1]))
+            found.append(ProbeValue(probe="projector_share", layer=layer, value=share, null=shares[-1][1]))
         if shares:
             share, null = (sum(values) / len(values) for values in zip(*shares))
-            found.append(Reading(probe="projector_share", value=share, null=null))
+            found.append(ProbeValue(probe="projector_share", value=share, null=null))
         return found
 
     def _ratios(
         self, model: Subject, layer: int, stream_DD: torch.Tensor, basis_DR: torch.Tensor, suffix: str
-    ) -> list[Reading]:
+    ) -> list[ProbeValue]:
         """The ratios of every head for the projector onto the span of `basis_DR`, and their nulls."""
         generator = torch.Generator().manual_seed(self.seed * 100_003 + layer)
         random = [_random_directions(basis_DR, generator) for _ in range(self.draws)]
@@ -119,7 +119,7 @@ class Locality(Probe):
             values = ratios(stream_DD, weight_NWD, basis_DR).tolist()
             nulls = torch.stack([ratios(stream_DD, weight_NWD, other) for other in random]).mean(0).tolist()
             found += [
-                Reading(probe=f"locality_{name}{suffix}", layer=layer, head=head, value=value, null=null)
+                ProbeValue(probe=f"locality_{name}{suffix}", layer=layer, head=head, value=value, null=null)
                 for head, (value, null) in enumerate(zip(values, nulls))
             ]
         return found
@@ -161,7 +161,7 @@ def _random_directions(like_DR: torch.Tensor, generator: torch.Generator) -> tor
 
 def locality(
     model: Decoder, other: Decoder, tokens_BT: torch.Tensor, *, precision: Precision = "float32", **options: float
-) -> list[Reading]:
+) -> list[ProbeValue]:
     """Read the probe on `model`, with `other` as the later point; `options` are those of `Locality`."""
     probe = Locality(**options)
     probe.other = DecoderSubject(other, precision)

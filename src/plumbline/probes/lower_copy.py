@@ -7,7 +7,7 @@ import math
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.probes._pass import read
 from plumbline.probes._scores import Scores
 from plumbline.probes._totals import Totals
@@ -63,7 +63,7 @@ class LowerCopy(Probe):
             int(self.valid_BT.sum()) * weight_BHT.shape[1],
         )
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The mean weight of each layer of the lower half, and of all of them together (the score)."""
         if not self.uniform.counts["uniform", 0] or not self.totals.layers:
             return []
@@ -71,7 +71,9 @@ class LowerCopy(Probe):
         by_layer = {layer: float(self.totals.mean("weight", layer)) for layer in self.totals.layers}
         # All layers saw the same positions, so that the mean of their means is the mean over everything.
         by_layer[None] = sum(by_layer.values()) / len(by_layer)
-        return [Reading(probe="lower_copy", layer=layer, value=value, null=null) for layer, value in by_layer.items()]
+        return [
+            ProbeValue(probe="lower_copy", layer=layer, value=value, null=null) for layer, value in by_layer.items()
+        ]
 
 
 def nearest_earlier(tokens_BT: torch.Tensor) -> torch.Tensor:
@@ -97,7 +99,10 @@ def lower_copy_score(
     reached. Every rank of a sharded model must call this.
     """
     probe = LowerCopy(count_separators=count_separators)
-    found = {reading.layer: reading for reading in read(model, [probe], tokens_BT, precision, separator=separator)}
+    found = {
+        probe_value.layer: probe_value
+        for probe_value in read(model, [probe], tokens_BT, precision, separator=separator)
+    }
     if None not in found:
         return math.nan, math.nan
     return found[None].value, found[None].null

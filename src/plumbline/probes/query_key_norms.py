@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.specs.components import component
 
 
@@ -33,10 +33,10 @@ class QueryKeyNorms(Probe):
             self.tokens[name, layer] = self.tokens.get((name, layer), 0) + batch * time
             self.width = x_BHTW.shape[-1]
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The mean norms of each head of each layer."""
         return [
-            Reading(
+            ProbeValue(
                 probe=name,
                 layer=layer,
                 head=head,

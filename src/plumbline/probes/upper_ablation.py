@@ -7,10 +7,10 @@ import contextlib
 import torch
 from torch.nn.functional import cross_entropy
 
-from plumbline.probes._base import Probe, Reading, Subject
+from plumbline.probes._base import Probe, ProbeValue, Subject
 from plumbline.specs.components import component
 
-#: Reading -> (queries are zero, keys are zero).
+#: Value -> (queries are zero, keys are zero).
 ABLATIONS = {"loss_no_query": (True, False), "loss_no_key": (False, True), "loss_neither": (True, True)}
 
 
@@ -38,16 +38,16 @@ class UpperAblation(Probe):
         self.sum += nats(logits_BTV, self.sequences[-1][1])
         self.tokens += self.sequences[-1][1].numel()
 
-    def readings(self, model: Subject) -> list[Reading]:
+    def probe_values(self, model: Subject) -> list[ProbeValue]:
         """The loss per token of the unchanged model and of each ablation; the latter are computed here."""
         loss = self.sum / self.tokens
-        found = [Reading(probe="loss", value=loss)]
+        found = [ProbeValue(probe="loss", value=loss)]
         for name, (query, key) in ABLATIONS.items():
             with contextlib.ExitStack() as stack:
                 for layer in model.upper:
                     stack.enter_context(model.silenced(layer, query=query, key=key))
                 total = sum(nats(model.logits(inputs_BT), targets_BT) for inputs_BT, targets_BT in self.sequences)
-            found.append(Reading(probe=name, value=total / self.tokens, null=loss))
+            found.append(ProbeValue(probe=name, value=total / self.tokens, null=loss))
         return found
 
 

@@ -20,7 +20,7 @@ FILES = {
     "table": (".csv", ".md", ".tex", ".provenance.json"),
     "figure": (".png", ".svg", ".csv", f".{fingerprint_file.KEY}.json"),
     "claims": (".csv", ".md", f".{fingerprint_file.KEY}.json"),
-    "deviations": (".md", f".{fingerprint_file.KEY}.json"),
+    "interpretations": (".md", f".{fingerprint_file.KEY}.json"),
     "audit": (".csv", ".md", f".{fingerprint_file.KEY}.json"),
 }
 
@@ -65,10 +65,10 @@ class Bundles:
         """The products that a rebuild makes again: tables, figures, claims, interpretations and the audit."""
         found = []
         for study, asked in self.configuration.studies.items():
-            for name, entry in asked.sheet["targets"].items():
+            for name, entry in asked.definition["targets"].items():
                 found.append(Product(study, entry["kind"], name, f"{study}/{name}"))
             found += [Product(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
-            found.append(Product(study, "deviations", "", f"{study}/deviations"))
+            found.append(Product(study, "interpretations", "", f"{study}/interpretations"))
         return [*found, Product("", "audit", "", "audit")]
 
     def inputs(self) -> list[str]:
@@ -82,7 +82,7 @@ class Bundles:
         """
         paths = set()
         for study, asked in self.configuration.studies.items():
-            for target in asked.sheet["targets"]:
+            for target in asked.definition["targets"]:
                 paths |= {path for path in self.targets.files(study, target) if path.startswith(f"{self.paths.work}/")}
                 for run in self.targets.runs(study, target):
                     frames = (self.paths.scores(run), self.paths.probes(run))

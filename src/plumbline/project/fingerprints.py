@@ -19,7 +19,7 @@ from plumbline.project.paths import REPORT, VERDICTS, Paths
 from plumbline.project.targets import Targets
 from plumbline.project.verdicts import Verdicts
 from plumbline.specs import code, components, study_config, study_parts, suites
-from plumbline.specs.config import documents, read_yaml
+from plumbline.specs.config import papers, read_yaml
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Run
@@ -50,7 +50,7 @@ class Fingerprints:
         """Fingerprint a study's product: its code, the parts of the study's YAML that it reads, and the runs that it
         needs.
 
-        `kind` is table, figure, claims, deviations or audit. What its runs and measurements found and the printed
+        `kind` is table, figure, claims, interpretations or audit. What its runs and measurements found and the printed
         numbers are files, and are not in it. For measurements see `measurement`, for probes `probes`.
         """
         files = self._code(study, kind, target)
@@ -59,18 +59,18 @@ class Fingerprints:
         parts: list[Any] = [code.tree_hash(files)]
         if kind == "audit":  # whose page names the papers
             root = self.configuration.root
-            parts.append([str(study_config.paper_of(name, root) or "") for name in documents(root)])
+            parts.append([str(study_config.paper_of(name, root) or "") for name in papers(root)])
         else:
             parts.append(self._said(study, kind))
         if kind in ("table", "figure", "claims"):
             parts.append(self.targets.study_expected(study) if target is None else self.targets.expected(study, target))
-            parts.append({} if target is None else self.configuration.studies[study].sheet["targets"][target])
-            if builds_models:  # those of the document's own size, whatever the preset: the vocabulary is the corpus's
+            parts.append({} if target is None else self.configuration.studies[study].definition["targets"][target])
+            if builds_models:  # those of the paper's own size, whatever the preset: the vocabulary is the corpus's
                 corpus = read_yaml(
                     self.configuration.root
                     / "config"
                     / "corpora"
-                    / f"{self.configuration.studies[study].sheet['corpus']}.yaml"
+                    / f"{self.configuration.studies[study].definition['corpus']}.yaml"
                 )
                 parts.append(corpus["presets"].get("paper", {}).get("tokenizer"))
         return sha256_text(canonical_json(parts))[:16]
@@ -98,10 +98,10 @@ class Fingerprints:
         """The parts of a study's YAML that a kind of product can show."""
         said = {
             key: value
-            for key, value in self.configuration.studies[study].sheet.items()
+            for key, value in self.configuration.studies[study].definition.items()
             if key not in ("runs", "targets")
         }
-        if kind != "deviations":
+        if kind != "interpretations":
             said.pop("measurements", None)
         said["scales"] = {
             scale: {preset: _without(entry, "size") for preset, entry in presets.items()}
@@ -109,11 +109,13 @@ class Fingerprints:
         }
         if "suite" in said:
             said["suite"] = self.suite_content(said["suite"])
-        if kind == "table":  # it names the rulings in force
-            said["rulings"] = [[ruling["id"], ruling.get("presets")] for ruling in said["rulings"]]
-        elif kind != "deviations":
-            del said["rulings"]
-        if kind == "deviations":
+        if kind == "table":  # it names the interpretations in force
+            said["interpretations"] = [
+                [interpretation["id"], interpretation.get("presets")] for interpretation in said["interpretations"]
+            ]
+        elif kind != "interpretations":
+            del said["interpretations"]
+        if kind == "interpretations":
             read = msgspec.to_builtins(self.configuration.corpora[said["corpus"]])
             return [said, read, self.configuration.preset["evaluation"], self.configuration.evaluation_source]
         return said
@@ -127,11 +129,11 @@ class Fingerprints:
             starts.append(study_parts.file(code_of, f"{kind}s", target, root))
         elif kind == "claims":
             starts += study_parts.files(code_of, "claims", root)
-        elif kind == "deviations":
-            starts = [code.PACKAGE / "results" / "deviations.py"]
+        elif kind == "interpretations":
+            starts = [code.PACKAGE / "results" / "interpretations.py"]
         else:
             starts = [code.PACKAGE / "audit" / "__main__.py"]
-            starts += [path for name in documents(root) for path in study_parts.files(name, "audit", root)]
+            starts += [path for name in papers(root) for path in study_parts.files(name, "audit", root)]
         return {path for start in starts for path in code.product_files(start)}
 
     def corpus(self, kind: str, name: str, split: str = "train") -> str:
@@ -255,8 +257,8 @@ class Fingerprints:
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
         parts += sorted((self.configuration.root / self.paths.results / VERDICTS).glob("*.md"))
         looks = [[path.name, sha256_file(path)] for path in parts if path.is_file()]
-        sheets = [study.sheet for study in self.configuration.studies.values()]
-        return sha256_text(canonical_json([code.tree_hash(files), looks, sheets]))[:16]
+        definitions = [study.definition for study in self.configuration.studies.values()]
+        return sha256_text(canonical_json([code.tree_hash(files), looks, definitions]))[:16]
 
     def bundle(self) -> str:
         """Fingerprint the release bundle without its files: the code that packs it, and the configuration."""

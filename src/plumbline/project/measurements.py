@@ -46,7 +46,7 @@ class Measurements:
         if study not in self.configuration.studies:
             return {}
         whole = self.configuration.studies[study]
-        entries = whole.sheet["targets"].values() if target is None else [whole.sheet["targets"][target]]
+        entries = whole.definition["targets"].values() if target is None else [whole.definition["targets"][target]]
         names = {name for entry in entries for name in entry.get("measurements", ())}
         return {name: one for name, one in whole.measurements.items() if name in names}
 

@@ -126,8 +126,8 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
     project = Project(config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root)
     for study in project.planned_studies:
-        if "suite" in study.sheet:
-            suites.suite(study.sheet["suite"])
+        if "suite" in study.definition:
+            suites.suite(study.definition["suite"])
         extended = None
         if study.code != study.name:
             extended = studies.get(study.code) or study_config.load(study.code, config["preset"], root, source)

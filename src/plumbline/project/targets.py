@@ -10,7 +10,7 @@ from plumbline.project.configuration import Configuration
 from plumbline.project.measurements import Measurements
 from plumbline.project.paths import RESULTS, Paths
 from plumbline.specs import study_folders
-from plumbline.specs.config import documents
+from plumbline.specs.config import papers
 from plumbline.specs.study_config import Run, expected_digest
 
 #: Ending of the file that stands for a target of each kind.
@@ -29,7 +29,7 @@ class Targets:
         Raises:
             PlumblineError: the study has no such target.
         """
-        entries = self.configuration.study(study).sheet["targets"]
+        entries = self.configuration.study(study).definition["targets"]
         known = [name for name, entry in entries.items() if entry["kind"] == kind]
         if target not in known:
             raise PlumblineError(
@@ -41,14 +41,14 @@ class Targets:
     def runs(self, study: str, target: str) -> list[Run]:
         """List the runs that a table or figure needs."""
         return self.configuration.studies[study].group(
-            *self.configuration.studies[study].sheet["targets"][target]["runs"]
+            *self.configuration.studies[study].definition["targets"][target]["runs"]
         )
 
     def files(self, study: str, target: str) -> list[str]:
         """List the files that a table or figure reads: its runs, their scores and probes, measurements, and printed
         numbers.
         """
-        entry = self.configuration.studies[study].sheet["targets"][target]
+        entry = self.configuration.studies[study].definition["targets"][target]
         runs = self.runs(study, target)
         paths = [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
         paths += [self.paths.run(run, "metrics.parquet") for run in runs]
@@ -104,7 +104,7 @@ class Targets:
             {
                 name
                 for study in self.configuration.studies.values()
-                for name, entry in study.sheet["targets"].items()
+                for name, entry in study.definition["targets"].items()
                 if entry["kind"] == kind
             }
         )
@@ -116,9 +116,9 @@ class Targets:
 
     def products(self, study: str) -> list[str]:
         """List every product of a study, as files below this preset's folder of results."""
-        entries = self.configuration.studies[study].sheet["targets"]
+        entries = self.configuration.studies[study].definition["targets"]
         files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
-        return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/deviations.md"]
+        return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/interpretations.md"]
 
     def everything(self) -> list[str]:
         """List what the target `all` makes: every product of the configured studies, copies of the main study's, and
@@ -128,7 +128,7 @@ class Targets:
         main = self.configuration.config["main_study"]
         copies = []
         if main in self.configuration.studies:
-            for name, entry in self.configuration.studies[main].sheet["targets"].items():
+            for name, entry in self.configuration.studies[main].definition["targets"].items():
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
@@ -142,9 +142,9 @@ class Targets:
         row checks.
         """
         found = []
-        for study in documents(self.configuration.root):
+        for study in papers(self.configuration.root):
             found += self.printed_files(study)
-            beside = [self._beside(study, f"{name}.yaml") for name in ("explanations", "unread")]
+            beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers")]
             found += [study_folders.shown(path, self.configuration.root) for path in beside if path.exists()]
         return found
 
@@ -165,7 +165,7 @@ class Targets:
             ]
         found = []
         for study, entry in self.configuration.studies.items():
-            names = [name for name, target in entry.sheet["targets"].items() if target["kind"] == kind]
+            names = [name for name, target in entry.definition["targets"].items() if target["kind"] == kind]
             found += [f"{study}/{name}" for name in names]
             found += names if study == self.configuration.config["main_study"] else []
         return found

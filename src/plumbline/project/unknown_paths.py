@@ -83,7 +83,7 @@ class UnknownPaths:
             f"{name}{end}" for kind, ends in endings.items() for name in self.targets.copies(kind) for end in ends
         }
         copies |= {f"{name}{end}" for name in self.targets.copies("page") for end in (".csv", ".md")}
-        pages = {f"{study}/deviations.md" for study in self.configuration.studies}
+        pages = {f"{study}/interpretations.md" for study in self.configuration.studies}
         copies |= {*self.verdicts.pages, REPORT_INDEX}
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
         trials = {f"{self.targets.copied_from('trial')}{end}" for end in (".csv", ".md") if self.configuration.trial}

@@ -27,7 +27,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
     )
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     return parser
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     out = given.out or Path(planned.paths.report)
     _require_own_folder(out)
     pages = site.build(planned, out)
-    fingerprint_file.write(out, given.made_of)
+    fingerprint_file.write(out, given.fingerprint)
     print(f"{out} ({pages} pages)")
 
 

@@ -25,7 +25,7 @@ SHOWN = {
 
 def page(found: Found) -> Page:
     """Build the page of the audit; where no audit was made, it shows the command that makes one."""
-    path = Path(found.plan.paths.results) / "audit.csv"
+    path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
     files, grid, body, headings = {}, None, prose.html(""), []
     if path.exists() and words.exists():

@@ -25,7 +25,7 @@ SHOWN = {
 def page(found: Found) -> Page:
     """Build the page of all claims that have been judged, with a table for each study."""
     sources = Sources(found=found, root="")
-    studies = [study for study in found.plan.studies.values() if found.plan.targets.has_claims(study.name)]
+    studies = [study for study in found.project.studies.values() if found.project.targets.has_claims(study.name)]
     made = {study.name: grid(found, study, sources) for study in studies}
     missing = [_path(found, study) for study in studies if made[study.name] is None]
     content = {
@@ -51,7 +51,7 @@ def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) ->
     if not rows:
         return None
     title = (
-        f"Claims of {study.name}, {study.paper or study.sheet['title']}"
+        f"Claims of {study.name}, {study.paper or study.definition['title']}"
         if named
         else "What the paper claims, and what was found."
     )
@@ -75,7 +75,7 @@ def along(found: Found, study: Study) -> dict[Path, str]:
 def read(found: Found, study: Study) -> list[dict[str, str]]:
     """Read the rows of a study's claims; none where they were not judged."""
     path = _path(found, study)
-    if not found.plan.targets.has_claims(study.name) or not path.exists():
+    if not found.project.targets.has_claims(study.name) or not path.exists():
         return []
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
@@ -85,13 +85,13 @@ def read(found: Found, study: Study) -> list[dict[str, str]]:
 
 def counts(found: Found, study: Study) -> list[tuple[str, int]]:
     """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
-    if study.name not in found.plan.studies:
+    if study.name not in found.project.studies:
         return []
     return Counter(row["verdict"] for row in read(found, study)).most_common()
 
 
 def _path(found: Found, study: Study) -> Path:
-    return Path(found.plan.paths.results) / study.name / "claims.csv"
+    return Path(found.project.paths.results) / study.name / "claims.csv"
 
 
 def _cell(row: dict[str, str], name: str, sources: Sources) -> HtmlCell:

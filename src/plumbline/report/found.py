@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.project import Project
 from plumbline.project.targets import ENDINGS
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING
 from plumbline.results.tables import provenance
 from plumbline.specs.corpus import AS_THE_CORPUS_SAYS
@@ -56,7 +56,7 @@ class RunFound:
     @property
     def run_id(self) -> str:
         """The id of the run that was found on disk, else of the planned one."""
-        there = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("made_of")
+        there = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("fingerprint")
         return str(there or (self.planned.spec.run_id if self.planned else ""))
 
 
@@ -86,12 +86,12 @@ class Found:
     Paths are from the project's root, where reports are made.
     """
 
-    plan: Project
+    project: Project
 
     @cached_property
     def studies(self) -> dict[str, Study]:
         """The studies of the configuration by name, among them a file of the user's own (`mine`)."""
-        return {study.name: study for study in self.plan.planned_studies}
+        return {study.name: study for study in self.project.planned_studies}
 
     def texts(self, study: str = "") -> dict[str, str]:
         """Name the source of each study's training texts, empty where they are the paper's own: of one study, else of
@@ -102,12 +102,12 @@ class Found:
 
     @cached_property
     def _runs(self) -> dict[str, RunFound]:
-        return {key: self._planned(run) for key, run in self.plan.runs.items()}
+        return {key: self._planned(run) for key, run in self.project.runs.items()}
 
     def run(self, key: str) -> RunFound:
         """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""
         if key not in self._runs:
-            self._runs[key] = self._measured(key) if measured.is_key(key) else self._named(key)
+            self._runs[key] = self._measured(key) if measurement_file.is_key(key) else self._named(key)
         return self._runs[key]
 
     @property
@@ -124,9 +124,9 @@ class Found:
 
         A user's own file has none.
         """
-        if study.name not in self.plan.studies:
+        if study.name not in self.project.studies:
             return []
-        folder = Path(self.plan.paths.results) / study.name
+        folder = Path(self.project.paths.results) / study.name
         made = [
             Product(
                 study=study.name,
@@ -135,10 +135,10 @@ class Found:
                 path=folder / f"{name}.{ENDINGS[entry['kind']]}",
                 runs=len(study.group(*entry["runs"])),
             )
-            for name, entry in study.sheet["targets"].items()
+            for name, entry in study.definition["targets"].items()
         ]
-        more = {"deviations": folder / "deviations.md"}
-        if self.plan.targets.has_claims(study.name):
+        more = {"interpretations": folder / "interpretations.md"}
+        if self.project.targets.has_claims(study.name):
             more = {"claims": folder / "claims.csv"} | more
         claimed = len(study.group(*study.claimed_groups))
         made += [
@@ -153,9 +153,9 @@ class Found:
         `studies`: the names of the only studies that the command is to configure.
         """
         only = f" 'studies=[{studies}]'" if studies else ""
-        source = self.plan.config["data"]["source"]
+        source = self.project.config["data"]["source"]
         texts = f" 'data={{source: {source}}}'" if source != AS_THE_CORPUS_SAYS else ""  # else it made other runs
-        return f"snakemake {' '.join(map(str, targets))} --config preset={self.plan.name}{only}{texts}"
+        return f"snakemake {' '.join(map(str, targets))} --config preset={self.project.name}{only}{texts}"
 
     def _planned(self, run: Run) -> RunFound:
         there, owner = self._named(run.key), self.studies.get(run.spec.study)
@@ -168,7 +168,7 @@ class Found:
 
     def _named(self, key: str) -> RunFound:
         """A run that a table or claim names and the configuration does not."""
-        folder = Path(self.plan.paths.work) / "runs" / key
+        folder = Path(self.project.paths.work) / "runs" / key
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
         state = str(outcome.get("outcome", MISSING))
         return RunFound(
@@ -176,11 +176,11 @@ class Found:
         )
 
     def _measured(self, key: str) -> RunFound:
-        frame = measured.place(Path(self.plan.paths.work), key)
-        facts = fingerprint_file.read(measured.beside(frame)) or {}
+        frame = measurement_file.place(Path(self.project.paths.work), key)
+        facts = fingerprint_file.read(measurement_file.beside(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING
-        log = Path(self.plan.paths.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
+        log = Path(self.project.paths.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
         return RunFound(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)
 
     def _log(self, key: str) -> Path:
-        return Path(self.plan.paths.logs) / "pretrain" / f"{key.replace('/', '.')}.log"
+        return Path(self.project.paths.logs) / "pretrain" / f"{key.replace('/', '.')}.log"

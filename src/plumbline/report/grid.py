@@ -26,9 +26,9 @@ BADGES = {
     "within rounding": "good",
     "knife edge": "odd",
     "mismatch": "bad",
-    **dict.fromkeys(("smoke", "demo", "mini", "other texts"), "preset"),
+    **{f"not judged ({why})": "preset" for why in ("smoke size", "demo size", "mini size", "other texts")},
 }
-_COUNTED = re.compile(rf"({'|'.join(BADGES)}) (\d+)")
+_COUNTED = re.compile(rf"({'|'.join(map(re.escape, BADGES))}) (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from plumbline.audit.published import NOT_PRINTED
 from plumbline.stats.power import resolved_distance
 
-#: The preset whose runs are of the document's size; at the others no cell of runs is judged, as no claim is.
+#: The preset whose runs are of the paper's size; at the others no cell of runs is judged, as no claim is.
 JUDGED = "paper"
 
 
@@ -59,7 +59,7 @@ class Spread:
         return resolved_distance(self.sigma, known) * math.sqrt((1 + 1 / seeds) / (1 + 1 / known))
 
 
-def judge(
+def mark(
     ours: str,
     printed: str,
     preset: str,

@@ -19,7 +19,7 @@ def page(found: Found, studies: list[Page], beside: list[Page]) -> Page:
         entries.append(
             {
                 "page": one,
-                "title": content["study"].sheet["title"],
+                "title": content["study"].definition["title"],
                 "paper": content["study"].paper,
                 "states": content["states"],
                 "scales": content["scales"],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.results.claims.judge import OTHER_TEXTS
+from plumbline.results.claims.verdicts import OTHER_TEXTS
 from plumbline.specs.corpus import REPRODUCTION
 
 #: Preset -> how the banner names it, and what it says.

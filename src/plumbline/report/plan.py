@@ -30,7 +30,7 @@ SORTED = {
 
 def page(found: Found) -> Page:
     """Build the page of the plan, with a table that can be sorted."""
-    priced = estimator(found.plan)
+    priced = estimator(found.project)
     frame = table(priced)
     shown = plan_page.whole(frame)
     columns = list(shown.columns)
@@ -51,6 +51,6 @@ def page(found: Found) -> Page:
             heads=[Head(text=columns[at], numeric=columns[at] in SORTED) for at in order],
             rows=[[row[at] for at in order] for row in cells],
         ),
-        "beside": prose.html(plan_page.beside_documents(priced)),
+        "beside": prose.html(plan_page.beside_papers(priced)),
     }
     return Page(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")

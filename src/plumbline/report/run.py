@@ -18,7 +18,7 @@ from plumbline.report.curve import Curve, Line, Point
 from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run
 from plumbline.train.monitoring import peak_memory
 
@@ -44,7 +44,7 @@ FACTS = {
     "git_dirty": "uncommitted changes",
     "data_fingerprint": "data",
     "validation_fingerprint": "held-out data",
-    "made_of": "made of",
+    "fingerprint": "made of",
     "options": "options",
     "seconds": "wall time (s)",
     "started": "started",
@@ -82,8 +82,8 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
 
     `used_in`: the tables that rest on it, as (name, path from the report's folder).
     """
-    scored = [one for one in found.plan.scored_runs.values() if run.planned and one.key == run.key and one.suite]
-    of_scores = [Path(found.plan.paths.scores(one)) for one in scored]
+    scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
+    of_scores = [Path(found.project.paths.scores(one)) for one in scored]
     content: dict[str, Any] = {
         "run": run,
         "unreadable": [path for path in (run.folder / METRICS, *of_scores) if unreadable(path)],
@@ -96,7 +96,7 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
         "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
         "used_in": used_in,
         "command": found.command(run.folder / "outcome.json") if run.planned else "",
-        "measured": measured.is_key(run.key),
+        "measured": measurement_file.is_key(run.key),
     }
     study = run.planned.spec.study if run.planned else ""
     return Page(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
@@ -191,7 +191,7 @@ def _row(run: RunFound, root: str) -> list[HtmlCell]:
 def _facts(run: RunFound) -> list[tuple[str, str]]:
     told = run.outcome
     found = []
-    if not measured.is_key(run.key):
+    if not measurement_file.is_key(run.key):
         found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
     if "step" in told:
         found.append(("steps", f"{told['step']} of {told.get('steps', 'not known')}"))

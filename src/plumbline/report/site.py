@@ -50,7 +50,7 @@ class Site:
 
     def write(self, page: Page, nav: list[Page]) -> None:
         """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""
-        banner = Banner.of(self.found.plan.name, self.found.texts(page.study))
+        banner = Banner.of(self.found.project.name, self.found.texts(page.study))
         root = "../" * page.path.count("/")
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
         path = self.folder / page.path
@@ -69,7 +69,7 @@ def build(planned: Project, out: Path) -> int:
     Returns:
         How many pages it has.
     """
-    found = Found(plan=planned)
+    found = Found(project=planned)
     folder = out.parent.resolve()  # where a link leads: the link stays
     made = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     site = Site(found=found, folder=made)
@@ -88,7 +88,7 @@ def _written(site: Site) -> int:
     # Last of all: by now every page has named the runs that it opens.
     runs = run.index(found)
     pages = [overview.page(found, studies, beside), *studies, *beside, runs]
-    pages += verdicts.each(found)
+    pages += verdicts.verdict_pages(found)
     nav = [page for page in pages if page.nav]
     used = run.used(found)
     for page in pages:

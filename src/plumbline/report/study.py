@@ -45,13 +45,15 @@ def page(found: Found, study: Study) -> Page:
             grids.append(tables.grid(product.path, sources, along))
     judged = claims.grid(found, study, sources, named=False)
     files |= claims.along(found, study) if judged else {}
-    deviations = next((product for product in products if product.kind == "deviations" and product.made), None)
-    text = deviations.path.read_text(encoding="utf-8") if deviations else ""
+    interpretations = next(
+        (product for product in products if product.kind == "interpretations" and product.made), None
+    )
+    text = interpretations.path.read_text(encoding="utf-8") if interpretations else ""
     found_runs = found.of_study(study)
     content: dict[str, Any] = {
         "study": study,
         "states": counted(run_.state for run_ in found_runs),
-        "scales": _scales(study, found.plan.name),
+        "scales": _scales(study, found.project.name),
         "products": products,
         "missing": [product for product in products if not product.made],
         "broken": broken,
@@ -60,7 +62,7 @@ def page(found: Found, study: Study) -> Page:
         "figures": figures,
         "claims": judged,
         "verdicts": claims.counts(found, study),
-        "rulings": prose.html(text, below=2, prefix="ruling-") if text else "",
+        "interpretations": prose.html(text, below=2, prefix="interpretation-") if text else "",
         "runs": run.grid(found_runs, "../"),
         "sources": sources,
     }
@@ -98,7 +100,7 @@ def _figure(product: Product, along: dict[str, str]) -> Figure:
 
 def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
     """Name, label here and in the paper of each scale that this preset has."""
-    scales = study.sheet["scales"]
+    scales = study.definition["scales"]
     return [
         {"name": name, "here": entry[preset]["label"], "document": entry.get("paper", {}).get("label", "")}
         for name, entry in scales.items()

@@ -107,7 +107,7 @@ def _mark(
     if entry["kind"] == "published" or beside not in row:
         return None
     runs = _runs(content, row, entry["name"])
-    return noise.judge(
+    return noise.mark(
         row[entry["name"]],
         row[beside],
         content["preset"],

@@ -12,14 +12,14 @@ from plumbline.report.page import Page
 
 def page(found: Found) -> Page:
     """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
-    pages = each(found)
+    pages = verdict_pages(found)
     content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
     return Page(path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts")
 
 
-def each(found: Found) -> list[Page]:
+def verdict_pages(found: Found) -> list[Page]:
     """Build a page for each verdict of this preset."""
-    return [_page(path) for path in sorted(Path(found.plan.paths.results).joinpath(VERDICTS).glob("*.md"))]
+    return [_page(path) for path in sorted(Path(found.project.paths.results).joinpath(VERDICTS).glob("*.md"))]
 
 
 def _page(path: Path) -> Page:

@@ -6,6 +6,6 @@
     tables/           cells, columns, files, and the way from a cell back to its runs
     figures/          one style, the same bytes from the same numbers
     claims/           what is compared, by which rule, with which verdict
-    deviations.py     the page of what a paper leaves open, and what was decided about it
+    interpretations.py     the page of what a paper leaves open, and what was decided about it
 What a single study's tables, figures and claims contain stands in its folder, `studies/<study>/`.
 """

@@ -13,7 +13,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
-from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_planned
+from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_expected
 from plumbline.specs import corpus, study_config, study_parts
 from plumbline.specs.config import PRESETS
 
@@ -35,13 +35,15 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
         one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
-        one.add_argument("--planned", metavar="DIGEST", help="refuse if the target's own runs have another digest")
+        one.add_argument(
+            "--expected-runs", metavar="DIGEST", help="refuse if the target's own runs have another digest"
+        )
         source = "where documents come from, if not as the corpus says: part of the identity of the runs"
         one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
         elsewhere = "the name of --work in the output, if the runs were elsewhere when they were made"
         one.add_argument("--called", default="", help=elsewhere)
-        one.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+        one.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     shown = verbs.add_parser(
         "show", help="a finished table, 80 columns wide", description="A finished table, 80 columns wide."
     )
@@ -68,7 +70,7 @@ def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, An
     Raises:
         PlumblineError: there is no such target.
     """
-    known = {name: entry for name, entry in study.sheet["targets"].items() if entry["kind"] == kind}
+    known = {name: entry for name, entry in study.definition["targets"].items() if entry["kind"] == kind}
     if target not in known:
         raise PlumblineError(
             f"{study.file}: targets: no {kind} {target!r}{nearest(target, known)} (there are {list(known)})"
@@ -91,7 +93,7 @@ def _target(given: argparse.Namespace) -> None:
         paths = style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
-        fingerprint_file.write(given.out, given.made_of)
+        fingerprint_file.write(given.out, given.fingerprint)
     else:
         from plumbline.results.tables import render
 
@@ -100,14 +102,14 @@ def _target(given: argparse.Namespace) -> None:
         product.warnings += frames.mixed
         product.notes += frames.notes
         product.paper = study.paper
-        paths = render.write(product, frames, given.out, given.made_of)
+        paths = render.write(product, frames, given.out, given.fingerprint)
     for path in paths:
         print(path)
 
 
 def _claims(given: argparse.Namespace) -> None:
     from plumbline.audit.published import Published
-    from plumbline.results.claims import judge, measures
+    from plumbline.results.claims import registry, verdicts
 
     study = study_config.load(given.study, given.preset, source=given.source)
     if study.code != study.name:
@@ -121,12 +123,12 @@ def _claims(given: argparse.Namespace) -> None:
     named = {name for entry in entries for name in entry.get("measurements", ())}
     probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
     frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
-    evidence = getattr(own, "Evidence", measures.Evidence)(frames, study, published)
-    rows = judge.judge(published.claims(), own.MEASURES, evidence)
-    page = judge.to_markdown(rows, study.sheet["title"], study, frames.notes)
+    evidence = getattr(own, "Evidence", registry.Evidence)(frames, study, published)
+    rows = verdicts.judge_claims(published.claims(), own.CHECKS, evidence)
+    page = verdicts.to_markdown(rows, study.definition["title"], study, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
-    atomic_write_text(given.out, judge.to_csv(rows))
-    fingerprint_file.write(given.out, given.made_of)
+    atomic_write_text(given.out, verdicts.to_csv(rows))
+    fingerprint_file.write(given.out, given.fingerprint)
     print(given.out)
 
 
@@ -144,8 +146,8 @@ def _frames(
     work = given.work or Path("work") / given.preset
     if given.expected == FOUND and given.verb != "table":
         raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")
-    if given.planned:
-        require_planned(given.planned, study, groups)
+    if given.expected_runs:
+        require_expected(given.expected_runs, study, groups)
     average = study.suite.average if study.suite else ""
     keys = _measurements(given, study, measurements, work)
     expected = expected_runs(given.expected, study, groups, work)
@@ -167,16 +169,16 @@ def _measurements(
     given: argparse.Namespace, study: study_config.Study, names: Iterable[str], work: Path
 ) -> dict[str, str]:
     """Name -> key of the measurements that a target reads; what is there must be of their present code and options."""
-    from plumbline.results.measurements import measured
+    from plumbline.results.measurements import measurement_file
     from plumbline.specs.measurement_code import of_measurement
 
     names, keys = sorted(names), {}
     owner = study if study.code == study.name or not names else study_config.load(study.code, given.preset)
     for name in names:
-        keys[name] = f"{measured.FOLDER}/{owner.name}/{name}"
+        keys[name] = f"{measurement_file.FOLDER}/{owner.name}/{name}"
         if name in owner.measurements and given.expected != FOUND:
-            path = measured.place(work, keys[name])
-            measured.require_present(path, of_measurement(owner, name), keys[name])
+            path = measurement_file.place(work, keys[name])
+            measurement_file.require_present(path, of_measurement(owner, name), keys[name])
     return keys
 
 

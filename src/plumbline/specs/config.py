@@ -235,7 +235,7 @@ def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
     return content
 
 
-def documents(root: Path = ROOT) -> list[str]:
+def papers(root: Path = ROOT) -> list[str]:
     """Names of the studies whose printed numbers are there: those with a folder `published`."""
     return study_folders.printed(root)
 

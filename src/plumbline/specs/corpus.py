@@ -18,7 +18,7 @@ from plumbline.specs.config import ROOT, check, read_yaml
 #: In config.yaml's `data.source`: each corpus as its own file says.
 AS_THE_CORPUS_SAYS = "corpus"
 
-#: The source of a corpus that is the document's own data set, and the preset at which a study is a reproduction of it.
+#: The source of a corpus that is the paper's own data set, and the preset at which a study is a reproduction of it.
 DOCUMENTS, REPRODUCTION = "hub", "paper"
 
 Source = Literal["packaged", "packaged_large", "local", "hub"]

@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
-#: (scale, name of a method, reading, point or arm) -> what decides its weights but for the seed, as a text.
+#: (scale, name of a method, variant, point or arm) -> what decides its weights but for the seed, as a text.
 Trained = dict[tuple[str, str], str]
 
 
@@ -72,13 +72,13 @@ def _bare(spec: RunSpec) -> RunSpec:
 
 
 def _entry(name: str, study: Study, extended: Study | None) -> dict[str, Any]:
-    """What the YAML says of a method, reading, point or arm."""
-    arms = (extended or study).sheet.get("arms", {})
+    """What the YAML says of a method, variant, point or arm."""
+    arms = (extended or study).definition.get("arms", {})
     if name in arms:
         return arms[name]
     method, _, which = name.partition(".")
-    entry = study.sheet["methods"][method]
-    return entry.get("readings", {}).get(which, {}) if which else entry
+    entry = study.definition["methods"][method]
+    return entry.get("variants", {}).get(which, {}) if which else entry
 
 
 def _check(study: Study, name: str, other: str, scale: str, what: str, trained: Trained) -> None:

@@ -35,10 +35,10 @@ class Measurement:
         return f"measured/{self.study}/{self.name}"
 
 
-def measurements(sheet: dict[str, Any], study: str, preset: str) -> dict[str, Measurement]:
+def measurements(definition: dict[str, Any], study: str, preset: str) -> dict[str, Measurement]:
     """The measurements of a study that have options under `preset`, by name."""
     found = {}
-    for name, entry in sheet.get("measurements", {}).items():
+    for name, entry in definition.get("measurements", {}).items():
         if preset in entry:
             options = dict(entry[preset])
             minutes = options.pop("minutes", MINUTES)
@@ -47,15 +47,15 @@ def measurements(sheet: dict[str, Any], study: str, preset: str) -> dict[str, Me
     return found
 
 
-def check(sheet: dict[str, Any], path: str, preset: str) -> None:
+def check(definition: dict[str, Any], path: str, preset: str) -> None:
     """Check that the measurements which targets name have options under `preset`, and that groups which they read
     exist.
 
     Raises:
         PlumblineError: a measurement or group is missing; the message names the key of the study's YAML.
     """
-    known = sheet.get("measurements", {})
-    for target, entry in sheet["targets"].items():
+    known = definition.get("measurements", {})
+    for target, entry in definition["targets"].items():
         for name in entry.get("measurements", ()):
             if name not in known:
                 raise PlumblineError(
@@ -69,8 +69,8 @@ def check(sheet: dict[str, Any], path: str, preset: str) -> None:
                 )
     for name, entry in known.items():
         for group in entry.get("runs", ()):
-            if group not in sheet["runs"]:
+            if group not in definition["runs"]:
                 raise PlumblineError(
                     f"{path}: measurements.{name}.runs: there is no group of runs {group!r}"
-                    f"{nearest(group, sheet['runs'])} (there are {sorted(sheet['runs'])})"
+                    f"{nearest(group, definition['runs'])} (there are {sorted(definition['runs'])})"
                 )

@@ -116,10 +116,10 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
     if "extends" in load_study(said["extends"], root):
         raise PlumblineError(f"{path}: extends: {said['extends']!r} extends a study itself; name that one")
     parent = study_config.load(said["extends"], preset, root, source)
-    asked = DEFAULTS | {"scale": next(iter(parent.sheet["scales"]))} | said
+    asked = DEFAULTS | {"scale": next(iter(parent.definition["scales"]))} | said
     asked.setdefault("larger_seeds", asked["seeds"][:1])
     own, entries = _methods(said["methods"], parent, name, path)
-    methods = parent.sheet["methods"] | own
+    methods = parent.definition["methods"] | own
     against: dict[str, str] = {}
     for method, entry in entries.items():
         baseline = entry.get("against", said.get("against", parent.reference))
@@ -128,10 +128,10 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
             against[one] = baseline
     if asked["published"]:
         asked["published"] = str(Path(path).parent / asked["published"])
-    own_sheet = _sheet(parent, asked, own, against, name, path)
-    study = study_config.made(own_sheet, path, preset, root, source, parent)
+    own_definition = _definition(parent, asked, own, against, name, path)
+    study = study_config.made(own_definition, path, preset, root, source, parent)
     mine = Mine(path=path, study=study, against=against, asked=asked)
-    if asked["decides"] != "validation_loss" and "suite" not in study.sheet:
+    if asked["decides"] != "validation_loss" and "suite" not in study.definition:
         raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; use the loss")
     for method, baseline in against.items():
         if method == baseline:
@@ -175,7 +175,7 @@ def _methods(
                     f"{path}: {key}: {value!r} is not the name of a method; write one, in quotes if necessary"
                 )
     own = {method: entry for method, entry in entries.items() if set(entry) - {"against"}}
-    there = parent.sheet["methods"] | parent.sheet.get("arms", {})
+    there = parent.definition["methods"] | parent.definition.get("arms", {})
     for method in own:
         if method in there:
             raise PlumblineError(
@@ -183,7 +183,7 @@ def _methods(
                 f"empty to judge that of {parent.name}"
             )
     for method in entries.keys() - own.keys():
-        _require_method(method, parent.sheet["methods"], path, "methods", swept=True)
+        _require_method(method, parent.definition["methods"], path, "methods", swept=True)
     plain = {
         method: {"label": method} | {key: value for key, value in entry.items() if key != "against"}
         for method, entry in own.items()
@@ -206,11 +206,11 @@ def _require_method(
         )
     if not swept:
         sweep.require_point(method, methods, f"{path}: {key}")
-    if rest and rest not in methods[name].get("readings", {}):
+    if rest and rest not in methods[name].get("variants", {}):
         sweep.one_of(name, methods[name], method, f"{path}: {key}")
 
 
-def _sheet(
+def _definition(
     parent: Study, asked: dict[str, Any], own: dict[str, Any], against: dict[str, str], name: str, path: str
 ) -> dict[str, Any]:
     """The YAML of a study that has these methods and their runs, and no target."""
@@ -225,18 +225,18 @@ def _sheet(
     if larger != "none":
         both = list(dict.fromkeys([*against, *references]))
         runs[LARGER] = [{"scale": larger, "methods": both, "seeds": asked["larger_seeds"]}]
-    kept = {key: value for key, value in parent.sheet.items() if key != "measurements"}
+    kept = {key: value for key, value in parent.definition.items() if key != "measurements"}
     return kept | {
         "study": name,
         "title": asked.get("title", name),
         "extends": parent.name,
-        "methods": parent.sheet["methods"] | own,
+        "methods": parent.definition["methods"] | own,
         "arms": {},
         "runs": runs,
         "targets": {},
-        "rulings": [],
+        "interpretations": [],
         "comparison": list(against),
-        "inherited": list(parent.sheet["methods"]),
+        "inherited": list(parent.definition["methods"]),
         "file": path,
     }
 

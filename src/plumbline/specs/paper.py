@@ -20,9 +20,9 @@ class Paper:
     kind: str
 
     @classmethod
-    def of(cls, sheet: dict[str, Any]) -> Paper | None:
+    def of(cls, definition: dict[str, Any]) -> Paper | None:
         """The paper that a study's YAML names; None where it names none."""
-        said = sheet.get("paper")
+        said = definition.get("paper")
         if said is None:
             return None
         rest = {"short": said.get("short", said["title"]), "link": said.get("link", ""), "kind": said["kind"]}

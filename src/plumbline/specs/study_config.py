@@ -62,47 +62,47 @@ class Study:
 
     name: str
     preset: str
-    sheet: dict[str, Any]
+    definition: dict[str, Any]
     runs: dict[str, Run]
     root: Path = ROOT
 
     @property
     def file(self) -> str:
         """The YAML that says it, as messages and pages name it."""
-        return self.sheet.get("file") or study_folders.yaml_of(self.name, self.root)
+        return self.definition.get("file") or study_folders.yaml_of(self.name, self.root)
 
     @property
     def code(self) -> str:
         """The name of the study whose tables, figures and printed numbers are used: this one, or the one it extends."""
-        return self.sheet.get("extends", self.name)
+        return self.definition.get("extends", self.name)
 
     @property
     def paper(self) -> Paper | None:
         """The published document that it is of; a study that extends another one has the other one's."""
-        return Paper.of(self.sheet)
+        return Paper.of(self.definition)
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:
         """The methods of the comparison with their YAML entries, in order; each point of a sweep counts as a method."""
-        entries = self.sheet["methods"]
-        named = [(name, entries[name.partition(".")[0]]) for name in self.sheet["comparison"]]
+        entries = self.definition["methods"]
+        named = [(name, entries[name.partition(".")[0]]) for name in self.definition["comparison"]]
         return {method: entry for name, entry in named for method in self.points(name) or [name]}
 
     @property
-    def readings(self) -> list[str]:
+    def variants(self) -> list[str]:
         """The variants of the comparison's methods, as ``<method>.<variant>``, in the YAML's order."""
-        return sweep.readings(self.sheet)
+        return sweep.variants(self.definition)
 
     def points(self, method: str) -> dict[str, sweep.Point]:
         """Full name -> axis -> value, for each point of a swept method or the one named; empty without a sweep."""
         name = method.partition(".")[0]
-        found = sweep.points(name, self.sheet["methods"].get(name, {}))
+        found = sweep.points(name, self.definition["methods"].get(name, {}))
         return {full: point for full, point in found.items() if method in (name, full)}
 
     @property
     def noise_floor(self) -> dict[str, Any] | None:
         """The YAML's entry on the noise floor (its reference and other references); None where the study has none."""
-        return self.sheet.get("noise_floor")
+        return self.definition.get("noise_floor")
 
     @property
     def reference(self) -> str | None:
@@ -113,23 +113,23 @@ class Study:
     def m(self) -> int:
         """Number of tests that a correction for multiplicity counts: all methods but the reference, or the YAML's
         `m`."""
-        return self.sheet.get("m", len(self.methods) - (self.reference in self.methods))
+        return self.definition.get("m", len(self.methods) - (self.reference in self.methods))
 
     @property
     def suite(self) -> suites.Suite | None:
         """The evaluation suite; None where nothing is evaluated."""
-        return suites.suite(self.sheet["suite"]) if "suite" in self.sheet else None
+        return suites.suite(self.definition["suite"]) if "suite" in self.definition else None
 
     @property
     def other_suite(self) -> suites.Suite | None:
         """The suite, of a study that extends another one and is not scored on what that is scored on."""
-        extended_suite = self.sheet.get("extended_suite", self.sheet.get("suite"))
-        return self.suite if self.sheet.get("suite") != extended_suite else None
+        extended_suite = self.definition.get("extended_suite", self.definition.get("suite"))
+        return self.suite if self.definition.get("suite") != extended_suite else None
 
     @property
     def corpus(self) -> str:
         """The name of the corpus that the study's runs read."""
-        return self.sheet["corpus"]
+        return self.definition["corpus"]
 
     @property
     def other_texts(self) -> str:
@@ -152,11 +152,11 @@ class Study:
     @property
     def measurements(self) -> dict[str, Measurement]:
         """What the study measures in addition to its runs under this preset, by name."""
-        return measurements(self.sheet, self.code, self.preset)
+        return measurements(self.definition, self.code, self.preset)
 
     def scale_label(self, scale: str) -> str:
         """The printed name of a scale under this preset, such as 1.2B."""
-        return self.sheet["scales"][scale][self.preset]["label"]
+        return self.definition["scales"][scale][self.preset]["label"]
 
     def group(self, *names: str) -> list[Run]:
         """The runs of any of the named groups, in order."""
@@ -165,28 +165,28 @@ class Study:
     @property
     def claimed(self) -> dict[str, dict[str, Any]]:
         """The targets whose runs, scores, probes and measurements claims rest on: all without ``claims: false``."""
-        return {name: entry for name, entry in self.sheet["targets"].items() if entry.get("claims", True)}
+        return {name: entry for name, entry in self.definition["targets"].items() if entry.get("claims", True)}
 
     @property
     def claimed_groups(self) -> list[str]:
         """The groups of runs on which claims rest: all except those that only targets with ``claims: false`` read."""
         read, claimed = (
             {group for entry in targets.values() for group in entry["runs"]}
-            for targets in (self.sheet["targets"], self.claimed)
+            for targets in (self.definition["targets"], self.claimed)
         )
-        return [group for group in self.sheet["runs"] if group in claimed or group not in read]
+        return [group for group in self.definition["runs"] if group in claimed or group not in read]
 
     def key(self, scale: str, method: str, seed: int) -> str:
         """The key of a run of this study; a run of an inherited method belongs to the study that is extended."""
-        own = self.name if method.partition(".")[0] not in self.sheet.get("inherited", ()) else self.code
+        own = self.name if method.partition(".")[0] not in self.definition.get("inherited", ()) else self.code
         return f"{own}/{scale}/{method}/s{seed}"
 
     def label(self, method: str) -> str:
         """The printed name of a method or an arm; that of a variant or a sweep point says which one in brackets."""
-        name, _, reading = method.partition(".")
-        entry = self.sheet["methods"].get(name) or self.sheet.get("arms", {})[name]
+        name, _, variant = method.partition(".")
+        entry = self.definition["methods"].get(name) or self.definition.get("arms", {})[name]
         point = self.points(method).get(method)
-        which = sweep.label(point) if point else reading.replace("_", " ")
+        which = sweep.label(point) if point else variant.replace("_", " ")
         return f"{entry['label']} ({which})" if which else entry["label"]
 
 
@@ -217,12 +217,12 @@ def load(name: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         PlumblineError: anything in the YAML that cannot be meant; the message names the key and the file.
     """
     path = study_folders.yaml_of(name, root)
-    sheet = extended(load_study(name, root), path, root)
-    parent = load(sheet["extends"], preset, root, source) if "extends" in sheet else None
-    return made(sheet, path, preset, root, source, parent)
+    definition = extended(load_study(name, root), path, root)
+    parent = load(definition["extends"], preset, root, source) if "extends" in definition else None
+    return made(definition, path, preset, root, source, parent)
 
 
-def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str, parent: Study | None) -> Study:
+def made(definition: dict[str, Any], path: str, preset: str, root: Path, source: str, parent: Study | None) -> Study:
     """Make the study of a complete YAML.
 
     Args:
@@ -234,31 +234,31 @@ def made(sheet: dict[str, Any], path: str, preset: str, root: Path, source: str,
     Raises:
         PlumblineError: as `load`.
     """
-    _check_names(sheet, path, preset)
-    read = corpus.load(sheet["corpus"], preset, source, root, f"{path}: ")
+    _check_names(definition, path, preset)
+    read = corpus.load(definition["corpus"], preset, source, root, f"{path}: ")
     runs: dict[str, Run] = {}
-    for group, entries in sheet["runs"].items():
+    for group, entries in definition["runs"].items():
         for entry in entries:
             where = f"{path}: runs.{group}"
             here = preset in entry.get("presets", [preset])
             if here:
-                check_scale(sheet, entry["scale"], preset, path)
-            for method in sweep.named_runs(sheet, entry, where):
+                check_scale(definition, entry["scale"], preset, path)
+            for method in sweep.named_runs(definition, entry, where):
                 # Names are checked under every preset.
-                if not _wanted(sheet, method, preset, where) or not here:
+                if not _wanted(definition, method, preset, where) or not here:
                     continue
                 for seed in entry["seeds"]:
-                    run = _run(sheet, parent, read, preset, entry["scale"], method, seed, path)
+                    run = _run(definition, parent, read, preset, entry["scale"], method, seed, path)
                     before = runs.get(run.key)
                     groups = (*before.groups, group) if before else (group,)
                     runs[run.key] = dataclasses.replace(run, groups=groups)
-    return Study(name=sheet["study"], preset=preset, sheet=sheet, runs=runs, root=root)
+    return Study(name=definition["study"], preset=preset, definition=definition, runs=runs, root=root)
 
 
 def has_preset(name: str, preset: str, root: Path = ROOT) -> bool:
     """Whether a study, or the one it extends, has a scale under a preset."""
-    sheet = load_study(name, root)
-    scales = load_study(sheet["extends"], root)["scales"] if "extends" in sheet else sheet["scales"]
+    definition = load_study(name, root)
+    scales = load_study(definition["extends"], root)["scales"] if "extends" in definition else definition["scales"]
     return any(preset in presets for presets in scales.values())
 
 
@@ -266,12 +266,14 @@ def paper_of(name: str, root: Path = ROOT) -> Paper | None:
     """The paper of a study, or of the one it extends; None where a folder holds nothing but printed numbers."""
     if not (study_folders.folder(name, root) / study_folders.YAML).is_file():
         return None
-    sheet = load_study(name, root)
-    return Paper.of(sheet if "paper" in sheet or "extends" not in sheet else load_study(sheet["extends"], root))
+    definition = load_study(name, root)
+    return Paper.of(
+        definition if "paper" in definition or "extends" not in definition else load_study(definition["extends"], root)
+    )
 
 
 def _run(
-    sheet: dict[str, Any],
+    definition: dict[str, Any],
     parent: Study | None,
     read: corpus.Corpus,
     preset: str,
@@ -281,31 +283,33 @@ def _run(
     path: str,
 ) -> Run:
     """A run of the study's own, or of the study that it extends: the same spec, so the same finished run."""
-    size = sheet["scales"][scale][preset].get("size", "one_gpu")
-    owner = sheet if parent is None or method.partition(".")[0] not in sheet["inherited"] else parent.sheet
-    spec, suite = make_spec(owner, read, preset, scale, method, seed, path), sheet.get("suite", "")
-    return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (sheet["study"], suite))
+    size = definition["scales"][scale][preset].get("size", "one_gpu")
+    owner = (
+        definition if parent is None or method.partition(".")[0] not in definition["inherited"] else parent.definition
+    )
+    spec, suite = make_spec(owner, read, preset, scale, method, seed, path), definition.get("suite", "")
+    return Run(spec=spec, groups=(), size=size, scored_by=None if suite == spec.suite else (definition["study"], suite))
 
 
 def make_spec(
-    sheet: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
+    definition: dict[str, Any], read: corpus.Corpus, preset: str, scale: str, method: str, seed: int, path: str
 ) -> RunSpec:
     """Make the spec of one run: the recipe, overlaid by scale, then method (and its variant or point), then arm.
 
     Raises:
         PlumblineError: the YAML at `path` does not give a valid spec.
     """
-    merged = _merged(sheet, scale, method, preset, path)
+    merged = _merged(definition, scale, method, preset, path)
     merged["data"] = merged.get("data", {}) | {
         "corpus": read.name,
         "source": read.source,
         "tokenizer": read.tokenizer.kind,
         "tokenizer_vocabulary": read.tokenizer.vocabulary,
     }
-    identity = {"study": sheet["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
+    identity = {"study": definition["study"], "preset": preset, "scale": scale, "method": method, "init_seed": seed}
     try:
         # A study that extends another one may change its mind on what scores its runs: they are trained as they were.
-        suite = sheet.get("extended_suite", sheet.get("suite", ""))
+        suite = definition.get("extended_suite", definition.get("suite", ""))
         spec = RunSpec.from_dict(merged | identity | {"suite": suite})
         read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
     except PlumblineError as error:
@@ -313,38 +317,38 @@ def make_spec(
     return spec
 
 
-def check_scale(sheet: dict[str, Any], scale: str, preset: str, path: str) -> None:
+def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) -> None:
     """Refuse a scale that a study does not have under a preset.
 
     Raises:
         PlumblineError: naming those that it has.
     """
-    if scale not in sheet["scales"] or preset not in sheet["scales"][scale]:
-        known = [name for name, presets in sheet["scales"].items() if preset in presets]
+    if scale not in definition["scales"] or preset not in definition["scales"][scale]:
+        known = [name for name, presets in definition["scales"].items() if preset in presets]
         raise PlumblineError(
             f"{path}: scales: no scale {scale!r} at preset {preset!r}{nearest(scale, known)} (there are {known})"
         )
 
 
-def _merged(sheet: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
+def _merged(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
     """Everything that the YAML says of a run."""
-    if arm := sheet.get("arms", {}).get(method):
-        sweep.require_point(arm["of"], sheet["methods"], f"{path}: arms.{method}.of")
-        return _overlaid(_merged(sheet, scale, arm["of"], preset, path), arm, arm.get(preset, {}))
-    name, _, reading = method.partition(".")
-    entry = _entry(sheet, name, path)
-    sweep.require_point(method, sheet["methods"], path)
-    merged = _overlaid({}, sheet["recipe"], sheet["scales"][scale][preset], entry)
-    known = sorted(entry.get("readings", {}))
-    if not reading:
+    if arm := definition.get("arms", {}).get(method):
+        sweep.require_point(arm["of"], definition["methods"], f"{path}: arms.{method}.of")
+        return _overlaid(_merged(definition, scale, arm["of"], preset, path), arm, arm.get(preset, {}))
+    name, _, variant = method.partition(".")
+    entry = _entry(definition, name, path)
+    sweep.require_point(method, definition["methods"], path)
+    merged = _overlaid({}, definition["recipe"], definition["scales"][scale][preset], entry)
+    known = sorted(entry.get("variants", {}))
+    if not variant:
         return merged
-    if reading in known:
-        return _overlaid(merged, entry["readings"][reading])
+    if variant in known:
+        return _overlaid(merged, entry["variants"][variant])
     where = f"{path}: methods.{name}.sweep"
     if "sweep" in entry:
         return overlay(merged, sweep.change(merged, entry, sweep.one_of(name, entry, method, where), where))
     raise PlumblineError(
-        f"{path}: methods.{name}.readings: no variant {reading!r}{nearest(reading, known)} (there are {known})"
+        f"{path}: methods.{name}.variants: no variant {variant!r}{nearest(variant, known)} (there are {known})"
     )
 
 
@@ -354,48 +358,48 @@ def _overlaid(merged: dict[str, Any], *layers: dict[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _entry(sheet: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
-    if name in sheet["methods"]:
-        return sheet["methods"][name]
-    known = [*sheet["methods"], *sheet.get("arms", {})]
+def _entry(definition: dict[str, Any], name: str, path: str, key: str = "runs") -> dict[str, Any]:
+    if name in definition["methods"]:
+        return definition["methods"][name]
+    known = [*definition["methods"], *definition.get("arms", {})]
     raise PlumblineError(f"{path}: {key}: there is no method or arm {name!r}{nearest(name, known)} (there are {known})")
 
 
-def _wanted(sheet: dict[str, Any], method: str, preset: str, where: str) -> bool:
-    arm = sheet.get("arms", {}).get(method)
+def _wanted(definition: dict[str, Any], method: str, preset: str, where: str) -> bool:
+    arm = definition.get("arms", {}).get(method)
     if arm is None:
-        _entry(sheet, method.partition(".")[0], where)
+        _entry(definition, method.partition(".")[0], where)
         return True
     return preset in arm.get("presets", [preset])
 
 
-def _check_names(sheet: dict[str, Any], path: str, preset: str) -> None:
+def _check_names(definition: dict[str, Any], path: str, preset: str) -> None:
     """Groups, methods and scores that are named must be there."""
-    for target, entry in sheet["targets"].items():
+    for target, entry in definition["targets"].items():
         for group in entry["runs"]:
-            if group not in sheet["runs"]:
+            if group not in definition["runs"]:
                 raise PlumblineError(
                     f"{path}: targets.{target}.runs: there is no group of runs {group!r}"
-                    f"{nearest(group, sheet['runs'])} (there are {sorted(sheet['runs'])})"
+                    f"{nearest(group, definition['runs'])} (there are {sorted(definition['runs'])})"
                 )
-        if "scores" in entry["reads"] and "suite" not in sheet:
+        if "scores" in entry["reads"] and "suite" not in definition:
             raise PlumblineError(f"{path}: targets.{target}.reads: scores, but the study has no `suite`; name one")
         if "examples" in entry["reads"] and "scores" not in entry["reads"]:
             raise PlumblineError(f"{path}: targets.{target}.reads: examples need scores; add `scores`")
-    measurement.check(sheet, path, preset)
-    for name, entry in sheet["methods"].items():
+    measurement.check(definition, path, preset)
+    for name, entry in definition["methods"].items():
         sweep.check(name, entry, path)
-    floor = sheet.get("noise_floor")
+    floor = definition.get("noise_floor")
     for method in [] if floor is None else [floor["reference"], *floor["others"]]:
         where = f"{path}: noise_floor"
-        sweep.require_point(method, sheet["methods"], where)
+        sweep.require_point(method, definition["methods"], where)
         name, _, point = method.partition(".")
-        entry = sheet["methods"].get(name, {})
-        if "sweep" in entry and point not in entry.get("readings", {}):
+        entry = definition["methods"].get(name, {})
+        if "sweep" in entry and point not in entry.get("variants", {}):
             sweep.one_of(name, entry, method, where)
         else:
-            _entry(sheet, method, path, "noise_floor")
-    both = sorted(set(sheet["methods"]) & set(sheet.get("arms", {})))
+            _entry(definition, method, path, "noise_floor")
+    both = sorted(set(definition["methods"]) & set(definition.get("arms", {})))
     if both:
         raise PlumblineError(f"{path}: arms: {both[0]!r} is also the name of a method; rename the arm")
 

@@ -40,21 +40,21 @@ def points(name: str, entry: dict[str, Any]) -> dict[str, Point]:
     return {f"{name}.{_spell(point)}": point for point in grid if point}
 
 
-def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
+def named_runs(definition: dict[str, Any], entry: dict[str, Any], where: str) -> list[str]:
     """The methods, variants, sweep points and arms that an entry of `runs` names; a swept method becomes all of its
     points.
 
-    `all` stands for the methods of the comparison, `readings` for every variant of one of them.
+    `all` stands for the methods of the comparison, `variants` for every variant of one of them.
 
     Raises:
         PlumblineError: a point is named next to its method.
     """
     asked = entry["methods"]
     if asked == "all":
-        asked = sheet["comparison"]
-    elif asked == "readings":
-        asked = readings(sheet)
-    found = [run for name in asked for run in points(name, sheet["methods"].get(name, {})) or [name]]
+        asked = definition["comparison"]
+    elif asked == "variants":
+        asked = variants(definition)
+    found = [run for name in asked for run in points(name, definition["methods"].get(name, {})) or [name]]
     twice = [name for name, count in Counter(found).items() if count > 1]
     if twice:
         raise PlumblineError(
@@ -63,10 +63,10 @@ def named_runs(sheet: dict[str, Any], entry: dict[str, Any], where: str) -> list
     return found
 
 
-def readings(sheet: dict[str, Any]) -> list[str]:
+def variants(definition: dict[str, Any]) -> list[str]:
     """The variants of the comparison's methods, as ``<method>.<variant>``, in the YAML's order."""
-    methods = dict.fromkeys(name.partition(".")[0] for name in sheet["comparison"])
-    return [f"{name}.{reading}" for name in methods for reading in sheet["methods"][name].get("readings", {})]
+    methods = dict.fromkeys(name.partition(".")[0] for name in definition["comparison"])
+    return [f"{name}.{variant}" for name in methods for variant in definition["methods"][name].get("variants", {})]
 
 
 def label(point: Point) -> str:
@@ -83,7 +83,7 @@ def one_of(name: str, entry: dict[str, Any], asked: str, where: str) -> Point:
     known = points(name, entry)
     if asked in known:
         return known[asked]
-    names = [*known, *(f"{name}.{reading}" for reading in entry.get("readings", {}))]
+    names = [*known, *(f"{name}.{variant}" for variant in entry.get("variants", {}))]
     raise PlumblineError(f"{where}: no point or variant {asked!r}{nearest(asked, names)} (there are {names})")
 
 
@@ -118,9 +118,9 @@ def check(name: str, entry: dict[str, Any], path: str) -> None:
     targets = Counter(said["sets"] for said in axes.values())
     if targets and max(targets.values()) > 1:
         raise PlumblineError(f"{where}: two axes set {targets.most_common(1)[0][0]}; keep one of them")
-    both = [reading for reading in entry.get("readings", {}) if f"{name}.{reading}" in points(name, entry)]
+    both = [variant for variant in entry.get("variants", {}) if f"{name}.{variant}" in points(name, entry)]
     if both:
-        raise PlumblineError(f"{path}: methods.{name}.readings: {both[0]!r} is also a point of the sweep; rename it")
+        raise PlumblineError(f"{path}: methods.{name}.variants: {both[0]!r} is also a point of the sweep; rename it")
 
 
 def change(merged: dict[str, Any], entry: dict[str, Any], point: Point, where: str) -> dict[str, Any]:

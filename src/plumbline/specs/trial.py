@@ -97,7 +97,7 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
         PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
     """
     of, method, against = given["scale"], given["method"], given["against"]
-    study_config.check_scale(study.sheet, of, study.preset, WHERE)
+    study_config.check_scale(study.definition, of, study.preset, WHERE)
     if method == against:
         raise PlumblineError(f"{WHERE}: method: {method!r} is also `against`; name another method")
     read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
@@ -107,19 +107,19 @@ def load(given: dict[str, Any], study: Study, root: Path = ROOT, source: str = c
             f"{read.validation} at preset {study.preset}; ask for at most so many"
         )
     scale, runs = scale_name(given), {}
-    if scale in study.sheet["scales"]:
+    if scale in study.definition["scales"]:
         raise PlumblineError(
             f"{WHERE}: scale: the runs of this trial would be those of the scale {scale!r} of "
             f"{study.file}, which has that name already; rename that scale, or change `steps`"
         )
     extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
     for name in (against, method):
-        owner = extended if name.partition(".")[0] in study.sheet["inherited"] else study
-        changed = _changed(owner.sheet, given, scale, study.preset)
+        owner = extended if name.partition(".")[0] in study.definition["inherited"] else study
+        changed = _changed(owner.definition, given, scale, study.preset)
         for seed in given["seeds"]:
             spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
             _require_kept(spec, given, root)
-            size = study.sheet["scales"][of][study.preset].get("size", "one_gpu")
+            size = study.definition["scales"][of][study.preset].get("size", "one_gpu")
             runs[spec.key] = Run(spec=spec, groups=("trial",), size=size)
     seeds = tuple(given["seeds"])
     return Trial(study=study, of=of, scale=scale, method=method, against=against, seeds=seeds, runs=runs)

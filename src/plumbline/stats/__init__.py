@@ -3,7 +3,6 @@
 Missing values are NaN going in and NaN coming out: never zero, never dropped from an index.
 """
 
-from plumbline.stats.believed import believed
 from plumbline.stats.bootstrap import Interval, bootstrap_interval, probability_not_above
 from plumbline.stats.combine import (
     StoufferResult,
@@ -35,6 +34,7 @@ from plumbline.stats.noise_floor import (
 from plumbline.stats.paired import PairedRatio, PairedResult, paired_difference, paired_ratio
 from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, resolved_gain, seeds_needed
 from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
+from plumbline.stats.significance import significance
 
 __all__ = [
     "Distance",
@@ -47,7 +47,6 @@ __all__ = [
     "WelchResult",
     "adjust",
     "at_chance",
-    "believed",
     "bootstrap_interval",
     "chance_called",
     "descending_ranks",
@@ -66,6 +65,7 @@ __all__ = [
     "sampling_error",
     "seeds_needed",
     "signal_of_noise",
+    "significance",
     "signs_preserved",
     "spearman",
     "stouffer",

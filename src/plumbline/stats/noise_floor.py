@@ -155,7 +155,7 @@ def verdicts(
 
     Returns:
         A frame on the index of `values` with delta, z, p (two-sided normal), p_bonferroni, p_holm, p_bh,
-        prediction_t and p_prediction (t with n - 1 degrees of freedom), and p_prediction_bonferroni, _holm and _bh.
+        t_new_run and p_new_run (t with n - 1 degrees of freedom), and p_new_run_bonferroni, _holm and _bh.
         What cannot be computed is NaN.
 
     Raises:
@@ -175,9 +175,9 @@ def verdicts(
     tested = np.array([name != baseline for name in values.index]) if baseline is not None else np.ones(len(x), bool)
     family = int(tested.sum()) if m is None else m
     z = np.asarray(floor.z(x), dtype=float)
-    prediction_t = np.asarray(floor.prediction(x), dtype=float)
+    t_new_run = np.asarray(floor.prediction(x), dtype=float)
     p = np.where(tested, two_sided_normal(z), math.nan)
-    p_prediction = np.where(tested, two_sided_t(prediction_t, floor.n - 1), math.nan) if floor.usable else p
+    p_new_run = np.where(tested, two_sided_t(t_new_run, floor.n - 1), math.nan) if floor.usable else p
     return pd.DataFrame(
         {
             "delta": np.asarray(floor.delta(x), dtype=float),
@@ -186,11 +186,11 @@ def verdicts(
             "p_bonferroni": adjust(p, "bonferroni", m=family),
             "p_holm": adjust(p, "holm", m=family),
             "p_bh": adjust(p, "bh", m=family),
-            "prediction_t": prediction_t,
-            "p_prediction": p_prediction,
-            "p_prediction_bonferroni": adjust(p_prediction, "bonferroni", m=family),
-            "p_prediction_holm": adjust(p_prediction, "holm", m=family),
-            "p_prediction_bh": adjust(p_prediction, "bh", m=family),
+            "t_new_run": t_new_run,
+            "p_new_run": p_new_run,
+            "p_new_run_bonferroni": adjust(p_new_run, "bonferroni", m=family),
+            "p_new_run_holm": adjust(p_new_run, "holm", m=family),
+            "p_new_run_bh": adjust(p_new_run, "bh", m=family),
         },
         index=values.index,
     )

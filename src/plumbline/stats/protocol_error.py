@@ -21,7 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import Correction
 from plumbline.stats.noise_floor import two_sided_normal, two_sided_t
 
-#: The document's statistic, which takes mean and spread as known, and the one that pays for their being estimates.
+#: The paper's statistic, which takes mean and spread as known, and the one that pays for their being estimates.
 Statistic = Literal["normal", "prediction"]
 
 #: Worlds that are drawn, and the level that a corrected p is held to.

@@ -68,7 +68,7 @@ def inputs(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Readings:
+class FitQuality:
     """How far predictions p are from the target y.
 
     The paper prints "relative L2 error" and "mean cosine", without saying over what the mean is taken.
@@ -90,12 +90,12 @@ class Readings:
     angle_degrees: float
 
 
-#: Names of the readings, in their order.
-QUANTITIES = tuple(field.name for field in fields(Readings))
+#: Names of the values, in their order.
+QUANTITIES = tuple(field.name for field in fields(FitQuality))
 
 
 @torch.no_grad()
-def readings(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Readings:
+def fit_quality(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> FitQuality:
     """Measure how far predictions are from targets, from blocks of both (N, D), summed in float64."""
     count, sums = 0, torch.zeros(7, dtype=torch.float64)
     for predicted, wanted in pairs:
@@ -107,7 +107,7 @@ def readings(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Readings:
         sums += torch.stack([part.sum() for part in each]).cpu()
         count += len(p_ND)
     off, p, y, along, ratio, cosine, angle = (sums / count).tolist()
-    return Readings(
+    return FitQuality(
         relative_l2=math.sqrt(off / y),
         relative_l2_sample=ratio,
         cosine_population=along / math.sqrt(p * y),
@@ -122,7 +122,7 @@ class BestLinear:
     """The best linear map of inputs N(0, I), and its error over the whole distribution.
 
     `relative_l2_intercept` is the error with the best constant added to the map, `relative_l2` without it;
-    `cosine_population` is that of `Readings`, sqrt(1 - relative_l2^2).
+    `cosine_population` is that of `FitQuality`, sqrt(1 - relative_l2^2).
     """
 
     map_DD: torch.Tensor
@@ -199,7 +199,7 @@ def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) 
 class Fit:
     """Settings of the fit of an MLP: AdamW with a cosine from `learning_rate` to 0, on `batch` new points in each step.
 
-    `readings`: how often the error is measured, evenly over the steps, in addition to the start. `tf32`: products of
+    `fit_quality`: how often the error is measured, evenly over the steps, in addition to the start. `tf32`: products of
     the fit in TF32 where the device has it; errors are measured in float32. The MLP starts from the distribution of the
     target's own weights, and the betas of AdamW are those of torch: the paper gives neither.
     """
@@ -209,11 +209,11 @@ class Fit:
     learning_rate: float
     weight_decay: float
     gradient_clip: float
-    readings: int = 10
+    fit_quality: int = 10
     tf32: bool = False
 
 
-def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> Iterator[tuple[int, Readings]]:
+def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> Iterator[tuple[int, FitQuality]]:
     """Fit W2' GELU(W1' X) + X to the target; yields (step, errors on the points `held`) at the start and after some
     steps.
 
@@ -231,11 +231,11 @@ def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> It
     def predict(x_ND: torch.Tensor) -> torch.Tensor:
         return gelu(x_ND @ into_FD.T) @ out_DF.T + x_ND
 
-    def read() -> Readings:
+    def read() -> FitQuality:
         with torch.no_grad():
-            return readings((predict(x_ND), target(x_ND)) for x_ND in held)
+            return fit_quality((predict(x_ND), target(x_ND)) for x_ND in held)
 
-    read_at = {round(how.steps * number / how.readings) for number in range(1, how.readings + 1)}
+    read_at = {round(how.steps * number / how.fit_quality) for number in range(1, how.fit_quality + 1)}
     yield 0, read()
     generator = _generator(device, seed, width, "train")
     for step in range(1, how.steps + 1):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch.nn.functional import linear as apply_linear
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
 from plumbline.runtime.numerics import autocast
@@ -29,7 +29,7 @@ def in_double(model: Decoder) -> Logits:
     double = copy.deepcopy(model).double().eval()
 
     def logits(tokens_BT: torch.Tensor) -> torch.Tensor:
-        context = ForwardContext(visibility=Visibility.of(tokens_BT, None, None), cache=None)
+        context = ForwardContext(attention_mask=AttentionMask.of(tokens_BT, None, None), cache=None)
         return apply_linear(double.hidden(tokens_BT, context), double.head_weight)
 
     return logits

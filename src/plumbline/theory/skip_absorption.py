@@ -215,7 +215,7 @@ def _candidates(free: int, block: int = 1 << 14) -> Iterable[np.ndarray]:
 PREMISES = Premises(
     normalization="indep", skip_connections="yes", multihead="indep", multi_layer="indep", weight_decay="no"
 )
-#: Widths; the document has four hidden units for each of them, and any number from h on does (Remark 7).
+#: Widths; the paper has four hidden units for each of them, and any number from h on does (Remark 7).
 WIDTHS, POINTS = (2, 3, 4, 6, 16), 64
 #: Widths at which all sets are gone through for the nearest one.
 SMALL = 4

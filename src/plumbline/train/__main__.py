@@ -70,7 +70,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--report-seconds", type=float, default=5.0, help="shortest time between two progress lines")
     add(
-        "--lease-seconds",
+        "--lock-seconds",
         type=float,
         default=120.0,
         help="a trainer without a heartbeat counts as dead after this time",

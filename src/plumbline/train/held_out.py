@@ -10,22 +10,22 @@ import math
 import numpy as np
 import torch
 
-from plumbline.probes import Reading, read_all
+from plumbline.probes import ProbeValue, read_all
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import ProbeSpec
 from plumbline.train import randomness
 from plumbline.train.batches.prefetch import rows
-from plumbline.train.training_context import Parts
+from plumbline.train.training_context import TrainingContext
 
 
-def loss_sum(parts: Parts, tokens_BT: torch.Tensor) -> torch.Tensor:
+def loss_sum(parts: TrainingContext, tokens_BT: torch.Tensor) -> torch.Tensor:
     """Compute the summed cross-entropy (nats) of the next tokens of a micro-batch."""
     with autocast(parts.spec.train.precision, parts.ranks.device):
         return parts.forward(tokens_BT, loss=True)
 
 
 @torch.no_grad()
-def loss(parts: Parts) -> float:
+def loss(parts: TrainingContext) -> float:
     """Compute the mean loss a token (nats) on the first sequences of the validation pack, over all ranks."""
     sequences = parts.spec.train.validation_sequences
     parts.model.eval()
@@ -45,7 +45,7 @@ def loss(parts: Parts) -> float:
     return parts.ranks.sum([total.item()])[0] / (sequences * (parts.spec.model.context - 1))
 
 
-def readings(parts: Parts, due: list[ProbeSpec]) -> list[Reading]:
+def probe_values(parts: TrainingContext, due: list[ProbeSpec]) -> list[ProbeValue]:
     """Let the probes that are due read the model as it is; every rank gets the leader's values."""
     parts.ranks.poll(parts.stop)
     tokens_BT = _tokens(parts, np.arange(max(probe.sequences for probe in due)))
@@ -61,6 +61,6 @@ def readings(parts: Parts, due: list[ProbeSpec]) -> list[Reading]:
     return parts.ranks.broadcast(found)
 
 
-def _tokens(parts: Parts, indices: np.ndarray) -> torch.Tensor:
+def _tokens(parts: TrainingContext, indices: np.ndarray) -> torch.Tensor:
     device = parts.ranks.device
     return rows(parts.validation, indices, device).to(device, non_blocking=True)

@@ -16,18 +16,18 @@ from plumbline.train import held_out, randomness, schedule, weights
 from plumbline.train.batches.prefetch import Batches
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out import loss_sum
-from plumbline.train.monitoring.deferred_metrics import Readings, steps_late
-from plumbline.train.training_context import Parts
+from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, steps_late
+from plumbline.train.training_context import TrainingContext
 
 
 class Loop:
     """Trains one run, from the step it is at to its end."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: TrainingContext) -> None:
         self.parts = parts
         self.state = TrainingState(parts.spec, parts.ranks.device)
         late = steps_late(parts.settings.read_late, parts.ranks, parts.optimizer.can_skip)
-        self.readings = Readings(parts.ranks, late)
+        self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
         self.factor = schedule.factor(parts.spec.schedule, parts.spec.train.steps)
         ahead = parts.settings.overlap
@@ -60,7 +60,7 @@ class Loop:
         steps, validate_every = self.parts.spec.train.steps, self.parts.spec.train.validate_every
         self.parts.ranks.poll(self.parts.stop)
         while self.state.divergence is None:
-            self.parts.saver.look(self.step)
+            self.parts.saver.note_progress(self.step)
             due = self.step == steps or (self.step > 0 and self.step % validate_every == 0)
             looked_at = due or self.parts.saver.point_due(self.step) or self.state.online.due(self.step)
             if looked_at and not self.catch_up():
@@ -92,7 +92,7 @@ class Loop:
         for intervention in parts.interventions:
             intervention.begin(step)
         learning_rate = parts.spec.optimizer.learning_rate * self.factor(step)
-        skip = self.readings.add(
+        skip = self.deferred.add(
             self._gradients(step),
             parts.optimizer.clip(),
             stop=parts.stop.asked,
@@ -101,7 +101,7 @@ class Loop:
             learning_rate=learning_rate,
             random=self.state.random,
         )
-        if not self.catch_up(but=0 if at_once else self.readings.late):
+        if not self.catch_up(but=0 if at_once else self.deferred.late):
             return False, False
         parts.optimizer.step(step, learning_rate, None if at_once else skip)
         parts.optimizer.zero_grad()
@@ -116,7 +116,7 @@ class Loop:
         Returns whether the run continues. Where one of them is not finite, the run is as if that had been seen before
         its update: nothing has changed since, and what was counted is taken back.
         """
-        for found in self.readings.read(but):
+        for found in self.deferred.read(but):
             step = found.step
             tokens = step * self.parts.spec.train.batch_tokens
             self.state.metrics.train(step, found.loss, found.grad_norm, found.learning_rate, tokens)
@@ -124,7 +124,7 @@ class Loop:
                 reason = f"step {step}: loss {found.loss}, gradient norm {found.grad_norm}"
                 self.state.divergence = {"step": step, "reason": reason}
                 self.state.step, self.state.random = step - 1, found.random
-                self.readings.drop()
+                self.deferred.drop()
                 if self.step == 0:
                     self.parts.optimizer.load({})  # zeros that skipped steps have made
                 break
@@ -176,11 +176,11 @@ class Loop:
         """Read the online probes that are due."""
         due = self.state.online.due(self.step)
         if due:
-            self.state.online.add(self.step, held_out.readings(self.parts, due))
+            self.state.online.add(self.step, held_out.probe_values(self.parts, due))
 
     def save(self, *, beside: bool = False) -> None:
         """Write a checkpoint of the state after `step`, unless there is one; `beside` as of `Saver.save`."""
-        assert not self.readings, "a step that was not read may not have been made"
+        assert not self.deferred, "a step that was not read may not have been made"
         self.parts.saver.save(self.state, beside=beside)
 
     def settle_divergence(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from plumbline.probes import Reading, rows, write
+from plumbline.probes import ProbeValue, rows, write
 from plumbline.specs.spec import ProbeSpec, RunSpec
 
 
@@ -20,32 +20,36 @@ class Online:
     def __init__(self, spec: RunSpec) -> None:
         self.spec = spec
         self.probes = [probe for probe in spec.probes if probe.every]
-        self.readings: list[tuple[int, Reading]] = []
-        self.measured: list[tuple[int, Reading]] = []
+        self.probe_values: list[tuple[int, ProbeValue]] = []
+        self.measured: list[tuple[int, ProbeValue]] = []
 
     def due(self, step: int) -> list[ProbeSpec]:
         """List the probes that are still to be read after `step`."""
-        if self.readings and self.readings[-1][0] >= step:
+        if self.probe_values and self.probe_values[-1][0] >= step:
             return []
         return [probe for probe in self.probes if step % probe.every == 0 or step == self.spec.train.steps]
 
-    def add(self, step: int, readings: list[Reading]) -> None:
+    def add(self, step: int, probe_values: list[ProbeValue]) -> None:
         """Add the values that probes read after `step`."""
-        assert all(len(reading.probe) <= 64 for reading in readings), "a checkpoint keeps 64 letters of a probe's name"
-        self.readings += [(step, reading) for reading in readings]
+        assert all(len(probe_value.probe) <= 64 for probe_value in probe_values), (
+            "a checkpoint keeps 64 letters of a probe's name"
+        )
+        self.probe_values += [(step, probe_value) for probe_value in probe_values]
 
     def add_measured(self, measured: Iterable[tuple[int, str, float, float | None]]) -> None:
         """Add the values that interventions read (they keep them themselves meanwhile): step, name, value and null."""
-        self.measured += [(step, Reading(probe=name, value=value, null=null)) for step, name, value, null in measured]
+        self.measured += [
+            (step, ProbeValue(probe=name, value=value, null=null)) for step, name, value, null in measured
+        ]
 
     def so_far(self) -> Online:
         """Copy the values so far, for a checkpoint to which none is added any more."""
         same = Online(self.spec)
-        same.readings = list(self.readings)
+        same.probe_values = list(self.probe_values)
         return same
 
     def write(self, path: Path) -> None:
         """Write all values as the run's frame of online probes."""
         steps = self.spec.train.steps
-        found = [(step, step / steps, reading) for step, reading in self.readings + self.measured]
+        found = [(step, step / steps, probe_value) for step, probe_value in self.probe_values + self.measured]
         write(path, rows(self.spec.run_id, "online", found), {"run_id": self.spec.run_id})

@@ -1,4 +1,4 @@
-"""Trains one run: takes the lease, finds out where it stands, trains on, writes the outputs."""
+"""Trains one run: takes the lock, finds out where it stands, trains on, writes the outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.train import interventions, outcome, randomness, weights
 from plumbline.train.batches import packs
 from plumbline.train.batches.batching import Batching
 from plumbline.train.batches.micro_batch_search import fitted
-from plumbline.train.checkpoint.resuming import Lease, Resumption, locked
+from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import Compiled
 from plumbline.train.disk import NoRoom, Unreadable
@@ -31,7 +31,7 @@ from plumbline.train.monitoring.mlflow import mirrored
 from plumbline.train.monitoring.progress import SCALARS, Progress, ScalarsFile, TensorBoardSink
 from plumbline.train.optim import Optimizer
 from plumbline.train.settings import Settings
-from plumbline.train.training_context import Parts
+from plumbline.train.training_context import TrainingContext
 
 
 def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
@@ -44,29 +44,33 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
     with ranks(settings.device) as group, contextlib.ExitStack() as stack:
         numerics(group.device)
         try:
-            lease = stack.enter_context(locked(settings, stop)) if group.leader else None
+            run_lock = stack.enter_context(locked(settings, stop)) if group.leader else None
             group.barrier()
             group.poll(stop)
             if settings.mlflow is not None and group.leader:
                 stack.enter_context(mirrored(settings.mlflow, settings.state, spec))
-            return _Run(spec, settings, stop, group, lease).carry_out()
+            return _Run(spec, settings, stop, group, run_lock).carry_out()
         except Stopped:
             return EXIT_RUN_AGAIN
 
 
-def untrained(spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None = None) -> Loop:
+def untrained(
+    spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, run_lock: RunLock | None = None
+) -> Loop:
     """Build the loop of a run before its first step, as `pretrain` does, for callers that take steps without a run.
 
-    Nothing is claimed, and nothing is saved unless there is a `lease`.
+    Nothing is claimed, and nothing is saved unless there is a `run_lock`.
 
     Raises:
         PlumblineError: a pack that does not fit the spec, or a batch that cannot be cut.
     """
-    return _Run(spec, settings, stop, group, lease).build()
+    return _Run(spec, settings, stop, group, run_lock).build()
 
 
 class _Run:
-    def __init__(self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, lease: Lease | None) -> None:
+    def __init__(
+        self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, run_lock: RunLock | None
+    ) -> None:
         self.spec, self.settings, self.stop, self.group = spec, settings, stop, group
         self.packages = peak_memory.held()
         self.pack = packs.open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
@@ -75,7 +79,7 @@ class _Run:
             "data_fingerprint": self.pack.fingerprint,
             "validation_fingerprint": self.validation.fingerprint,
         }
-        self.resumption = Resumption(spec, settings, group, lease, fingerprints)
+        self.resumption = Resumption(spec, settings, group, run_lock, fingerprints)
         self.how: dict[str, Any] = {}  # the settings as they came out
         self.in_loop = False
 
@@ -176,7 +180,7 @@ class _Run:
             self.resumption.directory, model=model, optimizer=optimizer, interventions=hooks, progress=progress
         )
         loop = Loop(
-            Parts(
+            TrainingContext(
                 spec=spec,
                 settings=settings,
                 ranks=group,
@@ -207,7 +211,7 @@ class _Run:
             **compilation,
             "recompute": settings.recompute,
             "attention": attention,
-            "read_late": loop.readings.late,
+            "read_late": loop.deferred.late,
             "micro_batch": batching.micro_batch,
             "accumulation": batching.accumulation,
             "world_size": group.world,

@@ -19,7 +19,7 @@ class Settings:
     where what `compile` makes is kept for the next run of equal shape on such a processor; None: torch's own place.
     `attention`: "reference" has explicit weights in place of every fused kernel. `overlap`: threads write checkpoints
     and read the next step's sequences while steps are taken. `read_late`: optimizer steps
-    (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it. `lease_seconds`: a lease whose
+    (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it. `lock_seconds`: a lock whose
     heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer. `starts_without_progress`: starts
     from one step that fell to a fault in the loop, after which a run is given up (0: never).
     """
@@ -43,7 +43,7 @@ class Settings:
     tensorboard: Path | None = None
     mlflow: str | None = None
     report_seconds: float = 5.0
-    lease_seconds: float = 120.0
+    lock_seconds: float = 120.0
     wait_seconds: float = 180.0
     starts_without_progress: int = 3
 

@@ -22,7 +22,7 @@ from plumbline.train.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parts:
+class TrainingContext:
     """Everything that the loop works with, made before its first step.
 
     `model` is the decoder, sharded or not; `forward` calls it, wrapped or compiled.

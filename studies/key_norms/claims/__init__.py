@@ -1,10 +1,10 @@
 """The key_norms study's claims: which id is measured how."""
 
-from plumbline.results.claims.measures import Measures
+from plumbline.results.claims.registry import ClaimChecks
 
 from . import definitions, trained
 from .evidence import Evidence
 
-MEASURES = Measures().merged(part.MEASURES for part in (definitions, trained))
+CHECKS = ClaimChecks().merged(part.CHECKS for part in (definitions, trained))
 
 __all__ = ["MEASURES", "Evidence"]

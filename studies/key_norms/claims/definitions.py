@@ -1,4 +1,4 @@
-"""Claims about sizes, definitions and arithmetic: exact, without training, at the document's size; and the start.
+"""Claims about sizes, definitions and arithmetic: exact, without training, at the paper's size; and the start.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml.
 Definitions are tried on the components that the runs are made of.
@@ -17,15 +17,15 @@ from plumbline.audit.published import Claim
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.query_key.qk_norm import QKNorm
-from plumbline.results.claims.checkers import Measured, near
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
 
 from ..curves import AS_PUBLISHED, KEY_NORM, SCALE
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
@@ -39,7 +39,7 @@ SCALES, WIDTHS = (0.5, 1.0, 2.0, 4.0), (16, 64, 256, 1024)
 
 @cache
 def paper(study: str) -> RunSpec:
-    """The document's run at its own size."""
+    """The paper's run at its own size."""
     return study_config.load(study, "paper").runs[f"{study}/{SCALE}/{AS_PUBLISHED}/s42"].spec
 
 
@@ -51,15 +51,15 @@ def _parameters(model: ModelSpec) -> int:
     return sum(value.numel() for value in on_meta(model).parameters())
 
 
-@MEASURES.of("init_norm", **ARITHMETIC)
+@CHECKS.of("init_norm", **ARITHMETIC)
 def init_norm(e: Evidence, claim: Claim) -> Values:
     """The layer that starts farthest from the square root of the head width, which is given."""
     starts, width = e.end(KEY_NORM).start, e.spec.model.head_width
     worst = (starts - math.sqrt(width)).abs().idxmax()
-    return Measured(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
+    return Computed(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
 
 
-@MEASURES.of("norm_equals_gain", **ARITHMETIC)
+@CHECKS.of("norm_equals_gain", **ARITHMETIC)
 def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
     """Keys of any length have the initial norm at a gain of 1, and c times that at a gain of c."""
     model = _paper(e).model
@@ -71,17 +71,17 @@ def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
             transform.key_norm.gain.fill_(gain)
             norms_BGT = transform(k_BGTW, k_BGTW)[1].norm(dim=-1) / math.sqrt(model.head_width)
             ratios += [float(norms_BGT.min()) / gain, float(norms_BGT.max()) / gain]
-    return Measured(holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)})
+    return Computed(holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)})
 
 
-@MEASURES.of("norm_scales_logits", **ARITHMETIC)
+@CHECKS.of("norm_scales_logits", **ARITHMETIC)
 def norm_scales_logits(e: Evidence, claim: Claim) -> Values:
     scores = _scores(e)
     apart = max(float((scores[scale] - scale * scores[1.0]).abs().max()) for scale in SCALES)
-    return Measured(holds=apart < 1e-9, shown={"largest_error": apart})
+    return Computed(holds=apart < 1e-9, shown={"largest_error": apart})
 
 
-@MEASURES.of("temperature", **ARITHMETIC)
+@CHECKS.of("temperature", **ARITHMETIC)
 def temperature(e: Evidence, claim: Claim) -> Values:
     """Larger scores and lower entropy of every row, at each larger scale of the keys."""
     scores = _scores(e)
@@ -89,7 +89,7 @@ def temperature(e: Evidence, claim: Claim) -> Values:
     entropies_BHQ = [_entropy(scores[scale]) for scale in SCALES]
     sharper = all(bool((after < before).all()) for before, after in pairwise(entropies_BHQ))
     shown = {"mean_score": sizes, "entropy": [float(entropy_BHQ.mean()) for entropy_BHQ in entropies_BHQ]}
-    return Measured(holds=sharper and sizes == sorted(sizes), shown=shown)
+    return Computed(holds=sharper and sizes == sorted(sizes), shown=shown)
 
 
 def _scores(e: Evidence) -> dict[float, torch.Tensor]:
@@ -118,7 +118,7 @@ def _random(seed: int, *shape: int) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape))
 
 
-@MEASURES.of("tokens", **ARITHMETIC)
+@CHECKS.of("tokens", **ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
     spec = _paper(e)
     return {
@@ -129,7 +129,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@MEASURES.of("size_88m", "size_80m", **ARITHMETIC)
+@CHECKS.of("size_88m", "size_80m", **ARITHMETIC)
 def size(e: Evidence, claim: Claim) -> Values:
     model = _paper(e).model
     values = {"params_m": _parameters(model) / 1e6}
@@ -138,12 +138,12 @@ def size(e: Evidence, claim: Claim) -> Values:
     return values | {"layers": model.layers, "d": model.width, "heads": model.heads, "d_head": model.head_width}
 
 
-@MEASURES.of("dot_sqrt_d", **ARITHMETIC)
+@CHECKS.of("dot_sqrt_d", **ARITHMETIC)
 def dot_sqrt_d(e: Evidence, claim: Claim) -> Values:
     """The exponent of the mean |a . b| of random vectors in their width, fitted on logarithms."""
     sizes = [float(dots(_random(0, 2000, width), _random(1, 2000, width)).abs().mean()) for width in WIDTHS]
     exponent = float(np.polyfit(np.log(WIDTHS), np.log(sizes), 1)[0])
-    return Measured(holds=abs(exponent - 0.5) < 0.05, shown={"exponent": exponent})
+    return Computed(holds=abs(exponent - 0.5) < 0.05, shown={"exponent": exponent})
 
 
 def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
@@ -151,17 +151,17 @@ def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
     return (a_ND * b_ND).sum(-1)
 
 
-@MEASURES.of("dot_examples", **ARITHMETIC)
+@CHECKS.of("dot_examples", **ARITHMETIC)
 def dot_examples(e: Evidence, claim: Claim) -> Values:
     return {name: int(dots(torch.tensor([one]), torch.tensor([other]))) for name, (one, other) in DOTS.items()}
 
 
-@MEASURES.of("norm_examples", **ARITHMETIC)
+@CHECKS.of("norm_examples", **ARITHMETIC)
 def norm_examples(e: Evidence, claim: Claim) -> Values:
     return {"norms": [math.hypot(*(factor * x for x in VECTOR)) for factor in (1, 2, 0.5)]}
 
 
-@MEASURES.of(*(f"softmax_ex{number}" for number in range(1, 6)), **ARITHMETIC)
+@CHECKS.of(*(f"softmax_ex{number}" for number in range(1, 6)), **ARITHMETIC)
 def softmax_example(e: Evidence, claim: Claim) -> Values:
     logits = np.array(claim.values["logits"], dtype=float)
     weights = np.exp(logits - logits.max())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from plumbline.audit.published import Published
-from plumbline.results.claims import measures
-from plumbline.results.claims.measures import Absent
+from plumbline.results.claims import registry
+from plumbline.results.claims.registry import Absent
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
@@ -26,7 +26,7 @@ from ..curves import (
 )
 
 
-class Evidence(measures.Evidence):
+class Evidence(registry.Evidence):
     """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
@@ -35,7 +35,7 @@ class Evidence(measures.Evidence):
 
     @property
     def spec(self) -> RunSpec:
-        """The spec of the document's run under this preset."""
+        """The spec of the paper's run under this preset."""
         found = spec_of(self.study, AS_PUBLISHED)
         if found is None:
             raise Absent(MISSING, f"{SCALE}/{AS_PUBLISHED}")
@@ -58,11 +58,11 @@ class Evidence(measures.Evidence):
         return float(self.end(KEY_NORM).start.mean())
 
     def norm(self, group: str) -> float:
-        """A group's final key norm in the document's run."""
+        """A group's final key norm in the paper's run."""
         return self.of_group(self.end(KEY_NORM).final, group)
 
     def entropies(self) -> pd.Series:
-        """Final attention entropy by layer in the document's run."""
+        """Final attention entropy by layer in the paper's run."""
         return self.end(ENTROPY).final
 
     def beside(self, group: str) -> dict[str, float]:

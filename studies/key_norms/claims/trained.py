@@ -1,58 +1,57 @@
 """Claims about key norms and attention over training.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml. All
-are about the document's run; what it leaves open (near 8, very few, goes with) is a ruling of the study. Beside a norm
-stands what weight decay alone would leave of it, and the same layers trained without decay.
-"""
+are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Beside a
+norm stands what weight decay alone would leave of it, and the same layers trained without decay."""
 
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, order
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, order
+from plumbline.results.claims.registry import ClaimChecks, Values
 
 from ..curves import KEY_NORM
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
-#: Half a unit of the last digit that the document prints of a norm: less is no change.
+#: Half a unit of the last digit that the paper prints of a norm: less is no change.
 HALF_UNIT = 0.05
 
 #: A layer within this share of the initial norm stays near it; very few are at most this share of the layers.
 NEAR, VERY_FEW = 0.05, 0.2
 
 
-@MEASURES.of("early_final_norm", "middle_final_norm", "late_final_norm")
+@CHECKS.of("early_final_norm", "middle_final_norm", "late_final_norm")
 def final_norm(e: Evidence, claim: Claim) -> Values:
     group = {"early": "early", "middle": "middle", "late": "final"}[claim.id.partition("_")[0]]
-    return Measured(values={"norm": e.norm(group)}, shown=e.beside(group))
+    return Computed(values={"norm": e.norm(group)}, shown=e.beside(group))
 
 
-@MEASURES.of("early_falls")
+@CHECKS.of("early_falls")
 def early_falls(e: Evidence, claim: Claim) -> Values:
     values = {"start": e.start(), "end": e.norm("early")}
-    return Measured(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
+    return Computed(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
 
 
-@MEASURES.of("late_rises")
+@CHECKS.of("late_rises")
 def late_rises(e: Evidence, claim: Claim) -> Values:
     values = {"start": e.start(), "end": e.norm("final")}
-    return Measured(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
+    return Computed(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
 
 
-@MEASURES.of("order_end", compare=order("order"))
+@CHECKS.of("order_end", compare=order("order"))
 def order_end(e: Evidence, claim: Claim) -> Values:
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
     listed = sorted(norms, key=norms.__getitem__, reverse=True)
-    return Measured(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
+    return Computed(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
 
 
-@MEASURES.of("low_ratio", "high_ratio")
+@CHECKS.of("low_ratio", "high_ratio")
 def ratio(e: Evidence, claim: Claim) -> Values:
     """The initial norm is a claim of its own (init_norm), and none of these two's merit."""
     norm, base = e.norm("early" if claim.id == "low_ratio" else "final"), e.start()
-    return Measured(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
+    return Computed(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
 
 
 def _sides(e: Evidence) -> dict[str, int]:
@@ -66,18 +65,18 @@ def _sides(e: Evidence) -> dict[str, int]:
     }
 
 
-@MEASURES.of("few_stay_at_8")
+@CHECKS.of("few_stay_at_8")
 def few_stay_at_8(e: Evidence, claim: Claim) -> Values:
     sides = _sides(e)
-    return Measured(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
+    return Computed(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
 
 
-@MEASURES.of("two_regimes")
+@CHECKS.of("two_regimes")
 def two_regimes(e: Evidence, claim: Claim) -> Values:
     """Both regimes have layers, and together they have most."""
     sides = _sides(e)
     low, high = sides["dampened"], sides["amplified"]
-    return Measured(holds=min(low, high) > 0 and low + high > sum(sides.values()) / 2, shown=sides)
+    return Computed(holds=min(low, high) > 0 and low + high > sum(sides.values()) / 2, shown=sides)
 
 
 def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]:
@@ -88,13 +87,13 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
     return norm, entropy, {"norm_above_mean": norm, "entropy_above_mean": entropy, "spearman": rho}
 
 
-@MEASURES.of("early_attends_many")
+@CHECKS.of("early_attends_many")
 def early_attends_many(e: Evidence, claim: Claim) -> Values:
     norm, entropy, shown = _attention(e, "early")
-    return Measured(holds=norm < 0 < entropy, shown=shown)
+    return Computed(holds=norm < 0 < entropy, shown=shown)
 
 
-@MEASURES.of("late_attends_few")
+@CHECKS.of("late_attends_few")
 def late_attends_few(e: Evidence, claim: Claim) -> Values:
     norm, entropy, shown = _attention(e, "final")
-    return Measured(holds=entropy < 0 < norm, shown=shown)
+    return Computed(holds=entropy < 0 < norm, shown=shown)

@@ -50,7 +50,7 @@ def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
 
 
 def named(study: Study) -> list[Group]:
-    """The groups that are drawn thick: those that the document names."""
+    """The groups that are drawn thick: those that the paper names."""
     return [one for one in groups(layers_of(study)) if one.name in COLOURS]
 
 

@@ -1,6 +1,6 @@
-"""Figure 2: attention entropy over training, which the document infers from key norms and does not measure.
+"""Figure 2: attention entropy over training, which the paper infers from key norms and does not measure.
 
-Not of the document; its groups of layers are.
+Not of the paper; its groups of layers are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Figure 3: query norms over training. Scores are the product of both norms; the document tracks keys alone.
+"""Figure 3: query norms over training. Scores are the product of both norms; the paper tracks keys alone.
 
-Not of the document; its groups of layers are.
+Not of the paper; its groups of layers are.
 """
 
 from __future__ import annotations

@@ -44,9 +44,10 @@ from ..curves import (
 
 ARMS = (AS_PUBLISHED, NO_DECAY, FROZEN)
 
-#: What the demo is worth: its sizes were chosen so that the question is answered there (ruling gain_learning_rate).
+#: What the demo is worth: its sizes were chosen so that the question is answered there (interpretation
+#: gain_learning_rate).
 DEMO = (
-    "A tiny model, whose three arms and decay answer the document's question at this size and for this model alone: "
+    "A tiny model, whose three arms and decay answer the paper's question at this size and for this model alone: "
     "what they show is under the table. It is no reproduction of the printed numbers."
 )
 
@@ -83,7 +84,7 @@ def _of(arm: str) -> str:
 
 
 def table1(frames: RunFrames, study: Study, published: Published) -> Table:
-    """One row for each group of layers that the document prints, then one for each layer."""
+    """One row for each group of layers that the paper prints, then one for each layer."""
     norms = {arm: end(frames, arm, KEY_NORM) for arm in ARMS}
     entropies = {arm: end(frames, arm, ENTROPY) for arm in ARMS}
     prose, own = published.prose(), spec_of(study, AS_PUBLISHED)

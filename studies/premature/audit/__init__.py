@@ -8,6 +8,6 @@ from . import attribution, controls, main_results, theory
 
 
 def audit(ledger: Ledger) -> None:
-    """All rows of the document."""
+    """All rows of the paper."""
     for part in (main_results, attribution, controls, theory):
         part.audit(ledger)

@@ -64,7 +64,7 @@ def single_changes(ledger: Ledger) -> None:
                 "sec 5.5, table 3",
                 t3["llama_layernorm", column],
                 between(t3["gpt_swiglu", column], t3[other, column]),
-                basis="other reading",
+                basis="other interpretation",
             )
     check(
         "entropy_order",

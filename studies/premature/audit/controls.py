@@ -103,7 +103,7 @@ def table_9(ledger: Ledger) -> None:
             "tables 1, 9",
             t9[row, column],
             one_of_runs(t1[row, f"{mean}_mean"], t1[row, f"{mean}_std"], ledger.prose("seeds")),
-            basis="other reading",
+            basis="other interpretation",
         )
 
 

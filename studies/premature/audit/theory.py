@@ -56,7 +56,7 @@ def table_12(ledger: Ledger) -> None:
         ledger.copy(f"energy_{arm}", what, "App I, table 12", prose(f"energy_{arm}"), energy)
     columns, below = ("lambda_q", "lambda_k", "rp_over_x_energy"), prose("locality_below")
     control, intervention = (t12.line(arm, columns) for arm in t12.rows)
-    what = "readings of Table 12 that are larger in the control"
+    what = "values of Table 12 that are larger in the control"
     check("t12_order", what, "App I, table 12", exact(len(columns)), count(control > intervention))
     ratios = [t12.column("lambda_q"), t12.column("lambda_k")]
     small = count(ratios[0] < below) + count(ratios[1] < below)

@@ -1,6 +1,6 @@
 """The premature study's claims: which id is measured how."""
 
-from plumbline.results.claims.measures import Measures
+from plumbline.results.claims.registry import ClaimChecks
 
 from . import (
     architectures,
@@ -14,6 +14,6 @@ from . import (
 from .evidence import Evidence
 
 PARTS = (losses, downstream, mechanism, architectures, controls, release, theorems)
-MEASURES = Measures().merged(part.MEASURES for part in PARTS)
+CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
 
 __all__ = ["MEASURES", "Evidence"]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, near, order
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near, order
+from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.stats import spearman
 
-from ..readings import Part, slowed
+from ..run_values import Part, slowed
 from ..tables.table3 import ARCHITECTURES
 from ..tables.table5 import RUNS, reduction
 from .evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 #: A reduction of a write in percent: the printed ones of two gates differ by about three.
 REDUCTION = near(6.0)
@@ -33,10 +33,10 @@ def _table3(e: Evidence, claim: Claim) -> Values:
     return {"ppl_reduction": e.architecture_gain(architecture)} | _readouts(e, architecture)
 
 
-MEASURES.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE)(_table3)
+CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE)(_table3)
 
 
-@MEASURES.of("llama_gain", near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
+@CHECKS.of("llama_gain", near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
 def llama_gain(e: Evidence, claim: Claim) -> Values:
     control, intervention = e.ppl("llama"), e.ppl(slowed("llama"))
     return {"control": control, "intervention": intervention, "gain": control - intervention}
@@ -46,32 +46,32 @@ def _gains(e: Evidence) -> dict[str, float]:
     return {name: e.architecture_gain(name) for name in ARCHITECTURES}
 
 
-@MEASURES.of("gain_order", compare=order("order"))
+@CHECKS.of("gain_order", compare=order("order"))
 def gain_order(e: Evidence, claim: Claim) -> Values:
     gains = _gains(e)
-    return Measured(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
+    return Computed(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
 
 
-@MEASURES.of("rmsnorm_alone", near=CLOSE)
+@CHECKS.of("rmsnorm_alone", near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: Claim) -> Values:
     return {"gain": e.architecture_gain("gpt_rmsnorm")} | _readouts(e, "gpt_rmsnorm")
 
 
-@MEASURES.of("biasless_partial", near=CLOSE)
+@CHECKS.of("biasless_partial", near=CLOSE)
 def biasless_partial(e: Evidence, claim: Claim) -> Values:
     return {"gain": e.architecture_gain("gpt_biasless")}
 
 
-@MEASURES.of("swiglu_suppressor", near=CLOSE)
+@CHECKS.of("swiglu_suppressor", near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: Claim) -> Values:
     return {"gain": e.architecture_gain("gpt_swiglu")} | _readouts(e, "gpt_swiglu")
 
 
-@MEASURES.of("entropy_gain_relation")
+@CHECKS.of("entropy_gain_relation")
 def entropy_gain_relation(e: Evidence, claim: Claim) -> Values:
     gains = _gains(e)
     found = spearman([e.entropy(name) for name in gains], gains.values())
-    return Measured(holds=found.rho <= RELATED, shown={"rho": found.rho, "p": found.p_permutation})
+    return Computed(holds=found.rho <= RELATED, shown={"rho": found.rho, "p": found.p_permutation})
 
 
 def _table4(e: Evidence, claim: Claim) -> Values:
@@ -81,22 +81,22 @@ def _table4(e: Evidence, claim: Claim) -> Values:
     return values | {"entropy": e.entropy(name)}
 
 
-MEASURES.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LEVEL, "intervention": LEVEL})(_table4)
+CHECKS.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LEVEL, "intervention": LEVEL})(_table4)
 
 
-@MEASURES.of("control_ppl_order", compare=order("order"))
+@CHECKS.of("control_ppl_order", compare=order("order"))
 def control_ppl_order(e: Evidence, claim: Claim) -> Values:
     found = {name: e.ppl(name) for name in claim.values["order"]}
-    return Measured(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
-@MEASURES.of("geglu_at_least")
+@CHECKS.of("geglu_at_least")
 def geglu_at_least(e: Evidence, claim: Claim) -> Values:
     gains = {name: e.architecture_gain(f"gpt_{name}") for name in ("geglu", "swiglu")}
-    return Measured(holds=gains["geglu"] <= gains["swiglu"], shown=gains)
+    return Computed(holds=gains["geglu"] <= gains["swiglu"], shown=gains)
 
 
-@MEASURES.of("geglu_readout", near=CLOSE)
+@CHECKS.of("geglu_readout", near=CLOSE)
 def geglu_readout(e: Evidence, claim: Claim) -> Values:
     return _readouts(e, "gpt_geglu")
 
@@ -110,45 +110,45 @@ def _table5(e: Evidence, claim: Claim) -> Values:
     return writes | _readouts(e, method)
 
 
-MEASURES.of(*(f"t5_{name}" for name in RUNS), near=CLOSE | {"write": WRITE, "first_upper": WRITE})(_table5)
+CHECKS.of(*(f"t5_{name}" for name in RUNS), near=CLOSE | {"write": WRITE, "first_upper": WRITE})(_table5)
 
 
 def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, float]:
     """By how many percent each gated network writes less than a reference."""
     other = e.key(reference)
     return {
-        gate: e.there(reduction(e.readings, e.key(f"gpt_{gate}"), other, part), e.key(f"gpt_{gate}"), other)
+        gate: e.there(reduction(e.run_values, e.key(f"gpt_{gate}"), other, part), e.key(f"gpt_{gate}"), other)
         for gate in ("swiglu", "geglu")
     }
 
 
-@MEASURES.of("write_reduction_3840", near=REDUCTION)
+@CHECKS.of("write_reduction_3840", near=REDUCTION)
 def write_reduction_3840(e: Evidence, claim: Claim) -> Values:
     return _reductions(e, "gpt")
 
 
-@MEASURES.of("write_reduction_2560", near=REDUCTION)
+@CHECKS.of("write_reduction_2560", near=REDUCTION)
 def write_reduction_2560(e: Evidence, claim: Claim) -> Values:
     return _reductions(e, "gpt_gelu2560")
 
 
-@MEASURES.of("first_upper_reduction", near=REDUCTION)
+@CHECKS.of("first_upper_reduction", near=REDUCTION)
 def first_upper_reduction(e: Evidence, claim: Claim) -> Values:
     found = [*_reductions(e, "gpt", "first_upper").values(), *_reductions(e, "gpt_gelu2560", "first_upper").values()]
     return {"range": [min(found), max(found)]}
 
 
-@MEASURES.of("write_order", compare=order("order"))
+@CHECKS.of("write_order", compare=order("order"))
 def write_order(e: Evidence, claim: Claim) -> Values:
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return Measured(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
-@MEASURES.of("gated_logit_entropy")
+@CHECKS.of("gated_logit_entropy")
 def gated_logit_entropy(e: Evidence, claim: Claim) -> Values:
     found = {name: _readouts(e, method) for name, method in RUNS.items()}
     gated = [one for name, one in found.items() if "glu" in name]
     single = [one for name, one in found.items() if "glu" not in name]
     lower = max(one["logit"] for one in gated) < min(one["logit"] for one in single)
     higher = min(one["entropy"] for one in gated) > max(one["entropy"] for one in single)
-    return Measured(holds=lower and higher, shown={name: list(one.values()) for name, one in found.items()})
+    return Computed(holds=lower and higher, shown={name: list(one.values()) for name, one in found.items()})

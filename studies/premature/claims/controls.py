@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, factor, near, order
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, factor, near, order
+from plumbline.results.claims.registry import ClaimChecks, Values
 
-from ..readings import CONTROL, FIFTH, INTERVENTION
+from ..run_values import CONTROL, FIFTH, INTERVENTION
 from ..tables import table9, table10
 from .evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 HALF = "global_half_lr"
 
@@ -20,42 +20,42 @@ HALF = "global_half_lr"
 MUCH = 0.5
 
 
-@MEASURES.of("entropy_floor_readout", near={"entropy": ENTROPY, "logit": LOGIT})
+@CHECKS.of("entropy_floor_readout", near={"entropy": ENTROPY, "logit": LOGIT})
 def entropy_floor_readout(e: Evidence, claim: Claim) -> Values:
     return {"entropy": e.entropy("entropy_floor"), "logit": e.logit("entropy_floor")}
 
 
-@MEASURES.of("entropy_floor_gain", near=GAIN)
+@CHECKS.of("entropy_floor_gain", near=GAIN)
 def entropy_floor_gain(e: Evidence, claim: Claim) -> Values:
     return {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
 
 
-@MEASURES.of("entropy_floor_much_smaller")
+@CHECKS.of("entropy_floor_much_smaller")
 def entropy_floor_much_smaller(e: Evidence, claim: Claim) -> Values:
     gains = {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
-    return Measured(holds=gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"], shown=gains)
+    return Computed(holds=gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"], shown=gains)
 
 
-@MEASURES.of("global_half_lr", near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)})
+@CHECKS.of("global_half_lr", near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)})
 def global_half_lr(e: Evidence, claim: Claim) -> Values:
     return {"ppl": e.ppl(HALF), "delta_ppl": -e.gain(HALF), "delta_loss": e.loss(HALF) - e.loss(CONTROL)}
 
 
-@MEASURES.of("selective_vs_global", near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN})
+@CHECKS.of("selective_vs_global", near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN})
 def selective_vs_global(e: Evidence, claim: Claim) -> Values:
     control, selective = e.ppl(CONTROL), e.ppl(INTERVENTION)
     deltas = {"delta": selective - control, "delta_loss": e.loss(INTERVENTION) - e.loss(CONTROL)}
     return {"control": control, "selective": selective} | deltas
 
 
-@MEASURES.of("readout_20pct")
+@CHECKS.of("readout_20pct")
 def readout_20pct(e: Evidence, claim: Claim) -> Values:
     values, close = {}, {}
     for name, method in (("selective", INTERVENTION), ("global", HALF)):
         values[f"{name}_copy"] = e.read(method, "lower_copy", FIFTH, "model")
         values[f"{name}_entropy"] = e.entropy(method, FIFTH)
         close |= {f"{name}_copy": COPY, f"{name}_entropy": ENTROPY}
-    return Measured(values=values, near=close)
+    return Computed(values=values, near=close)
 
 
 def _table9(e: Evidence, claim: Claim) -> Values:
@@ -68,13 +68,13 @@ def _table9(e: Evidence, claim: Claim) -> Values:
 
 CLOSE = {"final_ppl": LEVEL, "entropy": ENTROPY, "logit": LOGIT, "ppl_reduction": GAIN}
 CLOSE |= {"tokens_saved_pct": near(2 * 1.41)}
-MEASURES.of(*(f"t9_{name}" for name in table9.RUNS), near=CLOSE)(_table9)
+CHECKS.of(*(f"t9_{name}" for name in table9.RUNS), near=CLOSE)(_table9)
 
 
-@MEASURES.of("release_order", compare=order("order"))
+@CHECKS.of("release_order", compare=order("order"))
 def release_order(e: Evidence, claim: Claim) -> Values:
     found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
-    return Measured(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
 #: The Frobenius norm of a displacement grows with the steps' number and size: a quarter either way.
@@ -87,10 +87,10 @@ def _table10(e: Evidence, claim: Claim) -> Values:
     return {"final_ppl": e.ppl(method), "displacement": e.read(method, "bilinear_displacement")} | readouts
 
 
-MEASURES.of(*(f"t10_{name}" for name in table10.RUNS), near=CLOSE | {"displacement": DISPLACEMENT})(_table10)
+CHECKS.of(*(f"t10_{name}" for name in table10.RUNS), near=CLOSE | {"displacement": DISPLACEMENT})(_table10)
 
 
-@MEASURES.of("dose_monotone")
+@CHECKS.of("dose_monotone")
 def dose_monotone(e: Evidence, claim: Claim) -> Values:
     methods = list(table10.RUNS.values())
     entropy, logit = [e.entropy(one) for one in methods], [e.logit(one) for one in methods]
@@ -98,12 +98,12 @@ def dose_monotone(e: Evidence, claim: Claim) -> Values:
     falling = [one > other for values in (logit, displacement) for one, other in pairwise(values)]
     rising = [one < other for one, other in pairwise(entropy)]
     shown = {"entropy": entropy, "logit": logit, "displacement": displacement}
-    return Measured(holds=all(falling) and all(rising), shown=shown)
+    return Computed(holds=all(falling) and all(rising), shown=shown)
 
 
-@MEASURES.of("dose_ppl_saturates")
+@CHECKS.of("dose_ppl_saturates")
 def dose_ppl_saturates(e: Evidence, claim: Claim) -> Values:
     """The last halving changes less than the first does: half of it or less."""
     ppl = [e.ppl(method) for method in table10.RUNS.values()]
     better = all(one < ppl[0] for one in ppl[1:])
-    return Measured(holds=better and abs(ppl[3] - ppl[2]) <= MUCH * (ppl[0] - ppl[1]), shown={"ppl": ppl})
+    return Computed(holds=better and abs(ppl[3] - ppl[2]) <= MUCH * (ppl[0] - ppl[1]), shown={"ppl": ppl})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, Verdict, near, order, signs
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed, Verdict, near, order, signs
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats import PairedResult
 
 from ..downstream import Comparison, losses, sign_test
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 TASKS = ("piqa", "hellaswag", "arc_easy", "arc_challenge", "race", "lambada", "mmlu")
 
@@ -22,7 +22,7 @@ def _compared(e: Evidence) -> Comparison:
     for seed, pair in comparison.pairs.items():
         for side, key in enumerate(pair):
             if key is None or comparison.scores(side)[seed].isna().any():
-                raise Absent(DIVERGED if e.readings.outcome(key) == DIVERGED else MISSING, f"{key} or its scores")
+                raise Absent(DIVERGED if e.run_values.outcome(key) == DIVERGED else MISSING, f"{key} or its scores")
             e.used.add(key)
     if not comparison.pairs:
         raise Absent(MISSING, "the GPT pair")
@@ -38,29 +38,29 @@ def _task(e: Evidence, claim: Claim) -> Values:
     found = _delta(e, task)
     shown = {"delta_pp_std": 100 * found.sigma, "wins": f"{found.wins} of {found.n}"}
     shown |= {side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))}
-    return Measured(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
+    return Computed(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
 
 
-MEASURES.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
+CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
-@MEASURES.of("downstream_mean", near=near(2 * 0.143))
+@CHECKS.of("downstream_mean", near=near(2 * 0.143))
 def downstream_mean(e: Evidence, claim: Claim) -> Values:
     return {"pp": 100 * _delta(e, "mean").mean}
 
 
-@MEASURES.of("downstream_wins", near=near(2))
+@CHECKS.of("downstream_wins", near=near(2))
 def downstream_wins(e: Evidence, claim: Claim) -> Values:
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
-    return Measured(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
+    return Computed(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
 
 
 #: A task is nearly flat if its difference is at most this share of the smallest of the gains that are called largest.
 FLAT = 0.25
 
 
-def _largest(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def _largest(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """By the order of the largest gains; `partly` at most where the task that is called flat is not."""
     verdict, why = order("order")(claim, measured)
     if measured.values["flat"] == claim.values["flat"]:
@@ -68,10 +68,10 @@ def _largest(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return "partly" if verdict == "reproduced" else verdict, f"{why}; {claim.values['flat']} is not nearly flat"
 
 
-@MEASURES.of("downstream_largest", compare=_largest)
+@CHECKS.of("downstream_largest", compare=_largest)
 def downstream_largest(e: Evidence, claim: Claim) -> Values:
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
     ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
     is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]
     values = {"order": ranked, "flat": flat if is_flat else "not nearly flat"}
-    return Measured(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})
+    return Computed(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})

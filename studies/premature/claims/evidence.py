@@ -1,6 +1,6 @@
 """What the premature study's claims are about, read from its runs; every value notes the runs that gave it.
 
-How near is near: a difference of paired perplexities within two of the document's own standard deviations of one
+How near is near: a difference of paired perplexities within two of the paper's own standard deviations of one
 (0.079 at 270M), which its other tables' pairs keep to as well (gains of 0.44, 0.49, 0.59); a level of perplexity
 within a twentieth, and of loss within the same (0.049 nats: a twentieth of a loss would be a sixth of the perplexity,
 and take the run at half the rate for the control), since nothing is printed of the held-out text; a readout within
@@ -15,15 +15,15 @@ from collections.abc import Callable
 from functools import cached_property
 
 from plumbline.audit.published import Published
-from plumbline.results.claims import measures
+from plumbline.results.claims import registry
 from plumbline.results.claims.checkers import factor, near
-from plumbline.results.claims.measures import Absent
+from plumbline.results.claims.registry import Absent
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from ..downstream import Comparison
 from ..paired import Paired, Quantity
-from ..readings import BASE, CONTROL, EARLY, INTERVENTION, Part, Readings, slowed
+from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, slowed
 
 #: Levels of perplexity and loss; gains of perplexity and loss at the base scale; standard deviations of three.
 LEVEL, LOSS_LEVEL, SPREAD = factor(1.05), near(math.log(1.05)), factor(3.0)
@@ -36,27 +36,27 @@ ENTROPY, LOGIT, WRITE, COPY = near(0.04), factor(1.15), factor(1.15), factor(1.2
 ON_THE_GRID = near(0.26)
 
 
-class Evidence(measures.Evidence):
+class Evidence(registry.Evidence):
     """Accessors raise `Absent` where a run gave no value: the claim then has none here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
         super().__init__(frames, study, published)
-        self.readings = Readings(frames, study)
+        self.run_values = RunValues(frames, study)
 
     @cached_property
     def base(self) -> Paired:
         """The pairs of the base scale."""
-        return Paired(self.readings, BASE)
+        return Paired(self.run_values, BASE)
 
     @cached_property
     def tasks(self) -> Comparison:
         """The pairs of the base scale on the suite."""
-        return Comparison(self.readings)
+        return Comparison(self.run_values)
 
     def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str:
         """A run that is there, of the first seed unless one is named; it is used from here on."""
-        key = self.readings.key(method, scale, seed)
-        word = self.readings.word(key, otherwise="")
+        key = self.run_values.key(method, scale, seed)
+        word = self.run_values.word(key, otherwise="")
         if key is None or word == "missing":
             raise Absent("missing", key or f"{scale}/{method}")
         self.used.add(key)
@@ -71,15 +71,15 @@ class Evidence(measures.Evidence):
         named = [key for key in keys if key is not None]
         self.used |= set(named)
         if math.isnan(value):
-            word = self.readings.word(*keys, otherwise="without a value")
-            blamed = [key for key in named if self.readings.outcome(key) == word]
+            word = self.run_values.word(*keys, otherwise="without a value")
+            blamed = [key for key in named if self.run_values.outcome(key) == word]
             raise Absent(word, (blamed or named or ["a run"])[0])
         return value
 
     def read(self, method: str, probe: str, fraction: float = EARLY, part: Part = "upper", scale: str = BASE) -> float:
         """A readout of the first seed's run."""
         key = self.key(method, scale)
-        return self.there(self.readings.value(key, probe, fraction, part), key)
+        return self.there(self.run_values.value(key, probe, fraction, part), key)
 
     def entropy(self, method: str, fraction: float = EARLY) -> float:
         """Upper attention entropy."""
@@ -92,12 +92,12 @@ class Evidence(measures.Evidence):
     def ppl(self, method: str) -> float:
         """Final perplexity of the first seed's run."""
         key = self.key(method)
-        return self.there(self.readings.perplexity(key), key)
+        return self.there(self.run_values.perplexity(key), key)
 
     def loss(self, method: str) -> float:
         """Final loss of the first seed's run."""
         key = self.key(method)
-        return self.there(self.readings.loss(key), key)
+        return self.there(self.run_values.loss(key), key)
 
     def gain(self, method: str, control: str = CONTROL) -> float:
         """Perplexity of a control less a run's, of the first seed."""
@@ -111,7 +111,7 @@ class Evidence(measures.Evidence):
         """Percent of the budget that a run does not need to reach the control's loss; minus infinity: it never does."""
         control, key = self.key(CONTROL), self.key(method)
         self.loss(CONTROL), self.loss(method)
-        value = self.readings.tokens_saved_percent(control, key)
+        value = self.run_values.tokens_saved_percent(control, key)
         return -math.inf if math.isnan(value) else value
 
     def moments(self, paired: Paired, quantity: Quantity, setting: str) -> tuple[float, float]:
@@ -119,7 +119,7 @@ class Evidence(measures.Evidence):
         for key in paired.keys(setting):
             if key is None:
                 raise Absent("missing", f"{paired.scale}/{CONTROL}")
-            self.there(self.readings.loss(self._used(key)), key)
+            self.there(self.run_values.loss(self._used(key)), key)
         mean, sigma, n = paired.moments(quantity, setting)
         if n < len(paired.pairs):
             # Every run is whole: the intervention of some pair never reaches its control's loss.
@@ -133,7 +133,7 @@ class Evidence(measures.Evidence):
     def by_seed(self, value: Callable[[str, str], float], scale: str = BASE) -> list[float]:
         """A number of each pair (control, intervention)."""
         found = []
-        for seed, _, _ in self.readings.pairs(scale):
+        for seed, _, _ in self.run_values.pairs(scale):
             control, other = self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
             found.append(self.there(value(control, other), control, other))
         if not found:

@@ -8,44 +8,44 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, near, signs
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near, signs
+from plumbline.results.claims.registry import ClaimChecks, Values
 
 from ..paired import Paired
-from ..readings import CONTROL, EARLY, INTERVENTION, LARGE
+from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
 from .evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
-#: Two of the document's standard deviations of tokens, in billions, and of the saved share, in percent.
+#: Two of the paper's standard deviations of tokens, in billions, and of the saved share, in percent.
 TOKENS, SAVED = near(2 * 0.035), near(2 * 1.41)
 
 #: A lower-copy score is comparable to another within this factor.
 COMPARABLE = 1.25
 
 
-@MEASURES.of("ppl_gain_270m", near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
+@CHECKS.of("ppl_gain_270m", near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
 def ppl_gain_270m(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(e.base, "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@MEASURES.of("loss_gain_270m", near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
+@CHECKS.of("loss_gain_270m", near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
 def loss_gain_270m(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(e.base, "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
-@MEASURES.of("control_270m", "intervention_270m")
+@CHECKS.of("control_270m", "intervention_270m")
 def levels_270m(e: Evidence, claim: Claim) -> Values:
     setting = claim.id.removesuffix("_270m")
     (loss, loss_sd), (ppl, ppl_sd) = (e.moments(e.base, name, setting) for name in ("loss", "ppl"))
     values = {"loss_mean": loss, "loss_std": loss_sd, "ppl_mean": ppl, "ppl_std": ppl_sd}
     close = {"loss_mean": LOSS_LEVEL, "loss_std": SPREAD, "ppl_mean": LEVEL, "ppl_std": SPREAD}
-    return Measured(values=values, near=close)
+    return Computed(values=values, near=close)
 
 
-@MEASURES.of("tokens_saved_270m")
+@CHECKS.of("tokens_saved_270m")
 def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     tokens, tokens_sd = e.moments(e.base, "tokens_b", "intervention")
     saved = e.base.saved
@@ -60,53 +60,53 @@ def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
         "saved_m": near(70),
         "saved_pct_std": SPREAD,
     }
-    return Measured(values=values, near=close)
+    return Computed(values=values, near=close)
 
 
-@MEASURES.of("gain_every_paired_difference", compare=signs("loss", "ppl", "tokens_b"))
+@CHECKS.of("gain_every_paired_difference", compare=signs("loss", "ppl", "tokens_b"))
 def gain_every_paired_difference(e: Evidence, claim: Claim) -> Values:
     means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_b")}
-    return Measured(values=means, shown={"pairs": len(e.base.pairs)})
+    return Computed(values=means, shown={"pairs": len(e.base.pairs)})
 
 
 def _large(e: Evidence) -> Paired:
-    return Paired(e.readings, LARGE)
+    return Paired(e.run_values, LARGE)
 
 
-@MEASURES.of("ppl_gain_0p7b", near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
+@CHECKS.of("ppl_gain_0p7b", near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
 def ppl_gain_0p7b(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@MEASURES.of("loss_gain_0p7b", near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
+@CHECKS.of("loss_gain_0p7b", near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
 def loss_gain_0p7b(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(_large(e), "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
-@MEASURES.of("levels_0p7b")
+@CHECKS.of("levels_0p7b")
 def levels_0p7b(e: Evidence, claim: Claim) -> Values:
     values, close = {}, {}
     for side in ("control", "intervention"):
         for name, level in (("loss", LOSS_LEVEL), ("ppl", LEVEL)):
             values[f"{side}_{name}"] = e.moments(_large(e), name, side)[0]
             close[f"{side}_{name}"] = level
-    return Measured(values=values, near=close)
+    return Computed(values=values, near=close)
 
 
-@MEASURES.of("tokens_saved_0p7b", near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
+@CHECKS.of("tokens_saved_0p7b", near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
 def tokens_saved_0p7b(e: Evidence, claim: Claim) -> Values:
     tokens, sigma = e.moments(_large(e), "tokens_b", "intervention")
     saved = -e.moments(_large(e), "tokens_b", "difference")[0]
     return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved}
 
 
-@MEASURES.of("mechanism_0p7b")
+@CHECKS.of("mechanism_0p7b")
 def mechanism_0p7b(e: Evidence, claim: Claim) -> Values:
     sides = (CONTROL, INTERVENTION)
     entropy, logit = ([e.read(side, name, scale=LARGE) for side in sides] for name in ("entropy", "logit_mean_abs"))
     copy = [e.read(side, "lower_copy", EARLY, "model", LARGE) for side in sides]
     alike = max(copy) <= COMPARABLE * min(copy)
     shown = {"entropy": entropy, "logit": logit, "lower_copy": copy}
-    return Measured(holds=entropy[0] < entropy[1] and logit[0] > logit[1] and alike, shown=shown)
+    return Computed(holds=entropy[0] < entropy[1] and logit[0] > logit[1] and alike, shown=shown)

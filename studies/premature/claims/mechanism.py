@@ -7,14 +7,14 @@ import math
 import pandas as pd
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, factor, near
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, factor, near
+from plumbline.results.claims.registry import ClaimChecks, Values
 
-from ..readings import CONTROL, EARLY, END, FIFTH, INTERVENTION
 from ..release import matured
+from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION
 from .evidence import ENTROPY, LOGIT, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 SIDES = {"control": CONTROL, "intervention": INTERVENTION}
 
@@ -28,13 +28,13 @@ SAME = 0.01
 def _curve(e: Evidence, method: str, probe: str) -> pd.Series:
     """A readout of the first seed over training, from 3 % on."""
     key = e.key(method)
-    return _late(e, key, e.readings.curve(key, probe))
+    return _late(e, key, e.run_values.curve(key, probe))
 
 
 def _lost(e: Evidence, method: str, kind: str = "loss_neither") -> pd.Series:
     """Perplexity lost by the ablation, from 3 % on."""
     key = e.key(method)
-    return _late(e, key, e.readings.ablation(key, kind))
+    return _late(e, key, e.run_values.ablation(key, kind))
 
 
 def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
@@ -44,52 +44,52 @@ def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
     return found
 
 
-@MEASURES.of("ablation_control", "ablation_intervention", near=factor(1.5))
+@CHECKS.of("ablation_control", "ablation_intervention", near=factor(1.5))
 def ablation(e: Evidence, claim: Claim) -> Values:
     lost = _lost(e, SIDES[claim.id.removeprefix("ablation_")])
     return {"at_3pct": float(lost[EARLY]), "at_end": float(lost[END])}
 
 
-@MEASURES.of("ablation_order")
+@CHECKS.of("ablation_order")
 def ablation_order(e: Evidence, claim: Claim) -> Values:
     control, intervention = _lost(e, CONTROL), _lost(e, INTERVENTION)
-    return Measured(holds=bool((control > intervention).all()), shown={"points": len(control)})
+    return Computed(holds=bool((control > intervention).all()), shown={"points": len(control)})
 
 
-@MEASURES.of("ablation_grows")
+@CHECKS.of("ablation_grows")
 def ablation_grows(e: Evidence, claim: Claim) -> Values:
     lost = _lost(e, INTERVENTION)
-    return Measured(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
+    return Computed(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
 
 
-@MEASURES.of("ablation_equivalent", scope="arithmetic")
+@CHECKS.of("ablation_equivalent", scope="arithmetic")
 def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
     """A softmax of zero scores is uniform, however they came to be zero: so at every size."""
     worst = 0.0
     for method in SIDES.values():
         key = e.key(method)
-        found = [e.there(e.readings.value(key, kind, END, "model"), key) for kind in ABLATIONS]
+        found = [e.there(e.run_values.value(key, kind, END, "model"), key) for kind in ABLATIONS]
         perplexities = [math.exp(loss) for loss in found]
         worst = max(worst, max(perplexities) / min(perplexities) - 1)
-    return Measured(holds=worst <= SAME, shown={"largest difference (%)": 100 * worst})
+    return Computed(holds=worst <= SAME, shown={"largest difference (%)": 100 * worst})
 
 
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
 
 
-@MEASURES.of("lower_routing_same")
+@CHECKS.of("lower_routing_same")
 def lower_routing_same(e: Evidence, claim: Claim) -> Values:
     keys = {side: _read(e, method) for side, method in SIDES.items()}
-    return Measured(
-        values={f"{side}_pct": 100 * matured(e.readings, key) for side, key in keys.items()},
+    return Computed(
+        values={f"{side}_pct": 100 * matured(e.run_values, key) for side, key in keys.items()},
         near=near(0.5),
-        shown={f"{side}_of_all": 100 * matured(e.readings, key, from_window=False) for side, key in keys.items()},
+        shown={f"{side}_of_all": 100 * matured(e.run_values, key, from_window=False) for side, key in keys.items()},
     )
 
 
-@MEASURES.of("sharp_crossing", near=near(0.5))
+@CHECKS.of("sharp_crossing", near=near(0.5))
 def sharp_crossing(e: Evidence, claim: Claim) -> Values:
-    return {f"{side}_pct": 100 * e.readings.sharp(_read(e, method)) for side, method in SIDES.items()}
+    return {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
 
 
 def _read(e: Evidence, method: str) -> str:
@@ -98,34 +98,34 @@ def _read(e: Evidence, method: str) -> str:
     return e.key(method)
 
 
-@MEASURES.of("entropy_3pct", near=ENTROPY)
+@CHECKS.of("entropy_3pct", near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: Claim) -> Values:
     return {side: e.entropy(method) for side, method in SIDES.items()}
 
 
-@MEASURES.of("logit_3pct", near=LOGIT)
+@CHECKS.of("logit_3pct", near=LOGIT)
 def logit_3pct(e: Evidence, claim: Claim) -> Values:
     return {side: e.logit(method) for side, method in SIDES.items()}
 
 
-@MEASURES.of("entropy_order")
+@CHECKS.of("entropy_order")
 def entropy_order(e: Evidence, claim: Claim) -> Values:
     control, intervention = (_curve(e, method, "entropy") for method in SIDES.values())
     early = intervention[:FIFTH] > control[:FIFTH]
-    return Measured(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
+    return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
-@MEASURES.of("logit_growth_suppressed")
+@CHECKS.of("logit_growth_suppressed")
 def logit_growth_suppressed(e: Evidence, claim: Claim) -> Values:
     control, intervention = (_curve(e, method, "logit_mean_abs") for method in SIDES.values())
     early = intervention[:FIFTH] < control[:FIFTH]
-    return Measured(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
+    return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
-@MEASURES.of("singular_value")
+@CHECKS.of("singular_value")
 def singular_value(e: Evidence, claim: Claim) -> Values:
     control, intervention = (e.read(method, "bilinear_top") for method in SIDES.values())
-    return Measured(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
+    return Computed(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
 
 
 def _ratios(e: Evidence) -> dict[str, list[float]]:
@@ -133,22 +133,22 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
     return {side: [e.read(method, probe) for probe in probes] for side, method in SIDES.items()}
 
 
-@MEASURES.of("locality", near=near(0.1))
+@CHECKS.of("locality", near=near(0.1))
 def locality(e: Evidence, claim: Claim) -> Values:
     nulls = {}
     for side, method in SIDES.items():
         key = e.key(method)
-        nulls[f"null {side}"] = [e.readings.null(key, probe, EARLY) for probe in ("locality_query", "locality_key")]
-    return Measured(values=_ratios(e), near=near(0.1), shown=nulls)
+        nulls[f"null {side}"] = [e.run_values.null(key, probe, EARLY) for probe in ("locality_query", "locality_key")]
+    return Computed(values=_ratios(e), near=near(0.1), shown=nulls)
 
 
-@MEASURES.of("locality_order")
+@CHECKS.of("locality_order")
 def locality_order(e: Evidence, claim: Claim) -> Values:
     found = _ratios(e)
     both = [one > other for one, other in zip(found["control"], found["intervention"], strict=True)]
-    return Measured(holds=all(both), shown=found)
+    return Computed(holds=all(both), shown=found)
 
 
-@MEASURES.of("immature_energy", near=near(0.05))
+@CHECKS.of("immature_energy", near=near(0.05))
 def immature_energy(e: Evidence, claim: Claim) -> Values:
     return {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}

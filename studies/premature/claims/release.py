@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, near
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.registry import ClaimChecks, Values
 
-from ..readings import INTERVENTION
 from ..release import Replay
+from ..run_values import INTERVENTION
 from ..tables.table8 import replayed
 from .evidence import ON_THE_GRID, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 
 def _replays(e: Evidence) -> dict[str, Replay]:
     """Every printed rule over the first seed's scores."""
     key = e.key(INTERVENTION)
-    found = {str(name): replayed(e.readings, key, printed) for name, printed in e.published.table("table8").iterrows()}
+    found = {
+        str(name): replayed(e.run_values, key, printed) for name, printed in e.published.table("table8").iterrows()
+    }
     for replay in found.values():
         e.there(replay.release, key)
     return found
@@ -27,23 +29,23 @@ def _replays(e: Evidence) -> dict[str, Replay]:
 
 def _rule(e: Evidence, claim: Claim) -> Values:
     replay = _replays(e)[claim.id.removeprefix("t8_")]
-    return Measured(values={"release_pct": 100 * replay.release}, near=ON_THE_GRID, shown={"forced": replay.forced})
+    return Computed(values={"release_pct": 100 * replay.release}, near=ON_THE_GRID, shown={"forced": replay.forced})
 
 
 RULES = ("main", "lower_threshold", "higher_threshold", "no_patience", "stricter_patience", "shorter_window")
-MEASURES.of(*(f"t8_{rule}" for rule in RULES))(_rule)
+CHECKS.of(*(f"t8_{rule}" for rule in RULES))(_rule)
 
 
-@MEASURES.of("release_window")
+@CHECKS.of("release_window")
 def release_window(e: Evidence, claim: Claim) -> Values:
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
     # The first evaluation of the window is at the step nearest to 3 %, which may be a little less.
     inside = all(near(0.01)(low, one) or low <= one <= high for one in releases)
-    return Measured(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
+    return Computed(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
 
 
-@MEASURES.of("release_main", near=ON_THE_GRID)
+@CHECKS.of("release_main", near=ON_THE_GRID)
 def release_main(e: Evidence, claim: Claim) -> Values:
     main = _replays(e)["main"]
     crossing = math.inf if math.isnan(main.crossing) else 100 * main.crossing

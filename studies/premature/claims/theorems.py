@@ -1,15 +1,15 @@
-"""Claims of the theory, as arithmetic at the sizes of the document's model: section 6 and appendix B."""
+"""Claims of the theory, as arithmetic at the sizes of the paper's model: section 6 and appendix B."""
 
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, near
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import checks
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
@@ -21,43 +21,43 @@ def _sizes(e: Evidence) -> checks.Sizes:
     return checks.sizes(e.study.code)
 
 
-@MEASURES.of("rho_init", **ARITHMETIC)
+@CHECKS.of("rho_init", **ARITHMETIC)
 def rho_init(e: Evidence, claim: Claim) -> Values:
     these = _sizes(e)
     values = {"geglu": checks.rho(these, "gelu"), "swiglu": checks.rho(these, "silu"), "nu": these.variance}
     values |= {"m": these.single.ffn_width, "r": these.gated.ffn_width}
     # "Approximately" is printed; the digits are there all the same.
-    return Measured(values=values, near=near(0.0006))
+    return Computed(values=values, near=near(0.0006))
 
 
-@MEASURES.of("fourfold", near=near(1e-3), **ARITHMETIC)
+@CHECKS.of("fourfold", near=near(1e-3), **ARITHMETIC)
 def fourfold(e: Evidence, claim: Claim) -> Values:
     return {"alpha": checks.learning_rate_factor(checks.heads(_sizes(e).single), claim.values["alpha"])}
 
 
-@MEASURES.of("theorem1", **ARITHMETIC)
+@CHECKS.of("theorem1", **ARITHMETIC)
 def theorem1(e: Evidence, claim: Claim) -> Values:
     """No step beyond the bound, and a head that meets it: a bound that is too large by a factor is none."""
     model = _sizes(e).single
     share, sharp = checks.largest_share(checks.heads(model), "bound"), checks.sharpest_share(model)
-    return Measured(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
+    return Computed(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
 
 
-@MEASURES.of("rho_squared", near=near(0.01), **ARITHMETIC)
+@CHECKS.of("rho_squared", near=near(0.01), **ARITHMETIC)
 def rho_squared(e: Evidence, claim: Claim) -> Values:
     found = checks.heads(_sizes(e).single)
     beside = checks.energy_power(found, alone=False)
     power = checks.energy_power(found, alone=True)
-    return Measured(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
+    return Computed(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
 
 
-@MEASURES.of("logit_range", **ARITHMETIC)
+@CHECKS.of("logit_range", **ARITHMETIC)
 def logit_range(e: Evidence, claim: Claim) -> Values:
     least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
-    return Measured(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
+    return Computed(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
 
 
-@MEASURES.of("ffn_match", **ARITHMETIC)
+@CHECKS.of("ffn_match", **ARITHMETIC)
 def ffn_match(e: Evidence, claim: Claim) -> Values:
     """The widths, where two matrices of the one have as many weights as three of the other."""
     these = _sizes(e)

@@ -17,7 +17,7 @@ from plumbline.results.figures.style import Picture, label_of, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..readings import BASE, EARLY, Readings, slowed
+from ..run_values import BASE, EARLY, RunValues, slowed
 from ..tables.table3 import ARCHITECTURES
 
 #: Architectures with a gated feed-forward network.
@@ -26,8 +26,8 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
 @styled
 def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
-    """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the document's."""
-    table = _values(Readings(frames, study), published)
+    """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
+    table = _values(RunValues(frames, study), published)
     figure = Figure(figsize=(style.PAGE, 3.5))
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
     _bars(left, table, study)
@@ -47,25 +47,25 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     return Picture(figure, table.assign(preset=study.preset_named))
 
 
-def _values(readings: Readings, published: Published) -> pd.DataFrame:
+def _values(run_values: RunValues, published: Published) -> pd.DataFrame:
     """One row for each architecture: gain and entropy of the control at 3 %, reproduced and printed; and why not."""
     print3, print4 = published.table("table3"), published.table("table4")
     rows = []
     for name in ARCHITECTURES:
-        control, slow = readings.key(name), readings.key(slowed(name))
+        control, slow = run_values.key(name), run_values.key(slowed(name))
         gain, entropy = printed(print3, name, "ppl_reduction"), printed(print3, name, "entropy_3pct")
         if name in print4.index:
             gain, entropy = print4.loc[name, "ppl_reduction"], print4.loc[name, "upper_entropy_3pct"]
         rows.append(
             {
                 "architecture": name,
-                "label": label_of(readings.study, name),
+                "label": label_of(run_values.study, name),
                 "gated": name in GATED,
-                "gain": readings.gain(control, slow),
+                "gain": run_values.gain(control, slow),
                 "gain_published": _number(gain),
-                "entropy_3pct": readings.value(control, "entropy", EARLY),
+                "entropy_3pct": run_values.value(control, "entropy", EARLY),
                 "entropy_3pct_published": _number(entropy),
-                "word": readings.word(control, slow, otherwise=""),
+                "word": run_values.word(control, slow, otherwise=""),
             }
         )
     return pd.DataFrame(rows)

@@ -20,8 +20,8 @@ from plumbline.results.figures.style import Picture, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..readings import BASE, EARLY, SHARP, Readings
 from ..release import matured
+from ..run_values import BASE, EARLY, SHARP, RunValues
 
 #: Side of a pair -> name and colour.
 SIDES = {"control": style.RED, "intervention": style.BLUE}
@@ -46,8 +46,8 @@ EARLY_MARK = 2.5
 
 @styled
 def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
-    """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the document's own size."""
-    table = pd.concat([_measured(Readings(frames, study)), _printed(published)], ignore_index=True)
+    """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the paper's own size."""
+    table = pd.concat([_measured(RunValues(frames, study)), _printed(published)], ignore_index=True)
     figure = Figure(figsize=(style.PAGE, 5.0))
     grid = figure.subplots(2, 2)
     _events(grid[0, 0], table)
@@ -73,17 +73,17 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     return Picture(figure, table.assign(preset=study.preset_named))
 
 
-def _measured(readings: Readings) -> pd.DataFrame:
+def _measured(run_values: RunValues) -> pd.DataFrame:
     """Rows of panel, side, seed, percent of training, value and null; an event's value is the percent itself."""
     rows: list[dict[str, Any]] = []
-    for seed, *pair in readings.pairs():
+    for seed, *pair in run_values.pairs():
         for side, key in zip(SIDES, pair, strict=True):
-            run = {"side": side, "seed": str(seed), "run": key or "", "word": readings.word(key, otherwise="")}
-            curves = {"entropy": readings.curve(key, "entropy"), "logit": readings.curve(key, "logit_mean_abs")}
-            curves |= {"ablation": readings.ablation(key), "singular": readings.curve(key, "bilinear_top")}
+            run = {"side": side, "seed": str(seed), "run": key or "", "word": run_values.word(key, otherwise="")}
+            curves = {"entropy": run_values.curve(key, "entropy"), "logit": run_values.curve(key, "logit_mean_abs")}
+            curves |= {"ablation": run_values.ablation(key), "singular": run_values.curve(key, "bilinear_top")}
             for panel, curve in curves.items():
                 rows += [run | {"panel": panel, "percent": 100 * at, "value": value} for at, value in curve.items()]
-            for panel, at in (("matured", matured(readings, key)), ("sharp", readings.sharp(key))):
+            for panel, at in (("matured", matured(run_values, key)), ("sharp", run_values.sharp(key))):
                 rows.append(run | {"panel": panel, "percent": 100 * at, "value": math.nan})
     columns = ["panel", "side", "seed", "percent", "value", "run", "word"]
     return pd.DataFrame(rows, columns=columns)

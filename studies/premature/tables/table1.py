@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Study
 
 from ..layout import finished
 from ..paired import Paired, Quantity, columns
-from ..readings import BASE, Readings
+from ..run_values import BASE, RunValues
 
 #: Our quantities and the names of the printed columns.
 PRINTED: dict[Quantity, str] = {"loss": "loss", "ppl": "ppl", "tokens_b": "tokens_to_baseline_loss_b"}
@@ -28,7 +28,7 @@ NOTES = [
 
 def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control, intervention, and their paired difference; savings stand in the intervention's row, as printed."""
-    paired, print1 = Paired(Readings(frames, study), BASE), published.table("table1")
+    paired, print1 = Paired(RunValues(frames, study), BASE), published.table("table1")
     rows = paired.rows(published, "table1", PRINTED)
     for cells in rows:
         setting = str(cells["setting"].value)
@@ -41,7 +41,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table1",
         f"GPT-style pretraining at {study.scale_label(BASE)}: the upper half's early queries and keys slowed.",
-        paired.readings,
+        paired.run_values,
         published,
         key="setting",
         columns=[*columns(PRINTED), *saved, *beside("saved_pct_sd", "± saved (%)", ".2f"), *FACTS],

@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Study
 
 from .. import settings
 from ..layout import finished
-from ..readings import BASE, CONTROL, INTERVENTION, Readings
+from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "mult_0p5": "mult_0p5", "mult_0p25": INTERVENTION, "mult_0p125": "mult_0p125"}
 
@@ -24,16 +24,16 @@ NAMES |= {"displacement_3pct": "qk_bilinear_displacement_3pct", "relative_displa
 
 def table10(frames: RunFrames, study: Study, published: Published) -> Table:
     """Multipliers from 1 (the control) down."""
-    readings, print10 = Readings(frames, study), published.table("table10")
-    rows = settings.rows(readings, published, "table10", RUNS, NAMES)
+    run_values, print10 = RunValues(frames, study), published.table("table10")
+    rows = settings.rows(run_values, published, "table10", RUNS, NAMES)
     for cells in rows:
         setting = str(cells["setting"].value)
-        cells["multiplier"] = _multiplier(readings, readings.key(RUNS[setting]))
+        cells["multiplier"] = _multiplier(run_values, run_values.key(RUNS[setting]))
         cells |= printed_cells(print10, setting, {"multiplier": "multiplier"})
     return finished(
         "table10",
         f"A sweep of the multiplier at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="setting",
         columns=[*beside("multiplier", "multiplier", "g"), *settings.columns(NAMES, tuple(NAMES)[:4]), *FACTS],
@@ -45,9 +45,9 @@ def table10(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _multiplier(readings: Readings, key: str | None) -> Cell:
+def _multiplier(run_values: RunValues, key: str | None) -> Cell:
     """What a run's spec multiplies the rate by; 1 where nothing intervenes."""
     if key is None:
         return Cell(None, word="no such run")
-    chosen = readings.study.runs[key].spec.interventions
+    chosen = run_values.study.runs[key].spec.interventions
     return Cell(float(next((entry["multiplier"] for entry in chosen if "multiplier" in entry), 1.0)), (key,))

@@ -1,6 +1,6 @@
 """Table 11: the comparison of Table 1 at the larger scale.
 
-Source: premature study, appendix H and Table 11. Columns that the document lacks: what appendix H says in words of 3 %
+Source: premature study, appendix H and Table 11. Columns that the paper lacks: what appendix H says in words of 3 %
 of training.
 """
 
@@ -14,7 +14,7 @@ from plumbline.specs.study_config import Study
 
 from ..layout import finished
 from ..paired import Paired, Quantity, columns
-from ..readings import EARLY, LARGE, Part, Readings
+from ..run_values import EARLY, LARGE, Part, RunValues
 
 #: Our quantities and the names of the printed columns.
 PRINTED: dict[Quantity, str] = {"loss": "final_loss", "ppl": "final_ppl", "tokens_b": "tokens_to_target_b"}
@@ -34,8 +34,8 @@ NOTES = [
 
 def table11(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control, intervention, and their paired difference at the larger scale."""
-    readings = Readings(frames, study)
-    paired = Paired(readings, LARGE)
+    run_values = RunValues(frames, study)
+    paired = Paired(run_values, LARGE)
     rows = paired.rows(published, "table11", PRINTED)
     for cells in rows:
         setting = str(cells["setting"].value)
@@ -48,12 +48,12 @@ def table11(frames: RunFrames, study: Study, published: Published) -> Table:
         ours("entropy_3pct", "upper entropy @3%", ".3f"),
         ours("logit_3pct", "upper logit @3%", ".3f"),
         ours("lower_copy_3pct", "lower copy @3%", ".4f"),
-        ours("lower_copy_null", "its null", ".4f"),
+        ours("lower_copy_null", "chance level", ".4f"),
     ]
     return finished(
         "table11",
         f"The comparison of Table 1 at {study.scale_label(LARGE)}.",
-        readings,
+        run_values,
         published,
         key="setting",
         columns=[*columns(PRINTED), *early, *FACTS],
@@ -66,5 +66,5 @@ def _early(paired: Paired, setting: str, probe: str, part: Part, column: str = "
     """Mean over seeds of a readout at 3 %, or the difference of two means."""
     if setting == "difference":
         return _early(paired, "intervention", probe, part, column) - _early(paired, "control", probe, part, column)
-    values = [paired.readings.value(key, probe, EARLY, part, column) for key in paired.keys(setting)]
+    values = [paired.run_values.value(key, probe, EARLY, part, column) for key in paired.keys(setting)]
     return sum(values) / len(values)

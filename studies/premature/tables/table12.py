@@ -1,6 +1,6 @@
 """Table 12: how local upper queries and keys act on immature directions, at 3 % of training.
 
-Source: premature study, appendix I and Table 12. The column that the document lacks is what a random projector gives.
+Source: premature study, appendix I and Table 12. The column that the paper lacks is what a random projector gives.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Study
 
 from .. import settings
 from ..layout import finished
-from ..readings import BASE, CONTROL, INTERVENTION, Readings
+from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION}
 
@@ -25,15 +25,15 @@ NAMES |= {"lambda_q_calibrated": "", "lambda_k_calibrated": ""}
 
 def table12(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control and intervention."""
-    readings = Readings(frames, study)
+    run_values = RunValues(frames, study)
     return finished(
         "table12",
         f"Locality of immature directions at {study.scale_label(BASE)}, 3 % of training.",
-        readings,
+        run_values,
         published,
         key="setting",
         columns=[*settings.columns(NAMES, tuple(NAMES)[:5]), *FACTS],
-        rows=settings.rows(readings, published, "table12", RUNS, NAMES),
+        rows=settings.rows(run_values, published, "table12", RUNS, NAMES),
         notes=[
             "Runs of the first seed; means over upper layers and heads. λ cannot exceed ‖X‖/‖X_P‖ in any model: "
             "a ratio below one says something only beside that of a random projector of the same rank (null).",

@@ -1,6 +1,6 @@
 """Table 2: seven tasks, control against intervention over three seeds, paired.
 
-Source: premature study, section 5.2 and Table 2. Columns that the document lacks: wins, losses and ties with the exact
+Source: premature study, section 5.2 and Table 2. Columns that the paper lacks: wins, losses and ties with the exact
 sign test (it prints 14 wins of 21 and no test), and where each task's items are from.
 """
 
@@ -15,7 +15,7 @@ from plumbline.specs.study_config import Study
 
 from ..downstream import Comparison, losses, sign_test
 from ..layout import Row, finished
-from ..readings import BASE, Readings
+from ..run_values import BASE, RunValues
 
 #: Our columns and the printed ones.
 PRINTED = {
@@ -47,12 +47,12 @@ COLUMNS = [
 
 def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each task, and their mean; wins in the mean's row are over all pairs of a seed and a task."""
-    readings, print2 = Readings(frames, study), published.table("table2")
+    run_values, print2 = RunValues(frames, study), published.table("table2")
     printed_wins = published.claim("downstream_wins")
-    comparison = Comparison(readings)
+    comparison = Comparison(run_values)
     sources = frames.task_sources
     keys = tuple(key for pair in comparison.pairs.values() for key in pair) or (None,)
-    row = Row(readings, keys, BASE)
+    row = Row(run_values, keys, BASE)
     rows = []
     for task, label in print2["task_name"].items():
         mean = task == "mean"
@@ -81,7 +81,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table2",
         f"Seven tasks at {study.scale_label(BASE)}: the intervention against the control.",
-        readings,
+        run_values,
         published,
         key="task",
         columns=COLUMNS,

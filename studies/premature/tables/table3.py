@@ -1,6 +1,6 @@
 """Table 3: what the intervention gains in each architecture, and how sharp its upper attention is early.
 
-Source: premature study, section 5.5 and Table 3. Columns that the document lacks: both perplexities, GEGLU's row (its
+Source: premature study, section 5.5 and Table 3. Columns that the paper lacks: both perplexities, GEGLU's row (its
 readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy score with its null.
 """
 
@@ -13,7 +13,7 @@ from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
 from ..layout import Row, finished
-from ..readings import BASE, EARLY, Readings, slowed
+from ..run_values import BASE, EARLY, RunValues, slowed
 
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.
 ARCHITECTURES = ("gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu", "llama_layernorm", "llama", "gpt_geglu")
@@ -29,7 +29,7 @@ COLUMNS = [
     ours("intervention_ppl", "slowed ppl", ".4f"),
     ours("logit_ratio_3pct", "upper/lower logit @3%", ".2f"),
     ours("lower_copy_3pct", "lower copy @3%", ".4f"),
-    ours("lower_copy_null", "its null", ".4f"),
+    ours("lower_copy_null", "chance level", ".4f"),
     *FACTS,
 ]
 
@@ -41,24 +41,24 @@ NOTES = [
 
 def table3(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each architecture."""
-    readings, print3 = Readings(frames, study), published.table("table3")
+    run_values, print3 = RunValues(frames, study), published.table("table3")
     rows = []
     for architecture in ARCHITECTURES:
-        control, slow = readings.key(architecture), readings.key(slowed(architecture))
-        row, alone = Row(readings, (control, slow), BASE), (control,)
-        upper, lower = (readings.value(control, "logit_mean_abs", EARLY, part) for part in ("upper", "lower"))
+        control, slow = run_values.key(architecture), run_values.key(slowed(architecture))
+        row, alone = Row(run_values, (control, slow), BASE), (control,)
+        upper, lower = (run_values.value(control, "logit_mean_abs", EARLY, part) for part in ("upper", "lower"))
         rows.append(
             {
                 "architecture": Cell(architecture),
                 "label": Cell(study.label(architecture)),
-                "ppl_reduction": row.cell(readings.gain(control, slow)),
+                "ppl_reduction": row.cell(run_values.gain(control, slow)),
                 "logit_3pct": row.cell(upper, keys=alone),
-                "entropy_3pct": row.cell(readings.value(control, "entropy", EARLY), keys=alone),
-                "control_ppl": row.cell(readings.perplexity(control), keys=alone),
-                "intervention_ppl": row.cell(readings.perplexity(slow), keys=(slow,)),
+                "entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
+                "control_ppl": row.cell(run_values.perplexity(control), keys=alone),
+                "intervention_ppl": row.cell(run_values.perplexity(slow), keys=(slow,)),
                 "logit_ratio_3pct": row.cell(upper / lower, keys=alone),
-                "lower_copy_3pct": row.cell(readings.value(control, "lower_copy", EARLY, "model"), keys=alone),
-                "lower_copy_null": row.cell(readings.null(control, "lower_copy", EARLY, "model"), keys=alone),
+                "lower_copy_3pct": row.cell(run_values.value(control, "lower_copy", EARLY, "model"), keys=alone),
+                "lower_copy_null": row.cell(run_values.null(control, "lower_copy", EARLY, "model"), keys=alone),
             }
             | printed_cells(print3, architecture, PRINTED)
             | row.facts()
@@ -66,7 +66,7 @@ def table3(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table3",
         f"Component attribution at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="architecture",
         columns=COLUMNS,

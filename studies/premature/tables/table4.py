@@ -12,7 +12,7 @@ from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
 from ..layout import Row, finished
-from ..readings import BASE, EARLY, Readings, slowed
+from ..run_values import BASE, EARLY, RunValues, slowed
 
 PRINTED = {
     "control_ppl": "control_ppl",
@@ -34,20 +34,20 @@ COLUMNS = [
 
 def table4(frames: RunFrames, study: Study, published: Published) -> Table:
     """GELU, SwiGLU and GEGLU."""
-    readings, print4 = Readings(frames, study), published.table("table4")
+    run_values, print4 = RunValues(frames, study), published.table("table4")
     rows = []
     for architecture, label in print4["architecture"].items():
-        control, slow = readings.key(str(architecture)), readings.key(slowed(str(architecture)))
-        row, alone = Row(readings, (control, slow), BASE), (control,)
+        control, slow = run_values.key(str(architecture)), run_values.key(slowed(str(architecture)))
+        row, alone = Row(run_values, (control, slow), BASE), (control,)
         parameters = None if control is None else frames.runs.loc[control, "parameters"]
         rows.append(
             {
                 "architecture": Cell(architecture),
                 "label": Cell(label),
-                "control_ppl": row.cell(readings.perplexity(control), keys=alone),
-                "intervention_ppl": row.cell(readings.perplexity(slow), keys=(slow,)),
-                "ppl_reduction": row.cell(readings.gain(control, slow)),
-                "entropy_3pct": row.cell(readings.value(control, "entropy", EARLY), keys=alone),
+                "control_ppl": row.cell(run_values.perplexity(control), keys=alone),
+                "intervention_ppl": row.cell(run_values.perplexity(slow), keys=(slow,)),
+                "ppl_reduction": row.cell(run_values.gain(control, slow)),
+                "entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
                 "parameters": row.cell(_whole(parameters), keys=alone),
             }
             | printed_cells(print4, architecture, PRINTED)
@@ -56,7 +56,7 @@ def table4(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table4",
         f"Gated feed-forward networks at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="architecture",
         columns=COLUMNS,

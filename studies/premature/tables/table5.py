@@ -1,6 +1,6 @@
 """Table 5: how much the feed-forward networks write into the stream at 3 %, and the attention above them.
 
-Source: premature study, section 5.6, appendix C and Table 5. Columns that the document lacks: the write before
+Source: premature study, section 5.6, appendix C and Table 5. Columns that the paper lacks: the write before
 training, and by how much less each writes than the two GELU networks (printed in the text).
 """
 
@@ -13,7 +13,7 @@ from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
 from ..layout import Row, finished
-from ..readings import BASE, EARLY, Part, Readings
+from ..run_values import BASE, EARLY, Part, RunValues
 
 #: The printed names of the runs; widths are those of the paper preset.
 RUNS = {"gelu_3840": "gpt", "gelu_2560": "gpt_gelu2560", "swiglu_2560": "gpt_swiglu", "geglu_2560": "gpt_geglu"}
@@ -58,29 +58,31 @@ COLUMNS = [
 
 NOTES = [
     "Root of the mean square of each FFN's output over tokens and channels, then the mean over upper layers.",
-    "The runs are those of Tables 3 and 4 (ruling pathway_runs); the printed ones were runs of their own.",
+    "The runs are those of Tables 3 and 4 (interpretation pathway_runs); the printed ones were runs of their own.",
 ]
 
 
 def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each feed-forward network."""
-    readings, print5 = Readings(frames, study), published.table("table5")
+    run_values, print5 = RunValues(frames, study), published.table("table5")
     rows = []
     for name, method in RUNS.items():
-        key = readings.key(method)
-        row = Row(readings, (key,), BASE)
+        key = run_values.key(method)
+        row = Row(run_values, (key,), BASE)
         cells = {"ffn": Cell(name), "label": Cell(print5.loc[name, "architecture"])}
         cells["width"] = row.cell(None if key is None else study.runs[key].spec.model.ffn_width)
-        cells |= {column: row.cell(readings.value(key, probe, EARLY, part)) for column, (probe, part) in PROBES.items()}
-        cells["write_start"] = row.cell(readings.value(key, "ffn_write_rms", 0.0))
+        cells |= {
+            column: row.cell(run_values.value(key, probe, EARLY, part)) for column, (probe, part) in PROBES.items()
+        }
+        cells["write_start"] = row.cell(run_values.value(key, "ffn_write_rms", 0.0))
         for column, (reference, part) in BELOW.items():
-            other = readings.key(reference)
-            cells[column] = row.cell(reduction(readings, key, other, part), keys=(key, other))
+            other = run_values.key(reference)
+            cells[column] = row.cell(reduction(run_values, key, other, part), keys=(key, other))
         rows.append(cells | printed_cells(print5, name, PRINTED) | row.facts())
     return finished(
         "table5",
         f"Feed-forward residual writes at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="ffn",
         columns=COLUMNS,
@@ -89,7 +91,7 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def reduction(readings: Readings, key: str | None, reference: str | None, part: Part = "upper") -> float:
+def reduction(run_values: RunValues, key: str | None, reference: str | None, part: Part = "upper") -> float:
     """By how many percent a run's early write is below a reference's."""
-    write, other = (readings.value(one, "ffn_write_rms", EARLY, part) for one in (key, reference))
+    write, other = (run_values.value(one, "ffn_write_rms", EARLY, part) for one in (key, reference))
     return 100 * (1 - write / other)

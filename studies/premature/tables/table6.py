@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Study
 
 from .. import settings
 from ..layout import finished
-from ..readings import BASE, CONTROL, INTERVENTION, Readings
+from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "entropy_floor": "entropy_floor", "intervention": INTERVENTION}
 
@@ -24,16 +24,16 @@ NAMES |= {"final_ppl": "final_ppl", "ppl_reduction": "ppl_reduction"}
 
 def table6(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control, entropy floor, intervention."""
-    readings, print6 = Readings(frames, study), published.table("table6")
-    rows = settings.rows(readings, published, "table6", RUNS, NAMES)
+    run_values, print6 = RunValues(frames, study), published.table("table6")
+    rows = settings.rows(run_values, published, "table6", RUNS, NAMES)
     for cells in rows:
         setting = str(cells["setting"].value)
-        cells["floor"] = _floor(readings, readings.key(RUNS[setting]))
+        cells["floor"] = _floor(run_values, run_values.key(RUNS[setting]))
         cells |= printed_cells(print6, setting, {"floor": "entropy_floor"})
     return finished(
         "table6",
         f"An entropy floor as a control at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="setting",
         columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("floor", "entropy floor", ".2f"), *FACTS],
@@ -53,9 +53,9 @@ def _idle(rows: list[dict[str, Cell]]) -> list[str]:
     return ["Upper entropy stayed above the floor until the release: the term was zero, and the run is the control's."]
 
 
-def _floor(readings: Readings, key: str | None) -> Cell:
+def _floor(run_values: RunValues, key: str | None) -> Cell:
     """The floor that a run's loss asks for, as its spec has it."""
-    chosen = () if key is None else readings.study.runs[key].spec.interventions
+    chosen = () if key is None else run_values.study.runs[key].spec.interventions
     return next(
         (Cell(float(entry["floor"]), (str(key),)) for entry in chosen if "floor" in entry), Cell(None, word="none")
     )

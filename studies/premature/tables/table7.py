@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Study
 
 from .. import settings
 from ..layout import finished
-from ..readings import BASE, CONTROL, INTERVENTION, Readings
+from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "global_half_lr": "global_half_lr"}
 
@@ -30,8 +30,8 @@ IN_THE_TEXT = {
 
 def table7(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control, intervention, half rate."""
-    readings, printed = Readings(frames, study), published.claim("readout_20pct")
-    rows = settings.rows(readings, published, "table7", RUNS, NAMES)
+    run_values, printed = RunValues(frames, study), published.claim("readout_20pct")
+    rows = settings.rows(run_values, published, "table7", RUNS, NAMES)
     for cells in rows:
         names = IN_THE_TEXT.get(str(cells["setting"].value), {})
         for name in ("lower_copy_20pct", "entropy_20pct"):
@@ -39,7 +39,7 @@ def table7(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table7",
         f"The global learning rate as a control at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="setting",
         columns=[*_columns(), *FACTS],

@@ -1,7 +1,7 @@
 """Table 8: where other release rules would have let go, from the scores that the intervention's runs logged.
 
 Source: premature study, appendix F and Table 8. Nothing is trained: a rule is replayed by the function that the trainer
-follows. Columns that the document lacks: the first evaluation that reaches the threshold, the range over seeds, and
+follows. Columns that the paper lacks: the first evaluation that reaches the threshold, the range over seeds, and
 whether the end of the window forced the release.
 """
 
@@ -19,8 +19,8 @@ from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release import Rule
 
 from ..layout import Row, finished
-from ..readings import BASE, INTERVENTION, Readings
 from ..release import Replay, decided, replay, rule, scores
+from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
     *labels("rule", "Rule"),
@@ -38,12 +38,12 @@ COLUMNS = [
 
 def table8(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each rule; the first seed's release beside the printed one."""
-    readings, print8 = Readings(frames, study), published.table("table8")
-    keys = tuple(readings.key(INTERVENTION, BASE, seed) for seed in readings.seeds(INTERVENTION)) or (None,)
+    run_values, print8 = RunValues(frames, study), published.table("table8")
+    keys = tuple(run_values.key(INTERVENTION, BASE, seed) for seed in run_values.seeds(INTERVENTION)) or (None,)
     rows = []
     for name, printed in print8.iterrows():
-        found = [replayed(readings, key, printed) for key in keys]
-        row, first = Row(readings, keys, BASE), found[0]
+        found = [replayed(run_values, key, printed) for key in keys]
+        row, first = Row(run_values, keys, BASE), found[0]
         releases = [100 * one.release for one in found if not math.isnan(one.release)]
         rows.append(
             {
@@ -64,28 +64,30 @@ def table8(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table8",
         f"Release rules replayed over logged lower-copy scores at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="rule",
         columns=COLUMNS,
         rows=rows,
-        notes=_notes(readings, keys, found=[rule_of(readings, keys[0], printed) for _, printed in print8.iterrows()]),
+        notes=_notes(
+            run_values, keys, found=[rule_of(run_values, keys[0], printed) for _, printed in print8.iterrows()]
+        ),
     )
 
 
-def rule_of(readings: Readings, key: str | None, printed: pd.Series) -> Rule:
+def rule_of(run_values: RunValues, key: str | None, printed: pd.Series) -> Rule:
     """A printed rule, for a run's context."""
-    context = 1024 if key is None else readings.study.runs[key].spec.model.context
+    context = 1024 if key is None else run_values.study.runs[key].spec.model.context
     window = (float(printed["window_start_pct"]) / 100, float(printed["window_end_pct"]) / 100)
     return rule(context, float(printed["threshold"]), int(printed["patience"]), window)
 
 
-def replayed(readings: Readings, key: str | None, printed: pd.Series) -> Replay:
+def replayed(run_values: RunValues, key: str | None, printed: pd.Series) -> Replay:
     """A printed rule over one run's scores."""
     if key is None:
         return Replay()
-    steps = readings.study.runs[key].spec.train.steps
-    return replay(scores(readings, key), rule_of(readings, key, printed), steps)
+    steps = run_values.study.runs[key].spec.train.steps
+    return replay(scores(run_values, key), rule_of(run_values, key, printed), steps)
 
 
 def _forced(found: list[Replay]) -> str:
@@ -93,12 +95,12 @@ def _forced(found: list[Replay]) -> str:
     return "not logged" if not there else f"{sum(one.forced for one in there)} of {len(there)}"
 
 
-def _notes(readings: Readings, keys: tuple[str | None, ...], found: list[Rule]) -> list[str]:
-    notes = ["Only evaluations inside the window count (ruling patience_inside_the_window)."]
+def _notes(run_values: RunValues, keys: tuple[str | None, ...], found: list[Rule]) -> list[str]:
+    notes = ["Only evaluations inside the window count (interpretation patience_inside_the_window)."]
     if found and found[0].relative:
         scaled = ", ".join(f"{one.threshold:g} as {one.threshold_over_null:.2f}" for one in found[:3])
         notes.append(f"Thresholds are for a context of 1,024; here each counts as a multiple of its null: {scaled}.")
-    own = [decided(readings, key).get("fraction") for key in keys]
+    own = [decided(run_values, key).get("fraction") for key in keys]
     if any(fraction is not None for fraction in own):
         shown = ", ".join("none" if fraction is None else f"{100 * fraction:.2f} %" for fraction in own)
         notes.append(f"The runs themselves were released at {shown} of training, by seed.")

@@ -13,8 +13,8 @@ from plumbline.specs.study_config import Study
 
 from .. import settings
 from ..layout import Row, finished
-from ..readings import BASE, CONTROL, INTERVENTION, Readings
 from ..release import decided
+from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3pct", "fixed_6pct": "fixed_6pct"}
 
@@ -24,11 +24,11 @@ NAMES = {name: name for name in ("final_ppl", "ppl_reduction", "tokens_saved_pct
 
 def table9(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control, adaptive release, two fixed ones; and where each was released."""
-    readings = Readings(frames, study)
-    rows = settings.rows(readings, published, "table9", RUNS, NAMES)
+    run_values = RunValues(frames, study)
+    rows = settings.rows(run_values, published, "table9", RUNS, NAMES)
     for cells in rows:
-        key = readings.key(RUNS[str(cells["setting"].value)])
-        row, found = Row(readings, (key,), BASE), decided(readings, key)
+        key = run_values.key(RUNS[str(cells["setting"].value)])
+        row, found = Row(run_values, (key,), BASE), decided(run_values, key)
         released = found.get("fraction")
         control = cells["setting"].value == "control"
         cells["release_pct"] = (
@@ -44,7 +44,7 @@ def table9(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "table9",
         f"Fixed releases at {study.scale_label(BASE)}.",
-        readings,
+        run_values,
         published,
         key="setting",
         columns=[*settings.columns(NAMES, ("final_ppl", "ppl_reduction", "tokens_saved_pct")), *release, *FACTS],

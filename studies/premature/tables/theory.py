@@ -1,6 +1,6 @@
-"""The document's theorems as executable checks: what each says, what is printed, and what comes out here.
+"""The paper's theorems as executable checks: what each says, what is printed, and what comes out here.
 
-Source: premature study, section 6 and appendix B. Not a table of the document. It needs no run.
+Source: premature study, section 6 and appendix B. Not a table of the paper. It needs no run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from plumbline.specs.study_config import Study
 
 from .. import checks
 from ..layout import finished
-from ..readings import Readings
+from ..run_values import RunValues
 
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.premature.checks, at the sizes of the paper preset"
@@ -49,7 +49,7 @@ COLUMNS = [
 
 
 def theory(frames: RunFrames, study: Study, published: Published) -> Table:
-    """One row for each statement, at the sizes of the document's 270M model whatever the preset."""
+    """One row for each statement, at the sizes of the paper's 270M model whatever the preset."""
     rows = [
         {
             "check": Cell(one.id),
@@ -66,7 +66,7 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
     return finished(
         "theory",
         "The theorems of section 6, checked at the sizes of the 270M model.",
-        Readings(frames, study),
+        RunValues(frames, study),
         published,
         key="check",
         columns=COLUMNS,
@@ -75,7 +75,7 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
             "A share of a bound is |ΔZ_P| of one step over its bound, the largest over heads and rates: above 1 it is "
             "broken. The bound is met at a head of rank one; at drawn heads it is loose by a factor of a hundred.",
             "Theorem 3's square needs locality constants that stay; beside a mature rest the power is nearer to 3/2.",
-            "Heads have no positions and no biases (ruling theory_head).",
+            "Heads have no positions and no biases (interpretation theory_head).",
         ],
         printed=published.shown("claims", "yaml"),
         exact=True,

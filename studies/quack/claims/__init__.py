@@ -1,10 +1,10 @@
 """The quack study's claims: which id is measured how."""
 
-from plumbline.results.claims.measures import Measures
+from plumbline.results.claims.registry import ClaimChecks
 
 from . import design, theorem, timed, trained
 from .evidence import Evidence
 
-MEASURES = Measures().merged(part.MEASURES for part in (design, theorem, timed, trained))
+CHECKS = ClaimChecks().merged(part.CHECKS for part in (design, theorem, timed, trained))
 
 __all__ = ["MEASURES", "Evidence"]

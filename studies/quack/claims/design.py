@@ -15,8 +15,8 @@ import torch
 from plumbline.audit.published import Claim
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.norms_per_block import norms_per_block
-from plumbline.results.claims.checkers import Measured, near
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
@@ -27,7 +27,7 @@ from .. import memory
 from ..grid import ABLATION, DEFAULT, QK_NORM, QUACK
 from .evidence import BOTH, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
@@ -38,17 +38,17 @@ NEAR = 1e-6
 ALONE = Ranks(rank=0, world=1, device=torch.device("cpu"))
 
 
-@MEASURES.of("scale_tested", **ARITHMETIC)
+@CHECKS.of("scale_tested", **ARITHMETIC)
 def scale_tested(e: Evidence, claim: Claim) -> Values:
     """The kind of attention whose size is further from the printed one."""
     paper = memory.paper(e.study.code)
     sizes = [sum(value.numel() for value in on_meta(memory.model_of(paper, at)).parameters()) / 1e9 for at in BOTH]
     steps = {run.spec.train.steps for run in paper.runs.values()}
     furthest = max(sizes, key=lambda size: abs(size - float(claim.values["params_b"])))
-    return Measured(values={"params_b": furthest, "steps_k": max(steps) / 1000}, shown={"MHA, MLA": sizes})
+    return Computed(values={"params_b": furthest, "steps_k": max(steps) / 1000}, shown={"MHA, MLA": sizes})
 
 
-@MEASURES.of("suggested_tau_grid", **ARITHMETIC)
+@CHECKS.of("suggested_tau_grid", **ARITHMETIC)
 def suggested_tau_grid(e: Evidence, claim: Claim) -> Values:
     """Every value of tau and of the base rate that a method is swept over at paper size."""
     paper = memory.paper(e.study.code)
@@ -59,7 +59,7 @@ def suggested_tau_grid(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@MEASURES.of("suggested_tau_wide", **ARITHMETIC)
+@CHECKS.of("suggested_tau_wide", **ARITHMETIC)
 def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
     """Every tau that QuacK is run at, at paper size."""
     specs = [run.spec for run in memory.paper(e.study.code).runs.values()]
@@ -67,15 +67,15 @@ def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
     return {"tau": sorted({float(entry["tau"]) for entry in chosen})}
 
 
-@MEASURES.of("two_norms_removed", **ARITHMETIC)
+@CHECKS.of("two_norms_removed", **ARITHMETIC)
 def two_norms_removed(e: Evidence, claim: Claim) -> Values:
     """Norms of a block with QK norm, less those under QuacK."""
     paper = memory.paper(e.study.code)
     norms = {method: norms_per_block(memory.model_of(paper, "mha", method)) for method in (QK_NORM, QUACK)}
-    return Measured(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
+    return Computed(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
 
 
-@MEASURES.of("mla_applicable", **ARITHMETIC)
+@CHECKS.of("mla_applicable", **ARITHMETIC)
 def mla_applicable(e: Evidence, claim: Claim) -> Values:
     """QK norm is refused where decoding keeps latents; QuacK's model decodes from them, and is the default's model."""
     paper = memory.paper(e.study.code)
@@ -83,10 +83,10 @@ def mla_applicable(e: Evidence, claim: Claim) -> Values:
     kept, needed = memory.remembered(model), memory.materialised(model)
     needs = bool(memory.refused(paper, "mla")) and not memory.refused(paper, "mha")
     same = model == memory.model_of(paper, "mla", DEFAULT)
-    return Measured(holds=needs and same and kept < needed, shown={"bytes kept": kept, "bytes of keys": needed})
+    return Computed(holds=needs and same and kept < needed, shown={"bytes kept": kept, "bytes of keys": needed})
 
 
-@MEASURES.of("scheme", **ARITHMETIC)
+@CHECKS.of("scheme", **ARITHMETIC)
 def scheme(e: Evidence, claim: Claim) -> Values:
     """Updates with QuacK over those without it, on a model whose heads have grown or shrunk since the start, each by
     factors of its own: tau over the factor of the other side's weights."""
@@ -99,7 +99,7 @@ def scheme(e: Evidence, claim: Claim) -> Values:
         rates_H = ours[role] / plain[role] / float(entry["tau"])
         apart = max(apart, float(np.abs(rates_H * factors[other] - 1).max()))
     elsewhere = float(np.abs(ours["value"] / plain["value"] - 1).max())
-    return Measured(holds=max(apart, elsewhere) < NEAR, shown={"largest relative error": apart})
+    return Computed(holds=max(apart, elsewhere) < NEAR, shown={"largest relative error": apart})
 
 
 @cache

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Iterable
 
 from plumbline.audit.published import Claim, Published
-from plumbline.results.claims import measures
-from plumbline.results.claims.checkers import Measured, Verdict
-from plumbline.results.claims.measures import Absent
+from plumbline.results.claims import registry
+from plumbline.results.claims.checkers import Computed, Verdict
+from plumbline.results.claims.registry import Absent
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -21,7 +21,7 @@ from ..grid import ATTENTION, COMPETITIVE, DIFFERENT, Grid
 BOTH = tuple(ATTENTION)
 
 
-class Evidence(measures.Evidence):
+class Evidence(registry.Evidence):
     """Accessors raise `Absent` where a run is missing: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
@@ -59,7 +59,8 @@ class Evidence(measures.Evidence):
         return self.grid.stable(self.best(scale, method, eta))
 
     def usable(self, scale: str, method: str, eta: float) -> bool:
-        """Whether a base rate is usable (ruling `usable`): stable, and no worse than the rate below by a difference."""
+        """Whether a base rate is usable (interpretation `usable`): stable, and no worse than the rate below by a
+        difference."""
         if not self.stable(scale, method, eta):
             return False
         below = [other for other in self.grid.etas if other < eta]
@@ -88,7 +89,7 @@ def gap(first: float, other: float) -> float:
     return other - first
 
 
-def in_each(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def in_each(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """Rule: `holds_in` is true in both kinds of attention: reproduced; in one: partly; in none: not reproduced."""
     found = dict(zip(BOTH, measured.values["holds_in"], strict=True))
     where = [ATTENTION[scale] for scale, holds in found.items() if holds]
@@ -96,7 +97,7 @@ def in_each(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return verdict, f"it holds in {' and '.join(where) or 'neither'}"
 
 
-def lower(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def lower(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """Rule: every `gap` is above what counts as a difference: reproduced; none of them is: not reproduced."""
     gaps = [float(value) for value in measured.values["gap"]]
     apart = sum(value > DIFFERENT for value in gaps)
@@ -104,7 +105,7 @@ def lower(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return verdict, f"lower by more than {DIFFERENT:g} nats in {apart} of {len(gaps)}"
 
 
-def slightly_worse(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def slightly_worse(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """Rule: `gap` is between 0 and what still competes: reproduced; below 0: partly; above: not reproduced."""
     above = float(measured.values["gap"])
     if above > COMPETITIVE:
@@ -116,6 +117,6 @@ def slightly_worse(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
 Statement = Callable[[str], bool]
 
 
-def each(statement: Statement, **shown: object) -> Measured:
+def each(statement: Statement, **shown: object) -> Computed:
     """What `in_each` judges."""
-    return Measured(values={"holds_in": [statement(scale) for scale in BOTH]}, shown=shown)
+    return Computed(values={"holds_in": [statement(scale) for scale in BOTH]}, shown=shown)

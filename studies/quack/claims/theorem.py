@@ -1,20 +1,20 @@
-"""Claims about Lemma 1: exact, without training, at the document's size (`plumbline.studies.quack.lemma`)."""
+"""Claims about Lemma 1: exact, without training, at the summary's size (`plumbline.studies.quack.lemma`)."""
 
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed
+from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import lemma
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
 
-@MEASURES.of("bounded_change", **ARITHMETIC)
+@CHECKS.of("bounded_change", **ARITHMETIC)
 def bounded_change(e: Evidence, claim: Claim) -> Values:
     """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates must break
     it as weights grow, or it would be no bound to speak of."""
@@ -22,11 +22,11 @@ def bounded_change(e: Evidence, claim: Claim) -> Values:
     share = {name: max(row.share for row in found if row.rates == name) for name in ("quack", "fixed")}
     holds = all(row.within for row in found if row.rates == "quack") and share["fixed"] > 1
     shown = {"largest share of the bound": share["quack"], "with fixed rates": share["fixed"]}
-    return Measured(holds=holds, shown=shown)
+    return Computed(holds=holds, shown=shown)
 
 
-@MEASURES.of("first_order", **ARITHMETIC)
+@CHECKS.of("first_order", **ARITHMETIC)
 def first_order(e: Evidence, claim: Claim) -> Values:
     """What the two terms leave out shrinks with the square of the rates."""
     power = lemma.power_of_the_rest(e.study.code)
-    return Measured(holds=abs(power - 2) < 0.01, shown={"power of the rest": power})
+    return Computed(holds=abs(power - 2) < 0.01, shown={"power of the rest": power})

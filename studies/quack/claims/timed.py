@@ -6,8 +6,8 @@ One function for each claim, named as the claim; what it says is in studies/quac
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, near
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import MISSING
 from plumbline.stats.paired import PairedRatio
 
@@ -15,23 +15,23 @@ from .. import speed
 from ..grid import QK_NORM, QUACK
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 #: "About 10 %": within so many percent of the time, since hardware is not printed.
 ABOUT = 3.0
 
 
-@MEASURES.of("speed")
+@CHECKS.of("speed")
 def faster(e: Evidence, claim: Claim) -> Values:
     found = _ratio(e)
-    return Measured(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
+    return Computed(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
 
 
-@MEASURES.of("cheaper")
+@CHECKS.of("cheaper")
 def cheaper(e: Evidence, claim: Claim) -> Values:
     """In three pairs of four and more."""
     found = _ratio(e)
-    return Measured(holds=found.high < 1, shown=_shown(e, found))
+    return Computed(holds=found.high < 1, shown=_shown(e, found))
 
 
 def _ratio(e: Evidence) -> PairedRatio:

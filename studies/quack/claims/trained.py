@@ -1,7 +1,7 @@
 """Claims about losses and stability.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml. What
-stable, usable, best tau, competitive and different mean are rulings of the study.
+stable, usable, best tau, competitive and different mean are interpretations of the study.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import torch
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
 
 from ..grid import ABLATION, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
 from .evidence import BOTH, Evidence, each, gap, in_each, lower, slightly_worse
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 
-@MEASURES.of("stable_lr")
+@CHECKS.of("stable_lr")
 def stable_lr(e: Evidence, claim: Claim) -> Values:
     """The highest base rate that QuacK can use in both kinds of attention; 0 where there is none. The same word decides
     that another method fails."""
@@ -27,44 +27,44 @@ def stable_lr(e: Evidence, claim: Claim) -> Values:
     return {"lr": max(usable, default=0.0)}
 
 
-@MEASURES.of("competitive_mha", compare=slightly_worse)
+@CHECKS.of("competitive_mha", compare=slightly_worse)
 def competitive_mha(e: Evidence, claim: Claim) -> Values:
     losses = {"qk_norm": e.lowest("mha", [QK_NORM]), "quack": e.lowest("mha", [QUACK])}
-    return Measured(values={"gap": gap(losses["qk_norm"], losses["quack"])}, shown=losses)
+    return Computed(values={"gap": gap(losses["qk_norm"], losses["quack"])}, shown=losses)
 
 
-@MEASURES.of("beats_qk_clip_mla", compare=lower)
+@CHECKS.of("beats_qk_clip_mla", compare=lower)
 def beats_qk_clip_mla(e: Evidence, claim: Claim) -> Values:
     losses = {"quack": e.lowest("mla", [QUACK]), "qk_clip": e.lowest("mla", QK_CLIPS)}
-    return Measured(values={"gap": [gap(losses["quack"], losses["qk_clip"])]}, shown=losses)
+    return Computed(values={"gap": [gap(losses["quack"], losses["qk_clip"])]}, shown=losses)
 
 
-@MEASURES.of("qk_clip_fails")
+@CHECKS.of("qk_clip_fails")
 def qk_clip_fails(e: Evidence, claim: Claim) -> Values:
     """At the printed rate no threshold is usable: it diverges, has a spike, or is worse than at the rate below."""
     eta = float(claim.values["lr"])
     usable = {method: e.usable("mla", method, eta) for method in QK_CLIPS}
     losses = {f"{method} at {at:g}": e.loss_at("mla", method, at) for method in QK_CLIPS for at in e.grid.etas}
-    return Measured(holds=not any(usable.values()), shown=losses)
+    return Computed(holds=not any(usable.values()), shown=losses)
 
 
-@MEASURES.of("ablation_underperforms", compare=lower)
+@CHECKS.of("ablation_underperforms", compare=lower)
 def ablation_underperforms(e: Evidence, claim: Claim) -> Values:
     """At the printed rate, the best tau of each; MHA, then MLA."""
     eta = float(claim.values["lr"])
     quack, ablation = ([e.loss_at(scale, method, eta) for scale in BOTH] for method in (QUACK, ABLATION))
     gaps = [gap(one, other) for one, other in zip(quack, ablation, strict=True)]
-    return Measured(values={"gap": gaps}, shown={"quack": quack, "ablation": ablation})
+    return Computed(values={"gap": gaps}, shown={"quack": quack, "ablation": ablation})
 
 
-@MEASURES.of("higher_lr_enabled", compare=in_each)
+@CHECKS.of("higher_lr_enabled", compare=in_each)
 def higher_lr_enabled(e: Evidence, claim: Claim) -> Values:
     rates = {method: [e.highest_usable(scale, method) for scale in BOTH] for method in (DEFAULT, QUACK)}
     raised = [one < other for one, other in zip(rates[DEFAULT], rates[QUACK], strict=True)]
-    return Measured(values={"holds_in": raised}, shown=rates)
+    return Computed(values={"holds_in": raised}, shown=rates)
 
 
-@MEASURES.of("no_magnitude_constraint", compare=in_each)
+@CHECKS.of("no_magnitude_constraint", compare=in_each)
 def no_magnitude_constraint(e: Evidence, claim: Claim) -> Values:
     """QuacK's best run is stable, and its largest logit grows beyond where it started; where every run of it diverged,
     nothing is stable."""
@@ -80,22 +80,22 @@ def no_magnitude_constraint(e: Evidence, claim: Claim) -> Values:
         holds.append(e.grid.stable(key) and largest > start)
         starts.append(start)
         most.append(largest)
-    return Measured(values={"holds_in": holds}, shown={"at the start": starts, "largest": most})
+    return Computed(values={"holds_in": holds}, shown={"at the start": starts, "largest": most})
 
 
-@MEASURES.of("frobenius_enough", compare=in_each)
+@CHECKS.of("frobenius_enough", compare=in_each)
 def frobenius_enough(e: Evidence, claim: Claim) -> Values:
     """Spectral norms gain no more than what counts as a difference."""
     gains = []
     for scale in BOTH:
-        reading = f"{QUACK}.spectral"
-        spectral = e.there(e.grid.readings(scale).get(reading), f"{scale}/{reading}")
-        frobenius = e.there(e.grid.read_from(scale, reading), f"{scale}/{QUACK}")
+        variant = f"{QUACK}.spectral"
+        spectral = e.there(e.grid.variants(scale).get(variant), f"{scale}/{variant}")
+        frobenius = e.there(e.grid.read_from(scale, variant), f"{scale}/{QUACK}")
         gains.append(gap(e.loss(spectral), e.loss(frobenius)))
-    return Measured(values={"holds_in": [gain <= DIFFERENT for gain in gains]}, shown={"gain": gains})
+    return Computed(values={"holds_in": [gain <= DIFFERENT for gain in gains]}, shown={"gain": gains})
 
 
-@MEASURES.of("tau_too_high", compare=in_each)
+@CHECKS.of("tau_too_high", compare=in_each)
 def tau_too_high(e: Evidence, claim: Claim) -> Values:
     """At some base rate the largest tau is not stable, where a smaller one is."""
     return each(lambda scale: any(_breaks(e, scale, eta) for eta in e.grid.etas))
@@ -109,7 +109,7 @@ def _breaks(e: Evidence, scale: str, eta: float) -> bool:
     return any(stable) and not stable[-1]
 
 
-@MEASURES.of("tau_too_low", compare=in_each)
+@CHECKS.of("tau_too_low", compare=in_each)
 def tau_too_low(e: Evidence, claim: Claim) -> Values:
     """At the lowest base rate the smallest tau is stable, and ends above the best one by a difference that counts."""
     eta, losses = e.grid.etas[0], []
@@ -119,10 +119,10 @@ def tau_too_low(e: Evidence, claim: Claim) -> Values:
         all_losses = [e.loss(key) for key in keys]
         holds.append(e.grid.stable(keys[0]) and all_losses[0] - min(all_losses) > DIFFERENT)
         losses.append(all_losses[0] - min(all_losses))
-    return Measured(values={"holds_in": holds}, shown={"above the best": losses})
+    return Computed(values={"holds_in": holds}, shown={"above the best": losses})
 
 
-@MEASURES.of("assumptions", compare=in_each)
+@CHECKS.of("assumptions", compare=in_each)
 def assumptions(e: Evidence, claim: Claim) -> Values:
     """In every stable run of QuacK no norm (in latent attention, no product of norms that a rate goes by) ever fell
     below a tenth of what it was at the start: the limit on ratios was never felt. Updates are bounded, as their largest
@@ -136,7 +136,7 @@ def assumptions(e: Evidence, claim: Claim) -> Values:
             raise Absent("without a stable run", f"{scale}/{QUACK}")
         holds.append(bounded and not any(report["ratios_clamped"] for report in reports))
         lowest.append(1 / max(float(report["ratio_highest"]) for report in reports))
-    return Measured(values={"holds_in": holds}, shown={"lowest norm": lowest, "update": update_size(1.0)})
+    return Computed(values={"holds_in": holds}, shown={"lowest norm": lowest, "update": update_size(1.0)})
 
 
 #: Sizes of gradients that span what training gives; what five quintic steps leave of singular values, rounded up.

@@ -62,7 +62,7 @@ def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: b
             [],
             **({"color": colour(method), "marker": mark(method)} if marks else curve(method)),
             markersize=4,
-            label=grid.study.sheet["methods"][method]["label"],
+            label=grid.study.definition["methods"][method]["label"],
         )
         for method in methods(grid)
     ]
@@ -81,7 +81,7 @@ def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
     for method in grid.methods(scale):
         tau = grid.tau(grid.best(scale, method, eta))
         if not math.isnan(tau):
-            said.append(f"{grid.study.sheet['methods'][method]['label']} {tau:g}")
+            said.append(f"{grid.study.definition['methods'][method]['label']} {tau:g}")
     return said
 
 
@@ -120,7 +120,7 @@ def alike(grid: Grid, drawn: Mapping[str, pd.Series]) -> list[str]:
         first, *others = left
         same = [first, *(other for other in others if drawn[first].equals(drawn[other]))]
         if len(same) > 1:
-            lines.append("the same curve: " + ", ".join(grid.study.sheet["methods"][one]["label"] for one in same))
+            lines.append("the same curve: " + ", ".join(grid.study.definition["methods"][one]["label"] for one in same))
         left = [other for other in others if other not in same]
     return lines
 
@@ -132,5 +132,5 @@ def absent(grid: Grid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[
     for method in grid.methods(scale):
         key = grid.best(scale, method, eta)
         if method not in have:
-            lines.append(f"{grid.study.sheet['methods'][method]['label']}: {grid.outcome(key)}")
+            lines.append(f"{grid.study.definition['methods'][method]['label']}: {grid.outcome(key)}")
     return lines

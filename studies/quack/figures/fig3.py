@@ -69,7 +69,7 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
         read = grid.curve(key, probe)
         read = read[np.isfinite(read)]
         if key is None or read.empty:
-            gaps.append(f"{grid.study.sheet['methods'][method]['label']}: {_why(grid, key)}")
+            gaps.append(f"{grid.study.definition['methods'][method]['label']}: {_why(grid, key)}")
             continue
         drawn[method] = read
         axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))

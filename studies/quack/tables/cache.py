@@ -1,7 +1,7 @@
 """Cache: what decoding remembers of a token, in each kind of attention.
 
 Source: quack study, Mechanism 3: QK norm needs each token's keys, latent attention keeps latents. Not a table of the
-document. It needs no run; caches are those of the models at the document's size, whatever the preset.
+document. It needs no run; caches are those of the models at the summary's size, whatever the preset.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
     notes = [f"QK norm on latent attention is refused here: {reason}."] if reason else []
     return finished(
         "cache",
-        "What decoding remembers of a token at the document's size.",
+        "What decoding remembers of a token at the summary's size.",
         study,
         key="row",
         columns=COLUMNS,

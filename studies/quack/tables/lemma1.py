@@ -1,6 +1,6 @@
 """Lemma 1: how far one step moves a logit, against the size of the weights; and what the bound leaves.
 
-Source: quack study, Mechanism 1 (Lemma 1). Not a table of the document. It needs no run.
+Source: quack study, Mechanism 1 (Lemma 1). Not a table of the summary. It needs no run.
 """
 
 from __future__ import annotations

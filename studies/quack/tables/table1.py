@@ -49,7 +49,7 @@ def columns(grid: Grid) -> list[Column]:
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
         said("tau_place", "in its grid"),
         said("stable", "stable", narrow=True),
-        said("trouble", "not stable"),
+        said("trouble", "diverged or spiked"),
         ours("rise", "largest rise", ".3f"),
         ours("spikes", "spikes", "d"),
         *FACTS,
@@ -70,7 +70,7 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     outcome = grid.outcome(best)
     cells = {
         "row": Cell(f"{scale}/{method}/{eta:g}"),
-        "label": Cell(f"{attention(scale)} {grid.study.sheet['methods'][method]['label']}"),
+        "label": Cell(f"{attention(scale)} {grid.study.definition['methods'][method]['label']}"),
         "attention": Cell(attention(scale)),
         "method": Cell(method),
         "eta": Cell(eta),

@@ -58,7 +58,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         notes=[
             "Median and quartiles over repeats; methods take one step each in turn, in one process, and a ratio is of "
             "two steps of one turn. Whole steps: forward, backward, Muon and what the method does; on random tokens.",
-            "Time is saved if the ratio's quartiles lie below 1. The document does not say what its percentage was of.",
+            "Time is saved if the ratio's quartiles lie below 1. The summary does not say what its percentage was of.",
         ],
         published=published,
         printed="prose",
@@ -78,7 +78,7 @@ def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, prin
     cells |= {"faster": found and speed.saved_percent(found)}
     return {
         "method": Cell(method),
-        "label": Cell(study.sheet["methods"][method]["label"]),
+        "label": Cell(study.definition["methods"][method]["label"]),
         **{name: number(value, word, behind) for name, value in cells.items()},
         "faster_published": from_print(printed if method == QUACK else NOT_PRINTED),
         "work": Cell(_work(mine), behind),

@@ -23,7 +23,7 @@ COLUMNS = [
     Column(name="attention", header="attention", kind="label"),
     Column(name="tau", header="tau", kind="label", format="g", narrow=True),
     ours("loss", "loss", ".3f", narrow=True),
-    said("trouble", "not stable", narrow=True),
+    said("trouble", "diverged or spiked", narrow=True),
     ours("rise", "largest rise", ".3f", narrow=True),
     ours("change", "largest mean change", ".3g", narrow=True),
     ours("largest", "largest logit", ".3g", narrow=True),
@@ -66,7 +66,7 @@ def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
 
     return {
         "row": Cell(f"{scale}/{value:g}"),
-        "label": Cell(f"{attention(scale)} {grid.study.sheet['methods'][QUACK]['label']}"),
+        "label": Cell(f"{attention(scale)} {grid.study.definition['methods'][QUACK]['label']}"),
         "attention": Cell(attention(scale)),
         "tau": Cell(value),
         "loss": loss(grid, key),

@@ -8,6 +8,6 @@ from . import runs, theory
 
 
 def audit(ledger: Ledger) -> None:
-    """All rows of the document."""
+    """All rows of the paper."""
     for part in (runs, theory):
         part.audit(ledger)

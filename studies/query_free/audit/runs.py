@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.functions import smallest
-from plumbline.audit.number import MILLION, exact, made_of
+from plumbline.audit.number import MILLION, derived, exact
 from plumbline.audit.rows import Ledger
 
 from . import sizes
@@ -45,7 +45,7 @@ def table_2(ledger: Ledger) -> None:
             learned_query=t2.words("trainable_wq")[config] == "yes",
         )
         everything, body = (
-            made_of(count, multiple, name="counted_parameters") for count in (size.total(), size.body())
+            derived(count, multiple, name="counted_parameters") for count in (size.total(), size.body())
         )
         what = f"parameters of {config}, in millions"
         check(f"t2_total_{config}", what, "table 2", total, everything / MILLION, basis="outside source")
@@ -104,7 +104,7 @@ def tokens(ledger: Ledger) -> None:
     what = f"{steps}k steps of about {per_step.value / 1000:g}k tokens, in billions"
     check("tokens", what, "sec 5.1", training, steps * per_step / MILLION)
     # "Approximately 12x" is said of "models of this size": of the largest, not of each to two digits. Twenty tokens a
-    # parameter is the usual reading of the law that the text names.
+    # parameter is the usual interpretation of the law that the text names.
     check(
         "chinchilla_baseline",
         "training tokens over 20 per parameter of the baseline",

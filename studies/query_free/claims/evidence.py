@@ -1,17 +1,16 @@
 """What the query_free study's claims are about; every value notes the runs that gave it.
 
-How near is near: losses match within `SAME` percent (ruling `same_loss`), and a percentage is met within as much; a
-level of loss within a twentieth, since nothing is printed of the held-out text.
-"""
+How near is near: losses match within `SAME` percent (interpretation `same_loss`), and a percentage is met within as
+much; a level of loss within a twentieth, since nothing is printed of the held-out text."""
 
 from __future__ import annotations
 
 import math
 
 from plumbline.audit.published import Published
-from plumbline.results.claims import measures
+from plumbline.results.claims import registry
 from plumbline.results.claims.checkers import factor, near
-from plumbline.results.claims.measures import Absent
+from plumbline.results.claims.registry import Absent
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
@@ -22,7 +21,7 @@ from ..losses import BASELINE, SAME, SCALE, Counts, Losses, counts, spec_of
 LEVEL, PERCENT = factor(1.05), near(SAME)
 
 
-class Evidence(measures.Evidence):
+class Evidence(registry.Evidence):
     """Accessors raise `Absent` where a run gave no value: the claim then has none here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
@@ -30,7 +29,7 @@ class Evidence(measures.Evidence):
         self.losses = Losses(frames, study)
 
     def spec(self, method: str) -> RunSpec:
-        """A method's run at the document's own size."""
+        """A method's run at the paper's own size."""
         return spec_of(checks.document(self.study.code), method)
 
     def counts(self, method: str) -> Counts:

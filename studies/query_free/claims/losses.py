@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, Verdict, number, order
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, Verdict, number, order
+from plumbline.results.claims.registry import ClaimChecks, Values
 
 from ..losses import (
     BASELINE,
@@ -20,7 +20,7 @@ from ..losses import (
 )
 from .evidence import LEVEL, PERCENT, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 #: Claim of a percentage -> its configuration.
 PERCENTAGES = {
@@ -31,11 +31,11 @@ PERCENTAGES = {
 }
 
 
-#: What of a column of Table 2 a run gave; the rest is of the configuration, which has it from the document.
+#: What of a column of Table 2 a run gave; the rest is of the configuration, which has it from the paper.
 FROM_RUNS = ("val_loss", "vs_baseline_pct")
 
 
-def column(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def column(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """As numbers; but where nothing that a run gave agrees, sizes and rates that do cannot make it partly so."""
     verdict, why = number(claim, measured)
     values = {name: value for name, value in measured.values.items() if name in FROM_RUNS}
@@ -44,9 +44,9 @@ def column(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return verdict, why
 
 
-@MEASURES.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column)
+@CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column)
 def t2(e: Evidence, claim: Claim) -> Values:
-    """A column of Table 2: sizes and rates at the document's size, and what the run gave."""
+    """A column of Table 2: sizes and rates at the paper's size, and what the run gave."""
     method = claim.id.removeprefix("t2_")
     spec, sizes = e.spec(method), e.counts(method)
     values = {
@@ -59,18 +59,18 @@ def t2(e: Evidence, claim: Claim) -> Values:
     }
     if method != BASELINE:
         values["vs_baseline_pct"] = e.percent(method)
-    return Measured(values=values, near={"val_loss": LEVEL, "vs_baseline_pct": PERCENT})
+    return Computed(values=values, near={"val_loss": LEVEL, "vs_baseline_pct": PERCENT})
 
 
-@MEASURES.of("match_baseline")
+@CHECKS.of("match_baseline")
 def match_baseline(e: Evidence, claim: Claim) -> Values:
     """The same loss within what counts as the same, of fewer parameters."""
     percent, mine, theirs = e.percent(IDENTITY), e.counts(IDENTITY).body, e.counts(BASELINE).body
     shown = {"reduced": e.loss(IDENTITY), "baseline": e.loss(BASELINE), "percent": percent}
-    return Measured(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
+    return Computed(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
 
 
-@MEASURES.of("best_large_mlp")
+@CHECKS.of("best_large_mlp")
 def best_large_mlp(e: Evidence, claim: Claim) -> Values:
     """Below the baseline, which has as many parameters, and lowest of the five."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
@@ -78,17 +78,17 @@ def best_large_mlp(e: Evidence, claim: Claim) -> Values:
     equal = e.counts(LARGE_MLP).body == e.counts(BASELINE).body
     lowest = min(found, key=found.__getitem__) == LARGE_MLP
     shown = {"reduced_large": found[LARGE_MLP], "baseline": found[BASELINE], "percent": percent}
-    return Measured(holds=lowest and percent < -SAME and equal, shown=shown)
+    return Computed(holds=lowest and percent < -SAME and equal, shown=shown)
 
 
-@MEASURES.of("small_baselines_worse")
+@CHECKS.of("small_baselines_worse")
 def small_baselines_worse(e: Evidence, claim: Claim) -> Values:
     found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
     shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
-    return Measured(holds=min(found.values()) > SAME, shown=shown)
+    return Computed(holds=min(found.values()) > SAME, shown=shown)
 
 
-@MEASURES.of("val_order", compare=order("order"))
+@CHECKS.of("val_order", compare=order("order"))
 def val_order(e: Evidence, claim: Claim) -> Values:
     """From the lowest loss; two that are printed with one loss keep the printed order if they match here."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
@@ -96,15 +96,15 @@ def val_order(e: Evidence, claim: Claim) -> Values:
     at = sorted((ranked.index(IDENTITY), ranked.index(BASELINE)))
     if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
         ranked[at[0]], ranked[at[1]] = IDENTITY, BASELINE
-    return Measured(values={"order": ranked}, shown={"loss": [found[method] for method in ranked]})
+    return Computed(values={"order": ranked}, shown={"loss": [found[method] for method in ranked]})
 
 
-@MEASURES.of(*PERCENTAGES, near=PERCENT)
+@CHECKS.of(*PERCENTAGES, near=PERCENT)
 def percentage(e: Evidence, claim: Claim) -> Values:
     return {"pct": e.percent(PERCENTAGES[claim.id])}
 
 
-def higher(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def higher(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """A loss that is said to be worse: by more than counts as the same, or at least on that side."""
     percent = measured.shown["percent"]
     if percent > SAME:
@@ -114,16 +114,16 @@ def higher(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return "not reproduced", "no worse"
 
 
-@MEASURES.of("deep_decay_helps", compare=higher)
+@CHECKS.of("deep_decay_helps", compare=higher)
 def deep_decay_helps(e: Evidence, claim: Claim) -> Values:
     """The reduced model with a floor of a tenth against itself with the printed one."""
-    return Measured(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
+    return Computed(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
 
 
-@MEASURES.of("weight_decay_range")
+@CHECKS.of("weight_decay_range")
 def weight_decay_range(e: Evidence, claim: Claim) -> Values:
     """The higher end of the range against the lower one; "slightly" asks for no more than the side."""
     percent = e.percent("wq_identity_decay_0p025", IDENTITY)
     ends = {"lo": "wq_identity_decay_0p025", "hi": IDENTITY}
     tried = all(e.spec(method).optimizer.weight_decay == claim.values[end] for end, method in ends.items())
-    return Measured(holds=tried and percent > 0, shown={"percent": percent})
+    return Computed(holds=tried and percent > 0, shown={"percent": percent})

@@ -1,21 +1,20 @@
 """Claims about learning rates (sections 5.1 and 6): which was best, and what schedules are.
 
-Source: the rulings `rate_search` and `learning_rates`. The best rate of an architecture is that of its run with the
-lowest final loss; one that diverged is no candidate.
-"""
+Source: the interpretations `rate_search` and `learning_rates`. The best rate of an architecture is that of its run with
+the lowest final loss; one that diverged is no candidate."""
 
 from __future__ import annotations
 
 import math
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 
 from ..losses import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
@@ -49,25 +48,25 @@ def _loss(e: Evidence, method: str) -> float:
         return math.inf
 
 
-@MEASURES.of("lr_ratio")
+@CHECKS.of("lr_ratio")
 def lr_ratio(e: Evidence, claim: Claim) -> Values:
     return {"lo": best(e, IDENTITY), "hi": best(e, LARGE_MLP)}
 
 
-@MEASURES.of("higher_lr_admitted")
+@CHECKS.of("higher_lr_admitted")
 def higher_lr_admitted(e: Evidence, claim: Claim) -> Values:
     """Of the same three rates, a higher one is best for the reduced model than for the baseline."""
     reduced, baseline = best(e, IDENTITY), best(e, BASELINE)
-    return Measured(holds=reduced > baseline, shown={"best reduced": reduced, "best baseline": baseline})
+    return Computed(holds=reduced > baseline, shown={"best reduced": reduced, "best baseline": baseline})
 
 
-@MEASURES.of("peak_min_ratio", **ARITHMETIC)
+@CHECKS.of("peak_min_ratio", **ARITHMETIC)
 def peak_min_ratio(e: Evidence, claim: Claim) -> Values:
     floors = {"lo": IDENTITY, "hi": LARGE_MLP, "standard": BASELINE}
     return {name: 1 / float(e.spec(method).schedule.options["floor"]) for name, method in floors.items()}
 
 
-@MEASURES.of("same_weight_decay", **ARITHMETIC)
+@CHECKS.of("same_weight_decay", **ARITHMETIC)
 def same_weight_decay(e: Evidence, claim: Claim) -> Values:
     """The weight decay of the five that is farthest from the printed one."""
     found = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]

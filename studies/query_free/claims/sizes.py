@@ -1,10 +1,10 @@
-"""Claims about sizes, budgets and the scores that models start with: without training, at the document's size."""
+"""Claims about sizes, budgets and the scores that models start with: without training, at the paper's size."""
 
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, near
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import checks
 from ..losses import (
@@ -18,44 +18,44 @@ from ..losses import (
 )
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
 #: A percentage, or a count in millions, that is printed without decimals.
 WHOLE = near(0.5)
 
-#: Tokens a parameter that are taken for enough (Hoffmann et al., as the document counts).
+#: Tokens a parameter that are taken for enough (Hoffmann et al., as the paper counts).
 CHINCHILLA = 20
 
 
-@MEASURES.of("fewer_params", near=WHOLE, **ARITHMETIC)
+@CHECKS.of("fewer_params", near=WHOLE, **ARITHMETIC)
 def fewer_params(e: Evidence, claim: Claim) -> Values:
     reduced, baseline = e.counts(IDENTITY), e.counts(BASELINE)
     return {"pct": 100 * (1 - reduced.body / baseline.body), "wq_m": baseline.of("query") / 1e6}
 
 
-@MEASURES.of("attention_25pct", near=WHOLE, **ARITHMETIC)
+@CHECKS.of("attention_25pct", near=WHOLE, **ARITHMETIC)
 def attention_25pct(e: Evidence, claim: Claim) -> Values:
     baseline = e.counts(BASELINE)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*ATTENTION) / baseline.of(*ATTENTION))}
 
 
-@MEASURES.of("block_8pct", near=WHOLE, **ARITHMETIC)
+@CHECKS.of("block_8pct", near=WHOLE, **ARITHMETIC)
 def block_8pct(e: Evidence, claim: Claim) -> Values:
     block = (*ATTENTION, *FEED_FORWARD)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*block) / e.counts(BASELINE).of(*block))}
 
 
-@MEASURES.of("equal_nonemb", **ARITHMETIC)
+@CHECKS.of("equal_nonemb", **ARITHMETIC)
 def equal_nonemb(e: Evidence, claim: Claim) -> Values:
     """Of the three that are compared, the count that is farthest from the printed one."""
     found = {method: e.counts(method).body / 1e6 for method in (SMALL_MLP, SMALL_D, IDENTITY)}
     farthest = max(found.values(), key=lambda one: abs(one - claim.values["m"]))
-    return Measured(values={"m": farthest}, shown=found)
+    return Computed(values={"m": farthest}, shown=found)
 
 
-@MEASURES.of("tokens", **ARITHMETIC)
+@CHECKS.of("tokens", **ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
     train = e.spec(BASELINE).train
     total = train.steps * train.batch_tokens
@@ -68,7 +68,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@MEASURES.of("val_tokens", **ARITHMETIC)
+@CHECKS.of("val_tokens", **ARITHMETIC)
 def val_tokens(e: Evidence, claim: Claim) -> Values:
     spec = e.spec(BASELINE)
     sequences = spec.train.validation_sequences
@@ -79,7 +79,7 @@ def val_tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@MEASURES.of("attn_scale", **ARITHMETIC)
+@CHECKS.of("attn_scale", **ARITHMETIC)
 def attn_scale(e: Evidence, claim: Claim) -> Values:
     """By what the first scores of the reduced models are smaller than under the baseline's scale, the farther one."""
     whole = checks.first_spread(e.spec("wq_identity_unscaled").model)
@@ -87,20 +87,20 @@ def attn_scale(e: Evidence, claim: Claim) -> Values:
     return {"divisor": max(found, key=lambda one: abs(one - claim.values["divisor"]))}
 
 
-@MEASURES.of("score_std_standard", **ARITHMETIC)
+@CHECKS.of("score_std_standard", **ARITHMETIC)
 def score_std_standard(e: Evidence, claim: Claim) -> Values:
     model = e.spec(BASELINE).model
     return {"std": checks.drawn(model).standard, "sigma": model.init_std, "d_k": model.head_width}
 
 
-@MEASURES.of("score_std_reduced", **ARITHMETIC)
+@CHECKS.of("score_std_reduced", **ARITHMETIC)
 def score_std_reduced(e: Evidence, claim: Claim) -> Values:
     return {"std": checks.drawn(e.spec(IDENTITY).model).reduced}
 
 
-@MEASURES.of("score_ratio", **ARITHMETIC)
+@CHECKS.of("score_ratio", **ARITHMETIC)
 def score_ratio(e: Evidence, claim: Claim) -> Values:
     """Of drawn weights and rows; beside it that of first layers, under one scale."""
     ratio = checks.drawn(e.spec(IDENTITY).model).ratio
     layers = checks.first_spread(e.spec("wq_identity_unscaled").model) / checks.first_spread(e.spec(BASELINE).model)
-    return Measured(values={"ratio": ratio, "inverse": 1 / ratio}, shown={"of first layers": layers})
+    return Computed(values={"ratio": ratio, "inverse": 1 / ratio}, shown={"of first layers": layers})

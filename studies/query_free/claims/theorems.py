@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, Verdict, number
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, Verdict, number
+from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.theory import norm_semiconjugacy
 
 from .. import checks
 from ..losses import BASELINE
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
@@ -36,7 +36,7 @@ STATEMENTS = {
 WIDTHS, GROWTH = (48, 192, 768), 2.0
 
 
-@MEASURES.of(*STATEMENTS, **ARITHMETIC)
+@CHECKS.of(*STATEMENTS, **ARITHMETIC)
 def statement(e: Evidence, claim: Claim) -> Values:
     """Outputs equal with all premises, and apart without any one of them."""
     made = [checks.theorems()[name] for name in STATEMENTS[claim.id]]
@@ -47,21 +47,21 @@ def statement(e: Evidence, claim: Claim) -> Values:
     if claim.id == "block_diag_invariance":
         model = e.spec(BASELINE).model
         shown["dimensions a layer"] = model.heads * model.head_width**2
-    return Measured(holds=all(one.holds for one in made), shown=shown)
+    return Computed(holds=all(one.holds for one in made), shown=shown)
 
 
-@MEASURES.of("single_head", **ARITHMETIC)
+@CHECKS.of("single_head", **ARITHMETIC)
 def single_head(e: Evidence, claim: Claim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
     made = checks.theorems()["prop_4_1"]
-    return Measured(values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made))
+    return Computed(values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made))
 
 
 def _shown(made: checks.TheoremCheck) -> dict[str, float]:
     return {"residual": made.residual}
 
 
-def both(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def both(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """The printed range and the printed order of the largest value; they contradict each other."""
     inside, grown = number(claim, measured)[0] == "reproduced", measured.shown["growth"]
     order = grown <= GROWTH
@@ -70,7 +70,7 @@ def both(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return verdict, why
 
 
-@MEASURES.of("sigma_max_random", compare=both, **ARITHMETIC)
+@CHECKS.of("sigma_max_random", compare=both, **ARITHMETIC)
 def sigma_max_random(e: Evidence, claim: Claim) -> Values:
     """Squares of singular values at the largest width; and whether the largest is 1 up to something like d^(-1/2)."""
     drawn = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}
@@ -78,10 +78,10 @@ def sigma_max_random(e: Evidence, claim: Claim) -> Values:
     squares = drawn[WIDTHS[-1]] ** 2
     values = {"range": [float(squares.min()), float(squares.max())]}
     shown = {"largest": float(drawn[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
-    return Measured(values=values, near=lambda printed, got: abs(printed - got) <= 0.1, shown=shown)
+    return Computed(values=values, near=lambda printed, got: abs(printed - got) <= 0.1, shown=shown)
 
 
-MEASURES.untested(
+CHECKS.untested(
     {
         "albert_18x": "about the literature, not about these runs",
         "skipless_5x": "about the literature, not about these runs",

@@ -8,14 +8,14 @@ from __future__ import annotations
 import pandas as pd
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, Verdict, factor, half_unit, near
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed, Verdict, factor, half_unit, near
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import MISSING
 
 from ..transfer import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 #: An error grows with the width if at the largest it is more than this much above that at the smallest.
 GROWN = 0.1
@@ -38,7 +38,7 @@ def _values(e: Evidence, arm: str, quantity: str) -> list[float]:
     return [float(value) for value in _read(e)[arm, quantity]]
 
 
-def within(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def within(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """Every width inside the printed range, for each of the arms."""
     apart = []
     for arm, (low, high) in claim.values.items():
@@ -50,18 +50,18 @@ def within(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return ("partly" if len(apart) == 1 else "not reproduced"), f"outside its range: {', '.join(apart)}"
 
 
-@MEASURES.of("mlp_transfer_error", compare=within)
+@CHECKS.of("mlp_transfer_error", compare=within)
 def mlp_transfer_error(e: Evidence, claim: Claim) -> Values:
-    return Measured(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
+    return Computed(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
 
 
-@MEASURES.of("mlp_transfer_cos")
+@CHECKS.of("mlp_transfer_cos")
 def mlp_transfer_cos(e: Evidence, claim: Claim) -> Values:
     cosine, angle = (_mean(_values(e, MLP, quantity)) for quantity in (COSINE, ANGLE))
-    return Measured(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
+    return Computed(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
 
 
-def about_and_above(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def about_and_above(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """The MLP's distance about the printed one, the linear map's above its."""
     about = all(near(half_unit(claim.values[MLP]))(claim.values[MLP], value) for value in measured.values[MLP])
     above = all(value > claim.values[LINEAR] for value in measured.values[LINEAR])
@@ -71,24 +71,24 @@ def about_and_above(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
     return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
 
 
-@MEASURES.of("mlp_transfer_cosdist", compare=about_and_above)
+@CHECKS.of("mlp_transfer_cosdist", compare=about_and_above)
 def mlp_transfer_cosdist(e: Evidence, claim: Claim) -> Values:
-    return Measured(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
+    return Computed(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
 
 
-@MEASURES.of("mlp_transfer_factor")
+@CHECKS.of("mlp_transfer_factor")
 def mlp_transfer_factor(e: Evidence, claim: Claim) -> Values:
     """The mean over widths of one error over the other."""
     pairs = zip(_values(e, LINEAR, ERROR), _values(e, MLP, ERROR), strict=True)
     return {"ratio": _mean([linear / mlp for linear, mlp in pairs])}
 
 
-@MEASURES.of("mlp_transfer_dim")
+@CHECKS.of("mlp_transfer_dim")
 def mlp_transfer_dim(e: Evidence, claim: Claim) -> Values:
     """The error at the largest width against that at the smallest; the widths are the printed ones."""
     errors, widths = _values(e, MLP, ERROR), [int(width) for width in _read(e).index]
     holds = widths == claim.values["h"] and errors[-1] <= (1 + GROWN) * errors[0]
-    return Measured(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
+    return Computed(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
 
 
 def _mean(values: list[float]) -> float:

@@ -130,7 +130,7 @@ def _legend(figure: Figure, study: Study) -> None:
         body = counts(spec_of(study, method).model).body
         handles.append(Line2D([], [], color=colour, label=f"{study.label(method)} ({_millions(body)})"))
     hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": style.GREY, "ms": 5}
-    handles.append(Line2D([], [], label="printed, at 60k steps of the document's sizes", **hollow))
+    handles.append(Line2D([], [], label="printed, at 60k steps of the paper's sizes", **hollow))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
 
 

@@ -89,7 +89,7 @@ def _printed(axes: dict[str, Axes], published: Published) -> list[dict[str, obje
 
 def _sizes(study: Study) -> str:
     """How the experiment was cut down, where it was."""
-    options = study.sheet.get("measurements", {}).get("basis_transfer", {}).get(study.preset)
+    options = study.definition.get("measurements", {}).get("basis_transfer", {}).get(study.preset)
     return f" · {options['steps']:,} steps of {options['batch']:,}" if options else ""
 
 

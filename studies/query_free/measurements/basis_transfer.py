@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from plumbline.specs.spec import Count, Fraction, Positive, convert
 from plumbline.specs.study_config import Study
-from plumbline.theory.basis_transfer import Fit, Target, best_linear, draw_target, fit_mlp, inputs, readings, ridge
+from plumbline.theory.basis_transfer import Fit, Target, best_linear, draw_target, fit_mlp, fit_quality, inputs, ridge
 
 #: arm, step (None: it has none), quantity, value.
 Row = tuple[str, int | None, str, float]
@@ -25,7 +25,7 @@ Row = tuple[str, int | None, str, float]
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of `measurements.basis_transfer` in the study's YAML, by preset.
 
-    `widths` are the document's h. `samples` held-out points are what everything is read on; `ridge_samples` points are
+    `widths` are the paper's h. `samples` held-out points are what everything is read on; `ridge_samples` points are
     what the linear map is fitted on, with strength `ridge`. The others are those of `Fit`.
     """
 
@@ -39,7 +39,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ridge: Fraction
     ridge_samples: Count
     samples: Count
-    readings: Count = 10
+    fit_quality: Count = 10
     tf32: bool = False
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             gradient_clip=self.gradient_clip,
-            readings=min(self.readings, self.steps),
+            fit_quality=min(self.fit_quality, self.steps),
             tf32=self.tf32,
         )
 
@@ -65,9 +65,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], None]) -> pd.DataFrame:
     """One row for each quantity that was read: h, seed, arm (mlp or linear), step, quantity, value.
 
-    Quantities are those of `plumbline.theory.basis_transfer.Readings`. The linear map has no step; beside what is read
-    of it on the held-out points stand `exact_relative_l2`, `exact_relative_l2_intercept` and `exact_cosine_population`:
-    those of the best linear map, by its closed form.
+    Quantities are those of `plumbline.theory.basis_transfer.FitQuality`. The linear map has no step; beside what is
+    read of it on the held-out points stand `exact_relative_l2`, `exact_relative_l2_intercept` and
+    `exact_cosine_population`: those of the best linear map, by its closed form.
 
     Raises:
         PlumblineError: an option is unknown, missing or cannot be meant; the fit diverged.
@@ -92,7 +92,7 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
 def _linear(target: Target, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
     points = inputs(target.width, seed, "ridge", held[0].device, samples=chosen.ridge_samples)
     map_DD = ridge(((x_ND, target(x_ND)) for x_ND in points), chosen.ridge)
-    found = asdict(readings((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held))
+    found = asdict(fit_quality((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held))
     yield from _rows("linear", None, found.items())
     exact = best_linear(target)
     for name in ("relative_l2", "relative_l2_intercept", "cosine_population"):

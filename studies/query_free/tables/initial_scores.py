@@ -1,6 +1,6 @@
-"""Initial scores: how far they spread before training, as the document derives it and as its models start.
+"""Initial scores: how far they spread before training, as the paper derives it and as its models start.
 
-Source: query_free study, section 5.1 and appendix 8.2. Not a table of the document.
+Source: query_free study, section 5.1 and appendix 8.2. Not a table of the paper.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..losses import BASELINE, IDENTITY, divisor
 
 SOURCE = "plumbline.studies.query_free.checks, at the sizes of the paper preset"
 
-#: The baseline, the reduced model, and the two other readings of its scale.
+#: The baseline, the reduced model, and the two other variants of its scale.
 METHODS = (BASELINE, "wq_identity_unscaled", IDENTITY, "wq_identity_matched")
 
 COLUMNS = [
@@ -34,18 +34,18 @@ COLUMNS = [
 
 
 def initial_scores(frames: RunFrames, study: Study, published: Published) -> Table:
-    """The document's derivation, then the scores of its models, at its sizes whatever the preset."""
+    """The paper's derivation, then the scores of its models, at its sizes whatever the preset."""
     rows = [*_derived(study, published), *_of_models(study)]
     return finished(
         "initial_scores",
-        "Standard deviation of attention scores before training, at the document's sizes.",
+        "Standard deviation of attention scores before training, at the paper's sizes.",
         study,
         published,
         key="scores",
         columns=COLUMNS,
         rows=[row | {"preset": Cell(study.preset)} for row in rows],
         notes=[
-            "The document derives its factor for rows of norm 1 and before the division by √d_k; behind a LayerNorm a "
+            "The paper derives its factor for rows of norm 1 and before the division by √d_k; behind a LayerNorm a "
             "row has the norm √d, and scores are those of the lower rows. The ratio is the same, 1 / (σ √d): it "
             "belongs to a width and a start, and is 1 at d = 2,500 for σ = 0.02.",
             "With half the scale the reduced model starts flatter than the baseline, by the tenth that rounding 1.8 to "

@@ -47,7 +47,7 @@ COLUMNS = [
         Column(name=f"{name}_published", header=header, kind="published")
         for name, header in zip(PREMISES, HEADERS, strict=True)
     ),
-    Column(name="tried", header="tried on", kind="fact", readable=False),
+    Column(name="tried", header="checked on", kind="fact", readable=False),
     Column(name="preset", header="preset", kind="fact", readable=False),
 ]
 
@@ -80,7 +80,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
             f"all premises kept (equal: at most {ROUNDING:g}), the smallest without the one that is named (apart: at "
             f"least {FAILURE:g}). It is the same at every preset; no model is trained for it.",
             "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), "
-            "4.2 to 4.4 hold Theorems 4.1 to 4.3 (ruling table_1_rows).",
+            "4.2 to 4.4 hold Theorems 4.1 to 4.3 (interpretation table_1_rows).",
         ],
         exact=True,
     )

@@ -36,7 +36,7 @@ PRINTED = {
     "head_width": "attn_scale_dk",
     "weight_decay": "weight_decay",
     "peak_rate": "peak_lr",
-    "smallest_rate": "min_lr",
+    "minimum_learning_rate": "min_lr",
 }
 
 COLUMNS = [
@@ -53,7 +53,7 @@ COLUMNS = [
     *beside("head_width", "d_k", "d"),
     *beside("weight_decay", "weight decay", ".3g"),
     *beside("peak_rate", "peak rate", ".3g"),
-    *beside("smallest_rate", "smallest rate", ".3g"),
+    *beside("minimum_learning_rate", "minimum learning rate", ".3g"),
     Column(name="learned_query", header="W_Q", kind="fact"),
     ours("parameters", "parameters", "d", readable=False),
     ours("wall_seconds", "wall time (s)", ".1f", readable=False),
@@ -63,7 +63,7 @@ COLUMNS = [
 
 
 def table2(frames: RunFrames, study: Study, published: Published) -> Table:
-    """One row for each configuration as printed, then one for each query that the document proposes."""
+    """One row for each configuration as printed, then one for each query that the paper proposes."""
     losses, printed = Losses(frames, study), published.table("table2", key="config_id")
     rows = []
     for method in (*CONFIGURATIONS, *NONLINEAR):
@@ -80,9 +80,9 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         rows=rows,
         notes=[
             "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. Δ is the loss "
-            f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (ruling "
+            f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (interpretation "
             "same_loss).",
-            "The last two rows are no rows of the document: it proposes such queries and does not run them.",
+            "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
             _timed(losses),
         ],
     )
@@ -121,7 +121,7 @@ def sizes(study: Study, method: str) -> dict[str, Cell]:
         "head_width": Cell(spec.model.head_width),
         "weight_decay": Cell(spec.optimizer.weight_decay),
         "peak_rate": Cell(spec.optimizer.learning_rate),
-        "smallest_rate": Cell(smallest_rate(spec)),
+        "minimum_learning_rate": Cell(smallest_rate(spec)),
         "learned_query": Cell("yes" if mine.of("query") else "no"),
     }
 
@@ -131,5 +131,5 @@ def _timed(losses: Losses) -> str:
     devices = " and ".join(losses.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
     return (
         f"Times are each run's own, evaluations and checkpoints included (on {devices}); where runs shared a machine, "
-        "a ratio of two times says little. The document prints none."
+        "a ratio of two times says little. The paper prints none."
     )

@@ -15,6 +15,6 @@ from . import (
 
 
 def audit(ledger: Ledger) -> None:
-    """All rows of the document."""
+    """All rows of the paper."""
     for part in (base_scale, taxonomy, scales, compute, configuration, diagnostics):
         part.audit(ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plumbline.audit.counting import count, falling
 from plumbline.audit.functions import largest, mean, smallest, sqrt
-from plumbline.audit.number import Column, exact, made_of
+from plumbline.audit.number import Column, derived, exact
 from plumbline.audit.rows import Ledger
 from plumbline.audit.statistics import (
     bh_from_bonferroni,
@@ -150,7 +150,7 @@ def survivors(ledger: Ledger) -> None:
         check(f"bonferroni_{name}", what, "sec 4.1", printed, bonferroni_survivors(group, m, alpha))
     seven, four_more, others = prose("holm_survivors"), prose("bh_added"), t2.others("z", "baseline")
     check("holm", "Holm survivors", "sec 4.1", seven, holm_survivors(others, m, alpha))
-    bh = made_of(int(seven.text) + int(four_more.text), seven, four_more)
+    bh = derived(int(seven.text) + int(four_more.text), seven, four_more)
     what = "Benjamini-Hochberg survivors (the seven and four more)"
     check("bh", what, "sec 4.1", bh, bh_survivors(others, m, alpha))
     adjusted = [*t2.column("p_bonf"), *t2.column("p_bonf_bound").as_bounds()]

@@ -21,12 +21,13 @@ def audit(ledger: Ledger) -> None:
 
 
 def parameters(ledger: Ledger) -> None:
-    """Parameter counts of all methods: in the reading that fits, and as the words have it where that is another."""
+    """Parameter counts of all methods: in the interpretation that fits, and as the words have it where that is
+    another."""
     check, t4, size = ledger.check, ledger.table("table4"), sizes.base(ledger.settings)
     base = size.total()
     for method in t4.rows:
         extra, literal = sizes.extra(method, size), sizes.extra_by_the_words(method, size)
-        basis: Basis = "follows" if extra == literal else "other reading"
+        basis: Basis = "follows" if extra == literal else "other interpretation"
         what, total = f"parameters of {method}, in billions", exact(base + extra, "counted_parameters") / BILLION
         check(f"t4_params_{method}", what, "table 4", t4[method, "params_b"], total, basis=basis)
         what, printed = f"parameters that {method} adds", t4[method, "delta_params_pct"]
@@ -50,7 +51,7 @@ def flops(ledger: Ledger) -> None:
             sizes.product_flops(weights(method, size), context)
             for weights in (sizes.matrices_by_the_words, sizes.matrices)
         )
-        basis: Basis = "follows" if fitted == literal else "other reading"
+        basis: Basis = "follows" if fitted == literal else "other interpretation"
         name, what, printed = f"t4_flops_{method}", f"FLOPs that {method} adds", t4[method, "delta_flops_pct"]
         check(name, what, "table 4, App C.1", printed, _percent_more(fitted, base), basis=basis, note=FLOPS)
         if fitted != literal:
@@ -64,7 +65,7 @@ def flops(ledger: Ledger) -> None:
         "table 4, App C.1",
         t4[method, "delta_flops_pct"],
         _percent_more(sizes.product_flops(sizes.matrices(method, size), context), both),
-        basis="other reading",
+        basis="other interpretation",
         note=FLOPS,
     )
 

@@ -38,10 +38,10 @@ def heads_and_scales(ledger: Ledger) -> None:
     )
     check("size_3b_as_printed", what, "sec 3.2", billions, exact(literal.total(), "counted_parameters") / BILLION)
     what, total = f"the same with the FFN scaled to {large.ffn_width}", exact(large.total(), "counted_parameters")
-    check("size_3b_scaled", what, "sec 3.2", billions, total / BILLION, basis="other reading")
+    check("size_3b_scaled", what, "sec 3.2", billions, total / BILLION, basis="other interpretation")
     what = f"cost of 3B over 1.2B at equal tokens, by parameters (FFN {large.ffn_width})"
     ratio = exact(large.total(), "counted_large") / exact(base.total(), "counted_base")
-    check("cost_parameters", what, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other reading")
+    check("cost_parameters", what, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other interpretation")
 
 
 def tokens(ledger: Ledger) -> None:
@@ -53,7 +53,7 @@ def tokens(ledger: Ledger) -> None:
         what = f"{int(steps.text):,} steps of 2^{{}} tokens, in billions"
         check(name, what.format(exponent), where, prose(name), steps * 2**exponent / BILLION)
         half = steps * exact(2**consistent, "per_step") / BILLION
-        check(f"{name}_half", what.format(consistent), where, prose(name), half, basis="other reading")
+        check(f"{name}_half", what.format(consistent), where, prose(name), half, basis="other interpretation")
     for pack in packs.rows:
         sequences, shards = packs[pack, "sequences"].exactly(), packs[pack, "shards"].exactly()
         what, total = f"tokens of the pack {pack}, in billions", sequences * context / BILLION
@@ -64,7 +64,7 @@ def tokens(ledger: Ledger) -> None:
             "App A",
             packs[pack, "discarded_pct"],
             between(0, 100 * shards * (context - 1) / (sequences * context)),
-            basis="other reading",
+            basis="other interpretation",
         )
     subset, superset = packs.rows
     # That all shards but a pack's last are of one length is the usual form of a pack; the text does not say it.
@@ -78,7 +78,7 @@ def tokens(ledger: Ledger) -> None:
         "App A",
         packs[superset, "shards"].exactly(),
         shards_at_one_length(sequences, others, shards),
-        basis="other reading",
+        basis="other interpretation",
     )
 
 

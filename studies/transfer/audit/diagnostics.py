@@ -51,7 +51,7 @@ def divergences(ledger: Ledger) -> None:
         ("ssmax_rise_text", "steps of SSMax's rise, from the text's two ends", prose("ssmax_rise_end")),
         ("ssmax_rise_to_nan", "the same counted to the NaN", nan),
     ):
-        ledger.check(name, what, "sec 5.3, table 6", rise, end - start, basis="other reading")
+        ledger.check(name, what, "sec 5.3, table 6", rise, end - start, basis="other interpretation")
     copy("ssmax_nan", "step of SSMax's NaN", "sec 5.3, table 6", t6["ssmax", "nan_step"].exactly(), nan)
     for name, row, column in (
         ("ssmax_rise_from", "ssmax", "grad_rise_from"),

@@ -36,7 +36,7 @@ def large_as_printed(settings: Settings) -> DecoderSize:
 
 
 def large(settings: Settings) -> DecoderSize:
-    """The reading that has 3B parameters: the feed-forward width grows with the width."""
+    """The interpretation that has 3B parameters: the feed-forward width grows with the width."""
     small, printed = base(settings), large_as_printed(settings)
     return replace(printed, ffn_width=small.ffn_width * printed.width // small.width)
 
@@ -52,14 +52,14 @@ def masking_outputs(size: DecoderSize) -> int:
 
 
 def extra(method: str, size: DecoderSize) -> int:
-    """Parameters that a method adds to a decoder of `size`, in the reading that its printed row allows.
+    """Parameters that a method adds to a decoder of `size`, in the interpretation that its printed row allows.
 
     Selective attention masks with one head of each key/value group, whose output the output projection does not
     take; LayerScale has one gain vector a layer, AttnRes a query and an affine norm per sublayer, Diff-Attn an
     affine per-head norm and four vectors of half a head for lambda a layer.
 
     Raises:
-        PlumblineError: a method that is not in the document.
+        PlumblineError: a method that is not in the paper.
     """
     layers, width = size.layers, size.width
     query_key_norm = 2 * size.head_width * layers
@@ -108,7 +108,7 @@ def extra_by_the_words(method: str, size: DecoderSize) -> int:
 
 
 def matrices(method: str, size: DecoderSize) -> int:
-    """Weights of matrix products that a method adds to all layers, in the reading that its parameters allow.
+    """Weights of matrix products that a method adds to all layers, in the interpretation that its parameters allow.
 
     Appendix C.1 counts the scores and the products with weight matrices: gains, scalars and elementwise maps are free.
     """

@@ -70,9 +70,9 @@ def spans(ledger: Ledger, scores: Column) -> None:
     values, sigma = seeds(ledger, "baseline"), ledger.table("noise_floor")["baseline", "climb_avg_std"]
     what = "span over the width of the seeds' bootstrap (their range)"
     ratio = (hi - lo) / (largest(values) - smallest(values))
-    check("span_over_seed_range", what, "sec 4.2", width, ratio, basis="other reading")
+    check("span_over_seed_range", what, "sec 4.2", width, ratio, basis="other interpretation")
     what, ratio = "span over the width of |z| < 2", (hi - lo) / (4 * sigma)
-    check("span_over_four_sigma", what, "sec 4.2", width, ratio, basis="other reading")
+    check("span_over_four_sigma", what, "sec 4.2", width, ratio, basis="other interpretation")
     # "Two orders of magnitude" is said of both softmax replacements in words: no number that each must round to.
     what = "larger effect of the two softmax replacements over sigma, orders of magnitude"
     orders = log10(abs(ledger.table("table2")["sigmoid_attn", "z"]))

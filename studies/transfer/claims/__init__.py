@@ -1,6 +1,6 @@
 """The transfer study's claims: which id is measured how."""
 
-from plumbline.results.claims.measures import Measures
+from plumbline.results.claims.registry import ClaimChecks
 
 from . import (
     attention,
@@ -12,8 +12,8 @@ from . import (
 )
 from .evidence import Evidence
 
-MEASURES = Measures().merged(
-    part.MEASURES for part in (base_scale, modules, large_scale, losses_and_tasks, attention, structure)
+CHECKS = ClaimChecks().merged(
+    part.CHECKS for part in (base_scale, modules, large_scale, losses_and_tasks, attention, structure)
 )
 
 __all__ = ["MEASURES", "Evidence"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, in_turn, number, said
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed, in_turn, number, said
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats import noise_floor
 
@@ -17,7 +17,7 @@ from ..concentration import Point, last
 from ..headline import BASE
 from .evidence import SIGNIFICANT_Z, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 #: "Almost never" is a stated choice: at most one logit in a thousand.
 ALMOST_NEVER = 1e-3
@@ -44,30 +44,30 @@ def _sigmas(e: Evidence, method: str) -> float:
     return float(floor.z(_read(e, e.key(method, BASE)).concentration))
 
 
-@MEASURES.of("improvers_keep_concentration")
+@CHECKS.of("improvers_keep_concentration")
 def improvers_keep_concentration(e: Evidence, claim: Claim) -> Values:
     """Not below the baseline by more than what counts as a difference of accuracies."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    return Measured(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
+    return Computed(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
 
 
-@MEASURES.of("failures_lose_concentration")
+@CHECKS.of("failures_lose_concentration")
 def failures_lose_concentration(e: Evidence, claim: Claim) -> Values:
     """Below it by more than that."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    return Measured(values={"ids": [method for method in z if z[method] < -SIGNIFICANT_Z]}, shown=_named(z))
+    return Computed(values={"ids": [method for method in z if z[method] < -SIGNIFICANT_Z]}, shown=_named(z))
 
 
 def _named(z: dict[str, float]) -> dict[str, float]:
     return {f"z_{method}": value for method, value in z.items()}
 
 
-@MEASURES.of("softmax_cap_inactive", compare=in_turn(said("almost_never"), number))
+@CHECKS.of("softmax_cap_inactive", compare=in_turn(said("almost_never"), number))
 def softmax_cap_inactive(e: Evidence, claim: Claim) -> Values:
     """What the cap clips of the method that has it, where training ends."""
     key = e.key("softmax_cap", BASE)
     share, model = _read(e, key).logits_beyond, e.study.runs[key].spec.model
-    return Measured(
+    return Computed(
         values={
             "cap": float(model.slot("mixer").options["cap"]),
             "context": model.context,

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumbline.audit.published import Claim
 from plumbline.results.claims.checkers import (
-    Measured,
+    Computed,
     Verdict,
     at_most_partly,
     factor,
@@ -26,14 +26,14 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
 from .evidence import SIGNIFICANT_Z, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
-#: Two of the document's baseline sigmas: as near as a second training may be expected.
+#: Two of the paper's baseline sigmas: as near as a second training may be expected.
 CLIMB = near(0.0042)
 #: A standard deviation of three seeds is itself known no better: 95 % of such estimates are between 0.16 and 1.9 of it.
 SIGMA = factor(2)
@@ -47,40 +47,40 @@ def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
     return sum(value > SIGNIFICANT_Z for value in z), sum(value < -SIGNIFICANT_Z for value in z)
 
 
-@MEASURES.of("counts_by_z")
+@CHECKS.of("counts_by_z")
 def counts_by_z(e: Evidence, claim: Claim) -> Values:
     up, down = beyond(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
-    return Measured(values=values, shown={"total": len(e.methods)})
+    return Computed(values=values, shown={"total": len(e.methods)})
 
 
-@MEASURES.of("bonferroni_survivors")
+@CHECKS.of("bonferroni_survivors")
 def bonferroni_survivors(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
     values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
-    return Measured(values=values, shown={"m": e.study.m})
+    return Computed(values=values, shown={"m": e.study.m})
 
 
-@MEASURES.of("bonferroni_names")
+@CHECKS.of("bonferroni_names")
 def bonferroni_names(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
     return {"ids": list(left.index[left > 0])}
 
 
-@MEASURES.of("holm_same_as_bonferroni")
+@CHECKS.of("holm_same_as_bonferroni")
 def holm_same_as_bonferroni(e: Evidence, claim: Claim) -> Values:
     holm, bonferroni = e.survivors("holm"), e.survivors("bonferroni")
     same = set(holm.index) == set(bonferroni.index)
-    return Measured(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
+    return Computed(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
 
 
-@MEASURES.of("bh_adds_four")
+@CHECKS.of("bh_adds_four")
 def bh_adds_four(e: Evidence, claim: Claim) -> Values:
     more = e.survivors("bh").index.difference(e.survivors("bonferroni").index, sort=False)
     return {"added": list(more)}
 
 
-@MEASURES.of("one_survivor_after_3b")
+@CHECKS.of("one_survivor_after_3b")
 def one_survivor_after_3b(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
     kept, lost = [], []
@@ -96,13 +96,13 @@ def _table2(e: Evidence, claim: Claim) -> Values:
     p = e.p_bonferroni(method)
     printed = claim.values.get("p_bonf", claim.values.get("p_bonf_upper_bound"))
     same = (p <= LEVEL) == (printed <= LEVEL)
-    return Measured(values=values | {"same_after_correction": same}, near=CLIMB, shown={"p_bonf": p})
+    return Computed(values=values | {"same_after_correction": same}, near=CLIMB, shown={"p_bonf": p})
 
 
-def _row(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def _row(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """The row's numbers but z, whose side is judged."""
     values = {name: measured.values[name] for name in ("climb_avg", "delta")}
-    return number(claim, Measured(values=values, near=measured.near))
+    return number(claim, Computed(values=values, near=measured.near))
 
 
 #: What a row says in words is the sign and the side of z; partly where its numbers or its corrected p are others.
@@ -111,26 +111,26 @@ ROW = in_turn(signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_
 TABLE_2 = ["softpick", "hybrid_norm", "qknorm", "sandwich_norm", "relu_squared", "selective_attn", "qknorm_geglu"]
 TABLE_2 += ["gated_attn_qknorm", "softmax_cap", "selective_qknorm", "value_residual", "geglu_ffn", "denseformer"]
 TABLE_2 += ["diff_attn", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_attn"]
-MEASURES.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
+CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
 
 
-@MEASURES.of("t2_order", compare=order("order"))
+@CHECKS.of("t2_order", compare=order("order"))
 def t2_order(e: Evidence, claim: Claim) -> Values:
     values = {method: e.climb(method) for method in e.methods}
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
-@MEASURES.of("baseline_mean_sigma", near={"mean": CLIMB, "std": SIGMA})
+@CHECKS.of("baseline_mean_sigma", near={"mean": CLIMB, "std": SIGMA})
 def baseline_mean_sigma(e: Evidence, claim: Claim) -> Values:
     return {"mean": e.floor.mean, "std": e.floor.sigma}
 
 
-@MEASURES.of("baseline_seeds", near=CLIMB)
+@CHECKS.of("baseline_seeds", near=CLIMB)
 def baseline_seeds(e: Evidence, claim: Claim) -> Values:
     return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
-@MEASURES.of("softpick_seeds", near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
+@CHECKS.of("softpick_seeds", near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
 def softpick_seeds(e: Evidence, claim: Claim) -> Values:
     seeds = e.seeds("softpick")
     values = _in_the_order_of(claim.values["values"], seeds)
@@ -146,22 +146,22 @@ def _in_the_order_of(printed: list[float], measured: list[float]) -> list[float]
 
 
 def _sigmas(e: Evidence) -> dict[str, float]:
-    names = e.study.sheet["noise_floor"]
+    names = e.study.definition["noise_floor"]
     return {m: float(np.std(e.seeds(m), ddof=1)) for m in (names["reference"], *names["others"])}
 
 
-@MEASURES.of("sigma_three_refs", near=SIGMA)
+@CHECKS.of("sigma_three_refs", near=SIGMA)
 def sigma_three_refs(e: Evidence, claim: Claim) -> Values:
     return _sigmas(e)
 
 
-@MEASURES.of("sigma_baseline_largest", compare=first("order"))
+@CHECKS.of("sigma_baseline_largest", compare=first("order"))
 def sigma_baseline_largest(e: Evidence, claim: Claim) -> Values:
     sigmas = _sigmas(e)
     return {"order": sorted(sigmas, key=sigmas.__getitem__, reverse=True)}
 
 
-@MEASURES.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))
+@CHECKS.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))
 def welch_of(e: Evidence, claim: Claim) -> Values:
     method = claim.id.removeprefix("welch_")
     found = welch(e.seeds(method), e.seeds(e.reference))
@@ -171,35 +171,33 @@ def welch_of(e: Evidence, claim: Claim) -> Values:
 
 
 def interval(seeds: list[float]) -> tuple[float, float]:
-    """The document's bootstrap interval (section 3.3)."""
+    """The paper's bootstrap interval (section 3.3)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = bootstrap_interval(seeds)
     return found.low, found.high
 
 
-@MEASURES.of("bootstrap_disjoint", compare=parts("qknorm", "softpick"))
+@CHECKS.of("bootstrap_disjoint", compare=parts("qknorm", "softpick"))
 def bootstrap_disjoint(e: Evidence, claim: Claim) -> Values:
     """For each method: its interval begins above the baseline's end, and no resample is at or below the baseline's."""
     base = e.seeds(e.reference)
     end = interval(base)[1]
-    seeds = {method: e.seeds(method) for method in e.study.sheet["noise_floor"]["others"]}
+    seeds = {method: e.seeds(method) for method in e.study.definition["noise_floor"]["others"]}
     begins = {method: interval(own)[0] for method, own in seeds.items()}
     chances = {method: probability_not_above(own, base) for method, own in seeds.items()}
     shown = {"base_ends": end} | {f"{m}_begins": low for m, low in begins.items()}
     shown |= {f"probability_{method}": chance for method, chance in chances.items()}
-    return Measured(values={m: begins[m] > end and chances[m] == 0 for m in seeds}, shown=shown)
+    return Computed(values={m: begins[m] > end and chances[m] == 0 for m in seeds}, shown=shown)
 
 
-def _counts(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def _counts(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     """How many tasks are higher, and which are not."""
     names = ("tasks", "tasks_higher", "exceptions")
-    return number(claim, Measured(values={name: measured.values[name] for name in names}))
+    return number(claim, Computed(values={name: measured.values[name] for name in names}))
 
 
-@MEASURES.of(
-    "stouffer_qknorm", "stouffer_softpick", compare=in_turn(statistic("Z", p="p_one"), at_most_partly(_counts))
-)
+@CHECKS.of("stouffer_qknorm", "stouffer_softpick", compare=in_turn(statistic("Z", p="p_one"), at_most_partly(_counts)))
 def stouffer_of(e: Evidence, claim: Claim) -> Values:
     method = claim.id.removeprefix("stouffer_")
     for name in (method, e.reference):
@@ -214,7 +212,7 @@ def stouffer_of(e: Evidence, claim: Claim) -> Values:
     return values | {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
 
 
-@MEASURES.of("gain_floor", near={"gain": SIGMA, "sigma": SIGMA})
+@CHECKS.of("gain_floor", near={"gain": SIGMA, "sigma": SIGMA})
 def gain_floor(e: Evidence, claim: Claim) -> Values:
     """The gain that counts begins at the line |z| = 2."""
     up, down = beyond(e, e.methods)
@@ -222,17 +220,17 @@ def gain_floor(e: Evidence, claim: Claim) -> Values:
     return values | {"n_inside": len(e.methods) - up - down}
 
 
-@MEASURES.of("extra_runs_needed", scope="arithmetic")
+@CHECKS.of("extra_runs_needed", scope="arithmetic")
 def extra_runs_needed(e: Evidence, claim: Claim) -> Values:
     z = e.published.table("table2")["z"].astype(float)
-    nominal = [m for m in z.index[z > SIGNIFICANT_Z] if m not in e.study.sheet["noise_floor"]["others"]]
-    return Measured(values={"runs": 2 * len(nominal)}, shown={"from": "printed z, two seeds more for each"})
+    nominal = [m for m in z.index[z > SIGNIFICANT_Z] if m not in e.study.definition["noise_floor"]["others"]]
+    return Computed(values={"runs": 2 * len(nominal)}, shown={"from": "printed z, two seeds more for each"})
 
 
-MEASURES.untested(
+CHECKS.untested(
     {
         "narang_improvers": "about the literature, not about these runs",
         "softpick_original_scale": "about the literature, not about these runs",
-        "hours": "needs the document's machines",
+        "hours": "needs the paper's machines",
     }
 )

@@ -9,8 +9,8 @@ from functools import cached_property
 import pandas as pd
 
 from plumbline.audit.published import Published
-from plumbline.results.claims import measures
-from plumbline.results.claims.measures import Absent
+from plumbline.results.claims import registry
+from plumbline.results.claims.registry import Absent
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import Table, reference_of
 from plumbline.specs.study_config import Study
@@ -25,7 +25,7 @@ from ..two_scales import two_scales
 SIGNIFICANT_Z = 2.0
 
 
-class Evidence(measures.Evidence):
+class Evidence(registry.Evidence):
     """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
@@ -148,7 +148,7 @@ class Evidence(measures.Evidence):
         return key
 
     def divergence(self, method: str, seed: int = 42, scale: str = LARGE) -> tuple[float, Divergence] | None:
-        """The step of a divergence on the document's length of training, and its history; None if it completed."""
+        """The step of a divergence on the paper's length of training, and its history; None if it completed."""
         key = self.key(method, scale, seed)
         run = self.frames.runs.loc[key]
         if run["outcome"] != DIVERGED:
@@ -156,7 +156,7 @@ class Evidence(measures.Evidence):
         return self.on_paper(run["step"], key), divergence_of(self.frames, key)
 
     def on_paper(self, step: float, key: str) -> float:
-        """A step as the same share of the document's training."""
+        """A step as the same share of the paper's training."""
         return float(step) / self.study.runs[key].spec.train.steps * PAPER_STEPS
 
     def large_methods(self) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from plumbline.audit.published import Claim
 from plumbline.results.claims.checkers import (
-    Measured,
+    Computed,
     at_most_partly,
     factor,
     in_turn,
@@ -23,7 +23,7 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 from plumbline.stats import spearman
 
 from ..divergence import Divergence, chain, norms_of
@@ -31,16 +31,16 @@ from ..two_scales import improvers
 from .base_scale import CLIMB
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 IMPROVERS = ["qknorm_geglu", "qknorm", "selective_qknorm", "selective_attn", "sandwich_norm", "softpick"]
 IMPROVERS += ["relu_squared"]
 FAILURES = ["attnres", "sigmoid_attn"]
 HYBRID_SEEDS = (42, 43, 44)
 
-#: Steps of a divergence: as far apart as those of the document's own three seeds (2,800 to 3,500).
+#: Steps of a divergence: as far apart as those of the paper's own three seeds (2,800 to 3,500).
 STEPS = factor(3500 / 2800)
-#: Gradient norms in a stable range: as far apart as the ends of the range in which the document's baseline stays.
+#: Gradient norms in a stable range: as far apart as the ends of the range in which the paper's baseline stays.
 STABLE = factor(0.20 / 0.15)
 #: Gradient norms of a divergence, which grow several times over within one logging interval: a stated choice.
 PEAK = factor(2)
@@ -50,11 +50,11 @@ FAILURE = factor(1.25)
 RANK = near(1 / math.sqrt(6))
 
 
-@MEASURES.of("runs_3b")
+@CHECKS.of("runs_3b")
 def runs_3b(e: Evidence, claim: Claim) -> Values:
     outcomes = [e.large_outcome(method) for method in e.large_methods()]
     done = outcomes.count("completed")
-    return Measured(values={"completed": done, "diverged": len(outcomes) - done}, shown={"tried": len(outcomes)})
+    return Computed(values={"completed": done, "diverged": len(outcomes) - done}, shown={"tried": len(outcomes)})
 
 
 def _ranks(e: Evidence, method: str) -> tuple[float, float]:
@@ -68,7 +68,7 @@ def _ranks(e: Evidence, method: str) -> tuple[float, float]:
 TABLE_3 = {"climb_avg_1p2b": CLIMB, "climb_avg_3b": CLIMB, "delta_3b": CLIMB}
 
 
-@MEASURES.of(
+@CHECKS.of(
     *(f"t3_{method}" for method in IMPROVERS + FAILURES), near=TABLE_3, compare=in_turn(signs("delta_3b"), number)
 )
 def table3_row(e: Evidence, claim: Claim) -> Values:
@@ -78,18 +78,18 @@ def table3_row(e: Evidence, claim: Claim) -> Values:
     return values | {"delta_3b": e.delta(method, "large")} | ranks
 
 
-@MEASURES.of("t3_baseline", near=CLIMB)
+@CHECKS.of("t3_baseline", near=CLIMB)
 def t3_baseline(e: Evidence, claim: Claim) -> Values:
     return {"climb_avg_3b": e.climb(e.reference, "large")}
 
 
-@MEASURES.of("t3_order", compare=order("order"))
+@CHECKS.of("t3_order", compare=order("order"))
 def t3_order(e: Evidence, claim: Claim) -> Values:
     values = e.completed_large()
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
-@MEASURES.of("sign_preserved")
+@CHECKS.of("sign_preserved")
 def sign_preserved(e: Evidence, claim: Claim) -> Values:
     """Above the baseline at both scales, and below it at both."""
     kept = {"improvers": 0, "failures": 0}
@@ -98,7 +98,7 @@ def sign_preserved(e: Evidence, claim: Claim) -> Values:
     return kept
 
 
-@MEASURES.of("delta_3b_range", near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
+@CHECKS.of("delta_3b_range", near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
 def delta_3b_range(e: Evidence, claim: Claim) -> Values:
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
     ends = [min(deltas, key=deltas.__getitem__), max(deltas, key=deltas.__getitem__)]
@@ -107,10 +107,10 @@ def delta_3b_range(e: Evidence, claim: Claim) -> Values:
         "hi": deltas[ends[1]],
         "the_same_methods": ends == ["relu_squared", "qknorm_geglu"],
     }
-    return Measured(values=values, near=CLIMB, shown={"from_to": ends})
+    return Computed(values=values, near=CLIMB, shown={"from_to": ends})
 
 
-@MEASURES.of("failures_3b", near=FAILURE)
+@CHECKS.of("failures_3b", near=FAILURE)
 def failures_3b(e: Evidence, claim: Claim) -> Values:
     return {
         "sigmoid_3b": e.delta("sigmoid_attn", "large"),
@@ -120,7 +120,7 @@ def failures_3b(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@MEASURES.of(
+@CHECKS.of(
     "spearman_7", compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number")))
 )
 def spearman_7(e: Evidence, claim: Claim) -> Values:
@@ -131,21 +131,21 @@ def spearman_7(e: Evidence, claim: Claim) -> Values:
     if len(part) < 3:
         raise Absent("fewer than three improvers", "large")
     found = spearman(part["base"], part["large"])
-    return Measured(
+    return Computed(
         values={"rho": found.rho, "p": found.p_t, "n": found.n, "of_the_printed_number": found.n == claim.values["n"]},
         shown={"p_exact_permutation": found.p_permutation},
     )
 
 
-@MEASURES.of("rank_moves", near=near(0.0))
+@CHECKS.of("rank_moves", near=near(0.0))
 def rank_moves(e: Evidence, claim: Claim) -> Values:
     e.completed_large()
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
 
 
-def _completed_instead(count: int = 1) -> Measured:
-    return Measured(holds=False, shown={"completed": count})
+def _completed_instead(count: int = 1) -> Computed:
+    return Computed(holds=False, shown={"completed": count})
 
 
 def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
@@ -154,13 +154,13 @@ def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
     return None if None in found else [one for one in found if one is not None]
 
 
-@MEASURES.of("hybrid_nan_steps", near=STEPS)
+@CHECKS.of("hybrid_nan_steps", near=STEPS)
 def hybrid_nan_steps(e: Evidence, claim: Claim) -> Values:
     found = _hybrid(e)
     return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
 
 
-@MEASURES.of("hybrid_window", near=STEPS, compare=in_turn(said("after_the_peak"), number))
+@CHECKS.of("hybrid_window", near=STEPS, compare=in_turn(said("after_the_peak"), number))
 def hybrid_window(e: Evidence, claim: Claim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
     found = _hybrid(e)
@@ -171,7 +171,7 @@ def hybrid_window(e: Evidence, claim: Claim) -> Values:
     peak = e.on_paper(e.study.runs[key].spec.schedule.warmup_steps, key)
     after = peak < min(steps) and max(steps) <= 2 * peak
     window = {"window": [min(steps), max(steps)], "after_the_peak": after}
-    return Measured(values=window, near=STEPS, shown={"peak_step": peak})
+    return Computed(values=window, near=STEPS, shown={"peak_step": peak})
 
 
 def _band(e: Evidence, method: str) -> tuple[float, float]:
@@ -185,7 +185,7 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@MEASURES.of("hybrid_pre_nan_grad", near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
+@CHECKS.of("hybrid_pre_nan_grad", near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
 def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
     found = _hybrid(e)
@@ -193,7 +193,7 @@ def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
         return _completed_instead()
     before = [history.before for _, history in found]
     low, high = _band(e, e.reference)
-    return Measured(
+    return Computed(
         values={
             "range": [min(before), max(before)],
             "sudden": all(history.signature == "sudden" for _, history in found),
@@ -204,7 +204,7 @@ def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@MEASURES.of("hybrid_spike", near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
+@CHECKS.of("hybrid_spike", near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
 def hybrid_spike(e: Evidence, claim: Claim) -> Values:
     """A norm well above those before it, at the end."""
     found = e.divergence("hybrid_norm", 42)
@@ -212,20 +212,20 @@ def hybrid_spike(e: Evidence, claim: Claim) -> Values:
         return _completed_instead()
     step, history = found
     if history.signature != "sudden" or math.isnan(history.first):
-        return Measured(holds=False, shown={"peak": history.peak, "signature": history.signature, "nan": step})
+        return Computed(holds=False, shown={"peak": history.peak, "signature": history.signature, "nan": step})
     at = e.on_paper(history.elevated_from, e.key("hybrid_norm", "large"))
     return {"spike": history.first, "step": at, "nan": step, "factor": history.first / history.before}
 
 
-@MEASURES.of("baseline_3b_grad", near=STABLE)
+@CHECKS.of("baseline_3b_grad", near=STABLE)
 def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     """In that range to the end, single batches aside: see `_band`."""
     if e.large_outcome(e.reference) == "diverged":
-        return Measured(holds=False, shown={"outcome": "diverged"})
+        return Computed(holds=False, shown={"outcome": "diverged"})
     return {"range": list(_band(e, e.reference))}
 
 
-@MEASURES.of("ssmax_3b_divergence", compare=in_turn(said("rise"), number))
+@CHECKS.of("ssmax_3b_divergence", compare=in_turn(said("rise"), number))
 def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
     """The norms at the printed steps, and whether they rise between them."""
     found = e.divergence("ssmax")
@@ -235,7 +235,7 @@ def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
     norms = norms_of(e.frames, e.key("ssmax", "large")).dropna()
     norms.index = [e.on_paper(at, e.key("ssmax", "large")) for at in norms.index]
     values = {name: _at(norms, claim.values[place]) for name, place in (("g0", "step0"), ("g1", "step1"))}
-    return Measured(
+    return Computed(
         values=values | {"nan": step, "rise": history.signature == "rise"},
         near={"g0": PEAK, "g1": PEAK, "nan": STEPS},
         shown={"signature": history.signature},
@@ -248,18 +248,18 @@ def _at(norms: pd.Series, step: float) -> float:
     return float(there.iloc[-1]) if len(there) and norms.index[-1] >= step else math.nan
 
 
-@MEASURES.of("ssmax_rise_length", near=STEPS)
+@CHECKS.of("ssmax_rise_length", near=STEPS)
 def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
     found = e.divergence("ssmax")
     if found is None:
         return _completed_instead()
     steps = e.on_paper(found[1].elevated_steps, e.key("ssmax", "large"))
     if found[1].signature != "rise":
-        return Measured(holds=False, shown={"signature": found[1].signature, "steps": steps})
+        return Computed(holds=False, shown={"signature": found[1].signature, "steps": steps})
     return {"steps": steps}
 
 
-@MEASURES.of("hyper_3b_divergence", near=STEPS)
+@CHECKS.of("hyper_3b_divergence", near=STEPS)
 def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
     """Sustained: the last chain of norms above the printed one, which ends with the divergence; peaks may be spaced."""
     found = e.divergence("hyper")
@@ -270,9 +270,9 @@ def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
     steps, high = norms.index.to_numpy(dtype=float), norms.to_numpy() > claim.values["above"]
     begin = chain(steps, high, float(e.frames.runs.loc[key, "step"]))
     if begin == len(steps):
-        return Measured(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
+        return Computed(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
     start = e.on_paper(steps[begin], key)
-    return Measured(values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature})
+    return Computed(values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature})
 
 
-MEASURES.untested({"hybrid_seed44_after": "training stops at the first norm that is no number; nothing follows it"})
+CHECKS.untested({"hybrid_seed44_after": "training stops at the first norm that is no number; nothing follows it"})

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Measured, at_most_partly, in_turn, near, number, parts, said, statistic
-from plumbline.results.claims.measures import Absent, Measures, Values
+from plumbline.results.claims.checkers import Computed, at_most_partly, in_turn, near, number, parts, said, statistic
+from plumbline.results.claims.registry import Absent, ClaimChecks, Values
 
 from .base_scale import CLIMB, LEVEL, beyond, interval
 from .evidence import SIGNIFICANT_Z, Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 #: Orders of magnitude that are made of one sigma share the factor of two to which it is known.
 ORDERS = near(math.log10(2))
@@ -29,42 +29,42 @@ def _single_attention(e: Evidence) -> list[str]:
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
-@MEASURES.of("attention_span", near=CLIMB)
+@CHECKS.of("attention_span", near=CLIMB)
 def attention_span(e: Evidence, claim: Claim) -> Values:
     deltas = [e.delta(method) for method in _attention(e)]
     return {"hi": max(deltas), "lo": min(deltas)}
 
 
-@MEASURES.of("attention_span_ratio")
+@CHECKS.of("attention_span_ratio")
 def attention_span_ratio(e: Evidence, claim: Claim) -> Values:
     deltas = [e.delta(method) for method in _attention(e)]
     low, high = interval(e.seeds(e.reference))
     return {"ratio": (max(deltas) - min(deltas)) / (high - low) if high > low else math.inf}
 
 
-@MEASURES.of("attention_six_of_eight")
+@CHECKS.of("attention_six_of_eight")
 def attention_six_of_eight(e: Evidence, claim: Claim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
     up, down = beyond(e, methods)
-    return Measured(values={"distinguishable": up + down, "up": up, "down": down}, shown={"of": len(methods)})
+    return Computed(values={"distinguishable": up + down, "up": up, "down": down}, shown={"of": len(methods)})
 
 
-@MEASURES.of("attention_noise_band")
+@CHECKS.of("attention_noise_band")
 def attention_noise_band(e: Evidence, claim: Claim) -> Values:
     return {"ids": [m for m in _single_attention(e) if abs(e.z(m)) < SIGNIFICANT_Z]}
 
 
-@MEASURES.of("overshoot", compare=parts("sigmoid_attn", "ssmax"))
+@CHECKS.of("overshoot", compare=parts("sigmoid_attn", "ssmax"))
 def overshoot(e: Evidence, claim: Claim) -> Values:
     """For each of the two replacements: the orders of magnitude of its distance below, in sigmas."""
     z = {method: e.z(method) for method in ("sigmoid_attn", "ssmax")}
     orders = {method: math.log10(-value) if value < 0 else -math.inf for method, value in z.items()}
     there = {method: ORDERS(claim.values["orders"], value) for method, value in orders.items()}
-    return Measured(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
+    return Computed(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
 
 
-@MEASURES.of("soft_hard_no_predictor", compare=parts("best", "worst", "other_improvers_soft"))
+@CHECKS.of("soft_hard_no_predictor", compare=parts("best", "worst", "other_improvers_soft"))
 def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
     """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
     deltas = {method: e.delta(method) for method in _attention(e)}
@@ -74,43 +74,43 @@ def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
     same = {end: one == claim.values[end] and mixing[one] == "hard" for end, one in ends.items()}
     soft = bool(others) and all(mixing[method] == "soft" for method in others)
     shown = {f"{end}_is": one for end, one in ends.items()} | {"other_improvers": others}
-    return Measured(values=same | {"other_improvers_soft": soft}, shown=shown)
+    return Computed(values=same | {"other_improvers_soft": soft}, shown=shown)
 
 
-@MEASURES.of("removing_softmax_normalization")
+@CHECKS.of("removing_softmax_normalization")
 def removing_softmax_normalization(e: Evidence, claim: Claim) -> Values:
     return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
 
 
-@MEASURES.of("residual_none_improves", compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
+@CHECKS.of("residual_none_improves", compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
 def residual_none_improves(e: Evidence, claim: Claim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
     z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
     dense = e.z("denseformer")
     values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": max(z) < -SIGNIFICANT_Z}
     values |= {"denseformer_inside": abs(dense) < SIGNIFICANT_Z}
-    return Measured(values=values, shown={"z": z, "z_denseformer": dense})
+    return Computed(values=values, shown={"z": z, "z_denseformer": dense})
 
 
-@MEASURES.of("geglu_equals_swiglu")
+@CHECKS.of("geglu_equals_swiglu")
 def geglu_equals_swiglu(e: Evidence, claim: Claim) -> Values:
     z = e.z("geglu_ffn")
-    return Measured(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
+    return Computed(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
 
 
 NOMINAL = {"relu2_nominal": "relu_squared", "diff_attn_nominal": "diff_attn"}
 
 
-@MEASURES.of(*NOMINAL)
+@CHECKS.of(*NOMINAL)
 def nominal(e: Evidence, claim: Claim) -> Values:
     """Beyond 2 sigma on the printed side, and not after correction: both, or it is not nominal."""
     method = NOMINAL[claim.id]
     z, p = e.z(method), e.p_bonferroni(method)
     there = math.copysign(1, claim.values["z"]) * z > SIGNIFICANT_Z
-    return Measured(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
+    return Computed(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
 
 
-@MEASURES.of("hyper_finite_1p2b", compare=statistic("z", beyond=SIGNIFICANT_Z))
+@CHECKS.of("hyper_finite_1p2b", compare=statistic("z", beyond=SIGNIFICANT_Z))
 def hyper_finite_1p2b(e: Evidence, claim: Claim) -> Values:
     """Stable is what the claim says first: a divergence speaks against it."""
     try:
@@ -118,18 +118,18 @@ def hyper_finite_1p2b(e: Evidence, claim: Claim) -> Values:
     except Absent as absent:
         if absent.word != "diverged" or "hyper" not in absent.key:
             raise
-        return Measured(holds=False, shown={"outcome": absent.word})
+        return Computed(holds=False, shown={"outcome": absent.word})
 
 
-@MEASURES.of("qknorm_geglu_top_3b", compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
+@CHECKS.of("qknorm_geglu_top_3b", compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
 def qknorm_geglu_top_3b(e: Evidence, claim: Claim) -> Values:
     values = e.completed_large()
     best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
     said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
-    return Measured(values=said_so, shown={"best_3b": best, "z_1p2b": z})
+    return Computed(values=said_so, shown={"best_3b": best, "z_1p2b": z})
 
 
-@MEASURES.of("failure_taxonomy", compare=in_turn(number, at_most_partly(said("no_other"))))
+@CHECKS.of("failure_taxonomy", compare=in_turn(number, at_most_partly(said("no_other"))))
 def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
     """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
     down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]
@@ -138,10 +138,10 @@ def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
         "subtraction": sum(method == "diff_attn" for method in down),
         "residual": sum(e.study.methods[method].get("category") == "residual" for method in down),
     }
-    return Measured(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
+    return Computed(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
 
 
-@MEASURES.of("range_three_points")
+@CHECKS.of("range_three_points")
 def range_three_points(e: Evidence, claim: Claim) -> Values:
     values = [e.climb(method) for method in e.methods]
     return {"points": 100 * (max(values) - min(values))}

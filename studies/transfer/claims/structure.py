@@ -1,4 +1,4 @@
-"""Claims about sizes, costs, definitions and starts: exact, without training, at the document's size.
+"""Claims about sizes, costs, definitions and starts: exact, without training, at the paper's size.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from plumbline.audit.published import Claim, Published
 from plumbline.model.flops import counted
-from plumbline.results.claims.checkers import Measured, at_most_partly, in_turn, near, number, parts, said
-from plumbline.results.claims.measures import Measures, Values
+from plumbline.results.claims.checkers import Computed, at_most_partly, in_turn, near, number, parts, said
+from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config
@@ -22,7 +22,7 @@ from plumbline.stats import family_wise_error_rate
 from ..headline import BASE, LARGE
 from .evidence import Evidence
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
@@ -33,7 +33,7 @@ def _paper(study: str) -> study_config.Study:
 
 
 def _document(e: Evidence) -> study_config.Study:
-    """The document's study at its own size; that of the extended one, where a study extends another."""
+    """The paper's study at its own size; that of the extended one, where a study extends another."""
     return _paper(e.study.code)
 
 
@@ -96,76 +96,76 @@ def _constants(e: Evidence, method: str) -> list[float]:
     return [start.value for start in _starts(e, method) if isinstance(start, Constant)]
 
 
-@MEASURES.of("fwer", **ARITHMETIC)
+@CHECKS.of("fwer", **ARITHMETIC)
 def fwer(e: Evidence, claim: Claim) -> Values:
     m, alpha = _document(e).m, claim.values["alpha"]
-    return Measured(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
+    return Computed(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
 
 
-@MEASURES.of("params_baseline", **ARITHMETIC)
+@CHECKS.of("params_baseline", **ARITHMETIC)
 def params_baseline(e: Evidence, claim: Claim) -> Values:
     return {"params_b": _cell(e, e.reference, "params_b")}
 
 
-@MEASURES.of("params_band", **ARITHMETIC)
+@CHECKS.of("params_band", **ARITHMETIC)
 def params_band(e: Evidence, claim: Claim) -> Values:
-    """The band is that of every method but the two Selective ones, on parameters and on the document's FLOPs; both to
+    """The band is that of every method but the two Selective ones, on parameters and on the paper's FLOPs; both to
     the printed rounding."""
     others = [m for m in _document(e).methods if not m.startswith("selective")]
     parameters, flops = (max(abs(_cell(e, m, f"delta_{what}_pct")) for m in others) for what in ("params", "flops"))
     selective = -_cell(e, "selective_attn", "delta_params_pct")
-    return Measured(
+    return Computed(
         values={"band_pct": max(parameters, flops), "selective_pct": selective},
         shown={"band_of_parameters": parameters, "band_of_flops": flops},
     )
 
 
-@MEASURES.of("gated_overhead", **ARITHMETIC)
+@CHECKS.of("gated_overhead", **ARITHMETIC)
 def gated_overhead(e: Evidence, claim: Claim) -> Values:
     """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
     shares = [_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
     return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
 
 
-@MEASURES.of("selective_zero_params", **ARITHMETIC)
+@CHECKS.of("selective_zero_params", **ARITHMETIC)
 def selective_zero_params(e: Evidence, claim: Claim) -> Values:
     new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
-    return Measured(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
+    return Computed(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
-@MEASURES.of("denseformer_params", compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
+@CHECKS.of("denseformer_params", compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: Claim) -> Values:
     same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
-    return Measured(values=values, shown={"layers": _model(e, "denseformer").layers})
+    return Computed(values=values, shown={"layers": _model(e, "denseformer").layers})
 
 
-@MEASURES.of("sandwich_params", **ARITHMETIC)
+@CHECKS.of("sandwich_params", **ARITHMETIC)
 def sandwich_params(e: Evidence, claim: Claim) -> Values:
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
     holds = bool(new) and all(entry.role == "norm" for entry in new)
-    return Measured(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
+    return Computed(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
 
 
 def _same_cost(e: Evidence, method: str) -> bool:
     return _extra(e, method) == 0 and _cell(e, method, "delta_flops_counted_pct") == 0
 
 
-@MEASURES.of("geglu_same_cost", compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of("geglu_same_cost", compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
     return {"inter": _inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
 #: The ratio is one of whole numbers: exact.
-@MEASURES.of("relu2_width", near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of("relu2_width", near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def relu2_width(e: Evidence, claim: Claim) -> Values:
     """Of the modules' own matrices."""
     ratio = _inner_width(e, "relu_squared") / _inner_width(e, e.reference)
     return {"ratio": ratio, "same_cost": _same_cost(e, "relu_squared")}
 
 
-@MEASURES.of("flops_formula", compare=parts("gated", "relu_squared"), **ARITHMETIC)
+@CHECKS.of("flops_formula", compare=parts("gated", "relu_squared"), **ARITHMETIC)
 def flops_formula(e: Evidence, claim: Claim) -> Values:
     """The formula against the operations of the real modules, for three matrices in the FFN and for two: the same but
     for what it leaves out, the head and the weighted values."""
@@ -178,27 +178,28 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
         weighted = 3 * 2 * model.layers * model.context * model.width * tokens
         values[name] = operations - head - weighted == formula
         shown[f"share_of_counted_{name}"] = formula / operations
-    return Measured(values=values, shown=shown | {"left_out": "the head, the weighted values"})
+    return Computed(values=values, shown=shown | {"left_out": "the head, the weighted values"})
 
 
-@MEASURES.of("cost_3b", **ARITHMETIC)
+@CHECKS.of("cost_3b", **ARITHMETIC)
 def cost_3b(e: Evidence, claim: Claim) -> Values:
     large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
     return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
 
 
 def _tokens_b(e: Evidence, claim: Claim) -> Values:
-    """The printed steps times the printed tokens a step (section 3.2, again in 5.1); what is run here is a ruling."""
+    """The printed steps times the printed tokens a step (section 3.2, again in 5.1); what is run here is an
+    interpretation."""
     here = _spec(e, e.reference, LARGE if claim.id == "tokens_3b" else BASE).train
     log2 = claim.values.get("log2_batch", e.published.claim("tokens_1p2b")["log2_batch"])
     tokens = claim.values["steps"] * 2**log2 / 1e9
-    return Measured(values={"tokens_b": tokens}, shown={"run_here_b": here.steps * here.batch_tokens / 1e9})
+    return Computed(values={"tokens_b": tokens}, shown={"run_here_b": here.steps * here.batch_tokens / 1e9})
 
 
-MEASURES.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
+CHECKS.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
 
 
-@MEASURES.of("ssmax_init", **ARITHMETIC)
+@CHECKS.of("ssmax_init", **ARITHMETIC)
 def ssmax_init(e: Evidence, claim: Claim) -> Values:
     """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
     model = _model(e, "ssmax")
@@ -206,14 +207,14 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
     log_n = math.log(model.context)
     temperature, reference = 1 / (s * log_n), 1 / math.sqrt(model.head_width)
     within = 100 * abs(temperature / reference - 1)
-    return Measured(
+    return Computed(
         values={"s": s, "temperature": temperature, "within_pct": within},
         near={"within_pct": lambda printed, got: got <= printed},
         shown={"log_n": log_n, "reference": reference},
     )
 
 
-@MEASURES.of("layer0_value_residual", compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
+@CHECKS.of("layer0_value_residual", compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
@@ -221,12 +222,12 @@ def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
     return {"lam": _constants(e, "value_residual")[0], "first_layer_is_plain": plain}
 
 
-@MEASURES.of("layerscale_init", **ARITHMETIC)
+@CHECKS.of("layerscale_init", **ARITHMETIC)
 def layerscale_init(e: Evidence, claim: Claim) -> Values:
     return {"gamma": _constants(e, "layerscale")[0]}
 
 
-@MEASURES.of("attnres_init", **ARITHMETIC)
+@CHECKS.of("attnres_init", **ARITHMETIC)
 def attnres_init(e: Evidence, claim: Claim) -> Values:
     model = _model(e, "attnres")
     start = _starts(e, "attnres", "pseudo_query")[0]
@@ -238,12 +239,12 @@ def _smallest(e: Evidence, method: str) -> ModelSpec:
     return study_config.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
 
 
-@MEASURES.of("softpick_zeros", **ARITHMETIC)
+@CHECKS.of("softpick_zeros", **ARITHMETIC)
 def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
     import torch
 
-    from plumbline.model.attention_mask import Visibility
+    from plumbline.model.attention_mask import AttentionMask
     from plumbline.model.decoder import create
 
     model = _smallest(e, "softpick")
@@ -251,18 +252,18 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     generator, time = torch.Generator().manual_seed(0), model.context
     q_BHQW = 4 * torch.randn(1, model.heads, time, model.head_width, generator=generator)
     k_BGKW = torch.randn(1, model.key_value_heads, time, model.head_width, generator=generator)
-    visibility = Visibility.of(torch.zeros(1, time, dtype=torch.long), None, None)
+    attention_mask = AttentionMask.of(torch.zeros(1, time, dtype=torch.long), None, None)
     with torch.no_grad():
-        weights_BHQK, scores_BHQK = mixer.weights(q_BHQW, k_BGKW, visibility), mixer.scores(q_BHQW, k_BGKW)
-    soft_BHQK = (scores_BHQK + visibility.bias_B1QK(scores_BHQK.dtype)).softmax(-1)
-    below_BHQK = soft_BHQK < 1 / visibility.visible_B1Q1 - 1e-6
+        weights_BHQK, scores_BHQK = mixer.weights(q_BHQW, k_BGKW, attention_mask), mixer.scores(q_BHQW, k_BGKW)
+    soft_BHQK = (scores_BHQK + attention_mask.bias_B1QK(scores_BHQK.dtype)).softmax(-1)
+    below_BHQK = soft_BHQK < 1 / attention_mask.visible_B1Q1 - 1e-6
     share = float((weights_BHQK[below_BHQK] == 0).float().mean())
     largest = float(weights_BHQK.sum(-1).max())
-    return Measured(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
+    return Computed(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
 
 
 #: 0.0998 is printed as 0.1; the other two are exact.
-@MEASURES.of("hyper_identity_init", near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+@CHECKS.of("hyper_identity_init", near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = _constants(e, "hyper")
@@ -288,7 +289,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
         return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
 
 
-@MEASURES.of("diff_lambda", near=near(0.0005), **ARITHMETIC)
+@CHECKS.of("diff_lambda", near=near(0.0005), **ARITHMETIC)
 def diff_lambda(e: Evidence, claim: Claim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""
@@ -301,16 +302,16 @@ def diff_lambda(e: Evidence, claim: Claim) -> Values:
 
 #: Why no count of a pack is compared.
 PACKS = (
-    "manifests of packs are not among what claims read (runs, scores, probes), and only packs of the document's corpus "
+    "manifests of packs are not among what claims read (runs, scores, probes), and only packs of the paper's corpus "
     "at paper size could have its counts; there, see work/paper/corpora/*/packs/*/train/*.json"
 )
 
-MEASURES.untested(
+CHECKS.untested(
     {
         "pack_1p2b": PACKS,
         "pack_3b": PACKS,
-        "shuffle_policy": "the document says both; see the ruling `seeds` in deviations.md",
-        "heads_policy": "the document says both of one model, and no run tells; see the ruling `heads`",
-        "val_pack": "a setting of the document's own; here it is smaller by the ruling `validation_size`",
+        "shuffle_policy": "the paper says both; see the interpretation `seeds` in interpretations.md",
+        "heads_policy": "the paper says both of one model, and no run tells; see the interpretation `heads`",
+        "val_pack": "a setting of the paper's own; here it is smaller by the interpretation `validation_size`",
     }
 )

@@ -48,7 +48,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         steps, norms = train["step"].to_numpy()[finite], train["grad_norm"].to_numpy()[finite]
         curves.append((key, label, frames.runs.loc[key, "outcome"], colour, line, steps, norms))
     lost = [steps[-1] for _, _, outcome, _, _, steps, _ in curves if outcome == DIVERGED and len(steps)]
-    # As in the document, the stretch in which the runs diverge; the whole of training where none does.
+    # As in the paper, the stretch in which the runs diverge; the whole of training where none does.
     until = max(lost) * 1.06 if lost else max((steps[-1] for *_, steps, _ in curves if len(steps)), default=1)
     rows = []
     for key, label, outcome, colour, line, steps, norms in curves:

@@ -1,6 +1,6 @@
 """What the protocol itself is worth, drawn: winners where nothing works, and gains found.
 
-Source: transfer study, section 3.3. Not a figure of the document.
+Source: transfer study, section 3.3. Not a figure of the paper.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LINES: dict[str, tuple[str | tuple[int, tuple[int, ...]], str]] = {
     "bh": ((0, (1, 1)), "^"),
 }
 
-#: Numbers of reference seeds whose gains are drawn: the document's and the most.
+#: Numbers of reference seeds whose gains are drawn: the paper's and the most.
 DRAWN = (3, max(COUNTS))
 
 

@@ -1,4 +1,4 @@
-"""Section B of Table 6, which the document does not have: what a probe says of the attention of the runs that it lists.
+"""Section B of Table 6, which the paper does not have: what a probe says of the attention of the runs that it lists.
 
 Beside them the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
 keep or reduce attention to a single key, and the one whose cap appendix B.13 calls almost never active.
@@ -30,7 +30,7 @@ COLUMNS = [
     Column(name="run", header="Run", kind="label", narrow=True),
     Column(name="label", header="Method", kind="label", readable=False),
     Column(name="seed", header="seed", kind="fact", format="d", readable=False),
-    Column(name="section", header="spoken of in", kind="label"),
+    Column(name="section", header="cited in", kind="label"),
     Column(name="outcome", header="outcome", kind="fact", narrow=True),
     ours("step", "read at step", "d"),
     ours("share", "share of training", ".3f", narrow=True),
@@ -76,12 +76,12 @@ def attention_concentration(frames: RunFrames, study: Study, published: Publishe
         rows.append(row | _numbers(chosen, read, str(key), reference) | context(study, run["scale"]))
     return surrounded(
         "attention_concentration",
-        "What a probe says of attention where runs ended (section B of Table 6; not in the document).",
+        "What a probe says of attention where runs ended (section B of Table 6; not in the paper).",
         study,
         key="run",
         columns=COLUMNS,
         rows=rows,
-        notes=[*NOTES, *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else [])],
+        notes=[*NOTES, *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else [])],
         published=None,
     )
 

@@ -105,7 +105,7 @@ def seeds_by_task(frames: RunFrames, method: str) -> pd.DataFrame:
 def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each reference; tests are against the first."""
     reference = reference_of(study, "noise_floor")
-    references = [reference, *study.sheet["noise_floor"]["others"]]
+    references = [reference, *study.definition["noise_floor"]["others"]]
     base_runs = frames.select(BASE, [reference])
     base_tasks = seeds_by_task(frames, reference)
     tasks = {method: seeds_by_task(frames, method) for method in references}

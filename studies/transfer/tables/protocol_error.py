@@ -1,6 +1,6 @@
 """What the protocol itself is worth: winners where nothing works, and gains found, by number of reference seeds.
 
-Source: transfer study, section 3.3. Not a table of the document.
+Source: transfer study, section 3.3. Not a table of the paper.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class Judged:
         return self.spread / self.floor.sigma if self.floor.usable else math.nan
 
 
-def judge(frames: RunFrames, study: Study, reference: str, measure: Measure) -> Judged:
+def judge_signal(frames: RunFrames, study: Study, reference: str, measure: Measure) -> Judged:
     """All methods by one measure: the mean of the reference's seeds, the first seed of any other."""
     runs = frames.select(BASE, study.methods)
     of_runs = measure.of(frames, runs)
@@ -145,7 +145,7 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
     reference = reference_of(study, "signals")
     runs = frames.select(BASE, study.methods)
-    judged = {measure.name: judge(frames, study, reference, measure) for measure in MEASURES}
+    judged = {measure.name: judge_signal(frames, study, reference, measure) for measure in MEASURES}
     floor_runs = tuple(headline_runs(runs, reference, reference).index)
     rows = []
     for method in best_first(judged["average"].values):
@@ -167,8 +167,8 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
                 measure.name: number(value, word, behind.index),
                 f"{measure.name}_delta": number(float(said["delta"]), no_z, compared),
                 f"{measure.name}_z": number(float(said["z"]), no_z, compared),
-                f"{measure.name}_t": number(float(said["prediction_t"]), no_z, compared),
-                f"{measure.name}_p": number(float(said["p_prediction_bonferroni"]), no_p, compared),
+                f"{measure.name}_t": number(float(said["t_new_run"]), no_z, compared),
+                f"{measure.name}_p": number(float(said["p_new_run_bonferroni"]), no_p, compared),
                 f"{measure.name}_sigma": number(one.floor.sigma, NO_FLOOR, floor_runs),
                 f"{measure.name}_smallest": number(one.smallest, NO_FLOOR, floor_runs),
                 f"{measure.name}_spread": number(one.spread, "too few methods", runs.index),

@@ -58,9 +58,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=[
-            f"{name}: {count} here, {printed_counts.get(name, 0)} in the document." for name, count in counts.items()
-        ]
+        notes=[f"{name}: {count} here, {printed_counts.get(name, 0)} in the paper." for name, count in counts.items()]
         + ["Does not depend on the preset."],
         published=published.shown("table1"),
     )

@@ -1,6 +1,6 @@
-"""Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what to believe.
+"""Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what is significant.
 
-Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the document lacks: what may be believed, Holm and
+Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the paper lacks: what is significant, Holm and
 Benjamini-Hochberg, the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under
 each correction, the sampling error of the items, paired over them, and its test alone and with the seeds' spread
 (`plumbline.stats.items`), validation loss, outcome, number of seeds, run ids.
@@ -24,7 +24,7 @@ from plumbline.results.tables.table import (
     warnings_of,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats.believed import RULE
+from plumbline.stats.significance import RULE
 
 from ..base_rows import BaseRows, base_rows
 from ..headline import BASE, lead
@@ -34,7 +34,7 @@ from ..protocol import sentence
 COLUMNS = [
     Column(name="method", header="Method", kind="label", readable=False),
     Column(name="label", header="Method", kind="label", narrow=True),
-    said("believed", "believed", narrow=True),
+    said("significance", "significance", narrow=True),
     ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="sigma_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
     ours("delta", "Δ", "+.4f", narrow=True),
@@ -46,24 +46,24 @@ COLUMNS = [
     published_column("p_bonferroni", "p Bonferroni"),
     ours("p_holm", "p Holm", PROBABILITY),
     ours("p_bh", "p BH", PROBABILITY),
-    ours("prediction_t", "t (prediction)", "+.2f", readable=False),
-    ours("p_prediction", "p prediction", PROBABILITY),
-    ours("p_prediction_bonferroni", "p prediction Bonferroni", PROBABILITY),
-    ours("p_prediction_holm", "p prediction Holm", PROBABILITY, readable=False),
-    ours("p_prediction_bh", "p prediction BH", PROBABILITY, readable=False),
-    ours("se_items", "± items", ".4f"),
-    ours("t_items", "t (items)", "+.2f", readable=False),
+    ours("t_new_run", "t, new run", "+.2f", readable=False),
+    ours("p_new_run", "p, new run", PROBABILITY),
+    ours("p_new_run_bonferroni", "p, new run Bonferroni", PROBABILITY),
+    ours("p_new_run_holm", "p, new run Holm", PROBABILITY, readable=False),
+    ours("p_new_run_bh", "p, new run BH", PROBABILITY, readable=False),
+    ours("se_items", "SE (items)", ".4f"),
+    ours("t_items", "t, paired items", "+.2f", readable=False),
     ours("df_items", "df (items)", ".1f", readable=False),
-    ours("p_items", "p items", PROBABILITY, readable=False),
-    ours("p_items_bonferroni", "p items Bonferroni", PROBABILITY),
+    ours("p_items", "p, items", PROBABILITY, readable=False),
+    ours("p_items_bonferroni", "p, items Bonferroni", PROBABILITY),
     ours("t_both", "t (seeds + items)", "+.2f", readable=False),
-    ours("p_both", "p seeds + items", PROBABILITY),
-    ours("p_both_bonferroni", "p seeds + items Bonferroni", PROBABILITY),
+    ours("p_both", "p, seeds and items", PROBABILITY),
+    ours("p_both_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
     ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
     Column(name="outcome", header="outcome", kind="fact"),
     Column(name="n_seeds", header="seeds", kind="fact", format="d"),
-    Column(name="value_of", header="value of", kind="fact", readable=False),
+    Column(name="runs_averaged", header="runs averaged", kind="fact", readable=False),
     ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
     ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
     Column(name="run_ids", header="runs", kind="fact", readable=False),
@@ -106,12 +106,12 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
 
 
 def _of_proxies(frames: RunFrames) -> list[str]:
-    """What ± items takes for granted, and items made here have not."""
+    """What SE (items) takes for granted, and items made here have not."""
     if all(source == "benchmark" for source in frames.task_sources.values()):
         return []
     return [
-        "Proxies of different tasks are made from the same held-out sentences, and ± items takes the items of "
-        "different tasks as independent: it is slightly too small, and so are p items and p seeds + items."
+        "Proxies of different tasks are made from the same held-out sentences, and SE (items) takes the items of "
+        "different tasks as independent: it is slightly too small, and so are p, items and p, seeds and items."
     ]
 
 
@@ -125,12 +125,12 @@ def _notes(study: Study, rows: BaseRows, label: str) -> list[str]:
         floor_note += f" {floor.missing} of its {len(rows.floor_runs)} seeds have no value and do not enter."
     freedom = f" with {floor.n - 1} degrees of freedom" if floor.usable else ""
     return [
-        floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the document.",
+        floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the paper.",
         RULE,
-        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p prediction reads the same "
+        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p, new run reads the same "
         f"Δ as the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
-        "± items: standard error of Δ over items, from differences item by item between the method's run and the mean "
-        "of the reference's seeds; p items: these runs on other items. p seeds + items: other seeds on other items, "
+        "SE (items): standard error of Δ over items, from differences item by item between the method's run and the "
+        "mean of the reference's seeds; p, items: these runs on other items; p, seeds and items: both other, "
         f"Δ/√(items² + σ²(1 + 1/n)), Student's t{freedom}; what seeds owe to single items is in both terms, so that "
         "it errs to the careful side.",
         *([sentence(study.m, floor.n)] if floor.usable else []),

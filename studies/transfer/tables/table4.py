@@ -1,7 +1,7 @@
-"""Table 4: parameters and training operations, exact and without training, at the document's own size.
+"""Table 4: parameters and training operations, exact and without training, at the paper's own size.
 
 Source: transfer study, appendix C and Table 4. Parameters and operations are those of the real modules on the meta
-device; the document's formula stands beside the true count.
+device; the paper's formula stands beside the true count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLUMNS = [
     Column(name="scale", header="scale", kind="fact", readable=False),
 ]
 
-#: Columns of ours that the document prints, under the same names.
+#: Columns of ours that the paper prints, under the same names.
 PRINTED = {name: name for name in ("params_b", "delta_params_pct", "delta_flops_pct")}
 
 

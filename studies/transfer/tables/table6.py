@@ -36,7 +36,7 @@ from ..divergence import (
 from ..headline import LARGE
 
 ARM = "provoked_divergence"
-PROVOKED = "not of the document; an absurd learning rate, so that a divergence is seen end to end."
+PROVOKED = "not of the paper; an absurd learning rate, so that a divergence is seen end to end."
 
 
 COLUMNS = [
@@ -67,7 +67,7 @@ COLUMNS = [
 
 
 def table6(frames: RunFrames, study: Study, published: Published) -> Table:
-    """The document's divergences, whatever became of them here, and every other run that diverged here."""
+    """The paper's divergences, whatever became of them here, and every other run that diverged here."""
     print6 = published.table("table6", key=["method_id", "seed"])
     rows = []
     for key, run in listed(frames, print6).iterrows():
@@ -97,8 +97,8 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
             "longer, otherwise. A signature does not prove a mechanism.",
             "Section B, what probes say of these runs' attention and logits, is the target attention_concentration.",
             "Training ends at the first loss or gradient norm that is no number; how HybridNorm's seed 44, printed "
-            "with norms of about 14 after it, goes on is out of scope (ruling after_divergence).",
-            *([f"{ARM}: {PROVOKED}"] if ARM in study.sheet.get("arms", {}) else []),
+            "with norms of about 14 after it, goes on is out of scope (interpretation after_divergence).",
+            *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else []),
             *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
             *notes_of(study),
         ],
@@ -139,7 +139,7 @@ def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
 
 
 def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
-    """What the document prints of a run; it prints either the length of a rise or that of a spike."""
+    """What the paper prints of a run; it prints either the length of a rise or that of a spike."""
     nan_step, mechanism = printed(print6, place, "nan_step"), printed(print6, place, "mechanism")
     share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
     rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")

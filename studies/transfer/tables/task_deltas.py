@@ -54,7 +54,7 @@ def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=columns,
         rows=rows,
         notes=[
-            "Methods by CLIMB-avg, best first; one seed each. The document prints these only as a picture.",
+            "Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture.",
             *notes_of(study),
         ],
         warnings=warnings_of(study, frames),

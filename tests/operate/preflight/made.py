@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from plumbline.operate.preflight.dry_run import DryRun, Job
 from plumbline.operate.preflight.finding import Finding
-from plumbline.operate.preflight.planned import Job, Planned
 from plumbline.project import load
 from plumbline.specs.config import load_config
 
@@ -24,9 +24,9 @@ def evaluation(**settings: str) -> dict[str, Any]:
     return {"evaluation": load_config()["evaluation"] | settings}
 
 
-def planned(root: Path, *jobs: Job, executor: str = "local", account: str = "", **settings: Any) -> Planned:
+def planned(root: Path, *jobs: Job, executor: str = "local", account: str = "", **settings: Any) -> DryRun:
     config = load_config() | {"preset": "smoke", "studies": ["transfer"]} | settings
-    return Planned(plan=load(config, root), jobs=jobs, executor=executor, account=account, memory_limit=5500)
+    return DryRun(project=load(config, root), jobs=jobs, executor=executor, account=account, memory_limit=5500)
 
 
 def program(folder: Path, name: str, script: str) -> None:

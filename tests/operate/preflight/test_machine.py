@@ -15,7 +15,7 @@ import pytest
 from plumbline.core import process_record
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import disk_and_memory, environment, gpu, in_use
-from plumbline.operate.preflight.planned import Job
+from plumbline.operate.preflight.dry_run import Job
 from plumbline.train.checkpoint import run_lock
 from tests.operate.preflight.made import TEXTS, TRAIN, planned, said
 
@@ -27,7 +27,7 @@ def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:
 
 def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, **options: Any) -> str:
-        return said(gpu.look(planned(root, TRAIN, **options)), state)
+        return said(gpu.check(planned(root, TRAIN, **options)), state)
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     sees(monkeypatch)
@@ -46,7 +46,7 @@ def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "1 x NVIDIA X, torch 2.13.0" in found("ok", preset="mini")
     sees(monkeypatch, devices=["NVIDIA V"])
     assert "bfloat16, which 1 of 1 runs compute in, is emulated there" in found("note", preset="mini")
-    assert gpu.look(planned(root, TEXTS, preset="mini")) == []
+    assert gpu.check(planned(root, TEXTS, preset="mini")) == []
 
 
 def test_torch_is_asked_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,16 +103,16 @@ def test_memory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the largest job (documents) asks for 1.5 GB of 8 GB" in found("ok", 8, 7)
     assert "of 1 GB, all of it; use a machine with more" in found("would stop", 1, 1)
     assert "5.5 GB together, 3.0 GB are free now: --resources mem_mb=3000" in found("note", 8, 3)
-    assert len(disk_and_memory.look(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
+    assert len(disk_and_memory.check(planned(root, TEXTS, executor="slurm"))) == 1, "the memory of nodes is theirs"
 
 
 def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
-    assert "no other Snakemake holds it" in said(in_use.look(tmp_path), "ok")
+    assert "no other Snakemake holds it" in said(in_use.check(tmp_path), "ok")
     persistence = tmp_path / ".snakemake"
     persistence.mkdir()
     with workflow_lock.hold(persistence, "snakemake all"):
         record = (persistence / workflow_lock.RECORD).read_bytes()
-        assert f"is held by process {os.getpid()} on " in said(in_use.look(tmp_path), "would stop")
+        assert f"is held by process {os.getpid()} on " in said(in_use.check(tmp_path), "would stop")
         assert (persistence / workflow_lock.RECORD).read_bytes() == record
     gone = process_record.identity() | {
         "pid": 2**22 + 1,
@@ -121,13 +121,13 @@ def test_another_snakemake_in_this_directory(tmp_path: Path) -> None:
         "locked": True,
     }
     (persistence / workflow_lock.RECORD).write_text(json.dumps(gone))
-    assert "no longer runs (process 4194305 on" in said(in_use.look(tmp_path), "ok")
+    assert "no longer runs (process 4194305 on" in said(in_use.check(tmp_path), "ok")
     assert (persistence / workflow_lock.RECORD).exists(), "looking removes nothing"
 
 
 def test_a_run_that_is_being_trained(root: Path) -> None:
     state = root / "work/smoke/state/transfer/base/baseline/s42"
-    with run_lock.Lease(state, limit=60, wait=0):
+    with run_lock.RunLock(state, limit=60, wait=0):
         words = said(in_use.trainers(planned(root, TRAIN)), "note")
     assert "transfer/base/baseline/s42 is being trained by process" in words
     assert in_use.trainers(planned(root, TRAIN)) == []
@@ -135,7 +135,7 @@ def test_a_run_that_is_being_trained(root: Path) -> None:
 
 def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, *jobs: Job) -> str:
-        return said(environment.look(planned(root, *jobs)), state)
+        return said(environment.check(planned(root, *jobs)), state)
 
     sees(monkeypatch)
     assert "torch 2.13.0" in found("ok", TRAIN)

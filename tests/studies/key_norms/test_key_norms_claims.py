@@ -1,4 +1,4 @@
-"""Every claim is reproduced where the document is right, and not where exactly it is false."""
+"""Every claim is reproduced where the paper is right, and not where exactly it is false."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.judge import judge
-from plumbline.results.claims.measures import Measures
-from plumbline.studies.key_norms.claims import MEASURES, Evidence, definitions
+from plumbline.results.claims.registry import ClaimChecks
+from plumbline.results.claims.verdicts import judge_claims
+from plumbline.studies.key_norms.claims import CHECKS, Evidence, definitions
 from tests.studies.key_norms.world import PUBLISHED, Arm, World
 
 CLAIMS = PUBLISHED.claims()
@@ -31,19 +31,19 @@ def verdicts(world: World, claims: list[Claim] = CLAIMS) -> pd.Series:
 
 
 def rows_of(world: World, claims: list[Claim] = CLAIMS) -> pd.DataFrame:
-    measures = Measures({claim.id: MEASURES[claim.id] for claim in claims})
-    return pd.DataFrame(judge(claims, measures, Evidence(world.load(), world.study, PUBLISHED))).set_index("id")
+    checks = ClaimChecks({claim.id: CHECKS[claim.id] for claim in claims})
+    return pd.DataFrame(judge_claims(claims, checks, Evidence(world.load(), world.study, PUBLISHED))).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def before(right: World) -> pd.Series:
-    """The verdicts where the document is right."""
+    """The verdicts where the paper is right."""
     return verdicts(right)
 
 
 def test_every_claim_is_measured() -> None:
-    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 27
-    assert all(measure.function is not None for measure in MEASURES.values())
+    assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 27
+    assert all(measure.function is not None for measure in CHECKS.values())
 
 
 def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series) -> None:
@@ -117,12 +117,12 @@ def test_a_claim_that_is_false_in_all_its_values_is_not_reproduced(right: World,
         name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in right.arms.items()
     }
     found = verdicts(World(tmp_path, arms=upside_down))
-    trained = [name for name, measure in MEASURES.items() if measure.scope == "training"]
+    trained = [name for name, measure in CHECKS.items() if measure.scope == "training"]
     apart = {"few_stay_at_8", "two_regimes", "middle_final_norm"}  # the same from either end
     assert found[[name for name in trained if name not in apart]].eq("not reproduced").all()
 
 
-# Mutants of the code and of the document, for what needs no training.
+# Mutants of the code and of the paper, for what needs no training.
 
 
 def no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_where_the_document_says_otherwise_the_arithmetic_tells(right: World, na
 
 def test_every_claim_was_seen_to_fail() -> None:
     seen = {*MUTANTS, *CODE_MUTANTS, "tokens", "dot_examples", "norm_examples", "softmax_ex1", "softmax_ex3"}
-    assert seen | {"softmax_ex4", "softmax_ex5"} | set(AGAINST_ITSELF) == set(MEASURES)
+    assert seen | {"softmax_ex4", "softmax_ex5"} | set(AGAINST_ITSELF) == set(CHECKS)
 
 
 def test_beside_a_norm_stands_what_decay_does(right: World) -> None:
@@ -224,6 +224,6 @@ def test_a_missing_or_diverged_run_has_no_verdict(right: World, tmp_path) -> Non
 
 def test_a_demo_speaks_only_about_sizes_and_definitions(tmp_path) -> None:
     found = verdicts(World(tmp_path, "demo"))
-    for name, measure in MEASURES.items():
-        expected = "demo" if measure.scope == "training" else AGAINST_ITSELF.get(name, "reproduced")
+    for name, measure in CHECKS.items():
+        expected = "not judged (demo size)" if measure.scope == "training" else AGAINST_ITSELF.get(name, "reproduced")
         assert found[name] == expected, name

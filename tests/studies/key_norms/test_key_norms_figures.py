@@ -29,7 +29,7 @@ def words(picture: Picture) -> str:
 
 
 def test_every_figure_is_a_target(right: World) -> None:
-    targets = right.study.sheet["targets"].items()
+    targets = right.study.definition["targets"].items()
     assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES == list(PROBES)
 
 
@@ -83,7 +83,7 @@ def test_the_bytes_repeat(right: World, tmp_path, name: str) -> None:
 
 
 def test_a_target_reads_what_it_declares(right: World) -> None:
-    for target, entry in right.study.sheet["targets"].items():
+    for target, entry in right.study.definition["targets"].items():
         watched = Watched(PUBLISHED)
         study_parts.function("key_norms", f"{entry['kind']}s", target)(right.load(), right.study, watched)
         assert watched.seen == set(entry["published"]), target

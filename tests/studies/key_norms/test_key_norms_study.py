@@ -1,4 +1,4 @@
-"""The runs: the document's size to the digit, arms that differ in one thing, and the decay that is asked about."""
+"""The runs: the paper's size to the digit, arms that differ in one thing, and the decay that is asked about."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def table(right: World) -> Table:
 
 
 def test_the_table_is_a_target(right: World) -> None:
-    targets = right.study.sheet["targets"].items()
+    targets = right.study.definition["targets"].items()
     assert [name for name, entry in targets if entry["kind"] == "table"] == study_parts.targets("key_norms", "tables")
 
 

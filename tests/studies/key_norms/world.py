@@ -77,7 +77,7 @@ class World:
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
-        expected = expected_runs(None, self.study, list(self.study.sheet["runs"]), self.root)
+        expected = expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
         return load(expected, self.root, probes=True)
 
     def _run(self, method: str, arm: Arm) -> None:

@@ -1,4 +1,4 @@
-"""Worlds in which the document's claims do not hold: each changes the published facts in one way."""
+"""Worlds in which the paper's claims do not hold: each changes the published facts in one way."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def far_off(facts: World) -> World:
         run.loss, run.control_loss = 7.0 - run.loss + apart, 7.0 - run.control_loss
         run.saved = None
         run.tasks = {task: 0.9 - value for task, value in run.tasks.items()}
-        for (probe, part), curve in run.readings.items():
+        for (probe, part), curve in run.run_values.items():
             if probe in turn:
-                run.readings[probe, part] = {at: (turn[probe](value), null) for at, (value, null) in curve.items()}
+                run.run_values[probe, part] = {at: (turn[probe](value), null) for at, (value, null) in curve.items()}
             if probe in ("loss_no_query", "loss_no_key", "loss_neither"):
                 spread = {"loss_no_query": 1.5, "loss_no_key": 2.0, "loss_neither": 3.0}[probe]
-                run.readings[probe, part] = {at: (spread - at, null) for at, (_, null) in curve.items()}
+                run.run_values[probe, part] = {at: (spread - at, null) for at, (_, null) in curve.items()}
         run.logged = [(step, 0.0, null) for step, _, null in run.logged]
     return made
 
@@ -53,7 +53,7 @@ def nothing_happens(facts: World) -> World:
         study, scale, _, seed = key.split("/")
         control = facts[f"{study}/{scale}/gpt/{seed}"]
         logged, own = made[key].logged, copy.deepcopy(control)
-        made[key] = Facts(loss=own.loss, readings=own.readings, tasks=own.tasks and dict(own.tasks), logged=logged)
+        made[key] = Facts(loss=own.loss, run_values=own.run_values, tasks=own.tasks and dict(own.tasks), logged=logged)
     return made
 
 

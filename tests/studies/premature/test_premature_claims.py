@@ -9,10 +9,10 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.results.claims.judge import judge
-from plumbline.results.claims.measures import Measure
+from plumbline.results.claims.registry import ClaimCheck
+from plumbline.results.claims.verdicts import judge_claims
 from plumbline.studies.premature import checks
-from plumbline.studies.premature.claims import MEASURES, Evidence
+from plumbline.studies.premature.claims import CHECKS, Evidence
 from plumbline.theory import logit_range, pathway
 from tests.studies.premature.mutants import MUTANTS
 from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
@@ -21,7 +21,7 @@ CLAIMS = PUBLISHED.claims()
 
 
 def judged(root, preset: str = "paper") -> pd.DataFrame:
-    rows = judge(CLAIMS, MEASURES, Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED))
+    rows = judge_claims(CLAIMS, CHECKS, Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
@@ -40,8 +40,8 @@ def mutants(tmp_path_factory) -> dict[str, pd.DataFrame]:
 
 
 def test_every_claim_is_measured_or_says_why_not():
-    assert set(MEASURES) == {claim.id for claim in CLAIMS}
-    assert all(isinstance(one, Measure) and (one.function or len(one.untested) > 10) for one in MEASURES.values())
+    assert set(CHECKS) == {claim.id for claim in CLAIMS}
+    assert all(isinstance(one, ClaimCheck) and (one.function or len(one.untested) > 10) for one in CHECKS.values())
 
 
 def test_the_published_world_reproduces_every_claim(rows):
@@ -49,7 +49,7 @@ def test_the_published_world_reproduces_every_claim(rows):
     assert other[["verdict", "why"]].to_dict("index") == {}
 
 
-TRAINED = [name for name, measure in MEASURES.items() if measure.function]
+TRAINED = [name for name, measure in CHECKS.items() if measure.function]
 ARITHMETIC = ["rho_init", "fourfold", "theorem1", "rho_squared", "logit_range", "ffn_match"]
 
 
@@ -84,7 +84,7 @@ def test_every_claim_of_the_theory_fails_where_it_is_wrong(name, monkeypatch):
     assert set(ARITHMETIC) == set(WRONG)
     evidence = Evidence(loaded(published_once(), "gpt"), study_at(), PUBLISHED)
     monkeypatch.setattr(*WRONG[name])
-    found = judge([claim for claim in CLAIMS if claim.id == name], {name: MEASURES[name]}, evidence)
+    found = judge_claims([claim for claim in CLAIMS if claim.id == name], {name: CHECKS[name]}, evidence)
     assert found[0]["verdict"] == "not reproduced", found[0]
 
 
@@ -132,7 +132,7 @@ def test_a_loss_at_half_the_rate_is_not_the_controls(tmp_path):
 
 def test_routing_that_matures_before_the_window_is_told(tmp_path):
     facts = published_facts()
-    curve = facts["premature/base/gpt_slow/s42"].readings["lower_copy", "model"]
+    curve = facts["premature/base/gpt_slow/s42"].run_values["lower_copy", "model"]
     curve[0.01] = (0.0055, curve[0.01][1])
     found = judged(written(facts, tmp_path)).loc["lower_routing_same", "reproduced"]
     assert "intervention_pct = 3" in found and "intervention_of_all = 1" in found and "control_of_all = 3" in found
@@ -149,7 +149,7 @@ def test_the_flat_task_must_be_flat_as_well(tmp_path):
 
 def test_a_demo_speaks_only_about_arithmetic(tmp_path):
     found = judged(written(published_facts("demo"), tmp_path, "demo"), "demo")
-    trained = found.drop([name for name, measure in MEASURES.items() if measure.scope == "arithmetic"])
-    assert trained["verdict"].eq("demo").all()
+    trained = found.drop([name for name, measure in CHECKS.items() if measure.scope == "arithmetic"])
+    assert trained["verdict"].eq("not judged (demo size)").all()
     assert found.loc[ARITHMETIC, "verdict"].eq("reproduced").all()
     assert found.loc["ablation_equivalent", "verdict"] == "reproduced"

@@ -15,7 +15,7 @@ FIGURES = study_parts.targets("premature", "figures")
 
 
 def draw(root, name, published=PUBLISHED, preset="paper"):
-    groups = study_at(preset).sheet["targets"][name]["runs"]
+    groups = study_at(preset).definition["targets"][name]["runs"]
     frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)
     return study_parts.function("premature", "figures", name)(frames, study_at(preset), published)
 
@@ -27,7 +27,7 @@ def words(picture) -> str:
 
 
 def test_every_figure_is_a_target():
-    targets = study_at().sheet["targets"].items()
+    targets = study_at().definition["targets"].items()
     assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES
 
 
@@ -35,7 +35,7 @@ def test_every_figure_is_a_target():
 def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
     watched = Watched(PUBLISHED)
     first, second = draw(published_once(), name, watched), draw(published_once(), name)
-    assert watched.seen == set(study_at().sheet["targets"][name]["published"])
+    assert watched.seen == set(study_at().definition["targets"][name]["published"])
     assert name == "fig1" or "preset paper" in words(first)
     paths = [
         style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in (("a", first), ("b", second))
@@ -91,8 +91,8 @@ def test_fig3_says_what_never_happens_and_what_is_missing(tmp_path):
     facts = {key: run for key, run in published_facts().items() if "/base/gpt" in key}
     del facts["premature/base/gpt_slow/s44"]
     for seed in (42, 43):
-        curve = facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"]
-        facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"] = dict.fromkeys(curve, (0.9, 1.0))
+        curve = facts[f"premature/base/gpt_slow/s{seed}"].run_values["entropy", "upper"]
+        facts[f"premature/base/gpt_slow/s{seed}"].run_values["entropy", "upper"] = dict.fromkeys(curve, (0.9, 1.0))
     picture = draw(written(facts, tmp_path), "fig3")
     text = words(picture)
     assert "never: 2 of 2" in text and "intervention 44 (missing)" in text
@@ -103,9 +103,9 @@ def test_fig3_writes_no_words_on_marks(tmp_path):
     for name, at, edge in (("late", 1.0, "left"), ("early", 0.01, "right")):
         facts = published_facts()
         for seed in (43, 44):
-            entropy = facts[f"premature/base/gpt_slow/s{seed}"].readings["entropy", "upper"]
+            entropy = facts[f"premature/base/gpt_slow/s{seed}"].run_values["entropy", "upper"]
             entropy.update(dict.fromkeys(entropy, (0.9, 1.0)))
-        entropy = facts["premature/base/gpt_slow/s42"].readings["entropy", "upper"]
+        entropy = facts["premature/base/gpt_slow/s42"].run_values["entropy", "upper"]
         entropy.update({fraction: (0.7 if fraction >= at else 0.9, 1.0) for fraction in entropy})
         events = draw(written(facts, tmp_path / name), "fig3").figure.axes[0]
         [never] = [text for text in events.texts if text.get_text() == "never: 2 of 3"]

@@ -8,11 +8,11 @@ from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus, suites
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
-from plumbline.studies.premature.readings import EARLY, FIFTH
+from plumbline.studies.premature.run_values import EARLY, FIFTH
 from plumbline.train.interventions._release import Rule, release_step
 from tests.studies.premature.world import study_at
 
-#: Parameters of each architecture at the document's size, counted by hand from its widths (and printed: 270M, 700M).
+#: Parameters of each architecture at the paper's size, counted by hand from its widths (and printed: 270M, 700M).
 PARAMETERS = {
     "base/gpt": 269_682_240,
     "base/gpt_rmsnorm": 269_642_880,
@@ -36,7 +36,7 @@ def test_parameters_at_the_documents_size(name):
     assert sum(weight.numel() for weight in on_meta(spec(method, scale=scale).model).parameters()) == PARAMETERS[name]
 
 
-def test_the_budget_is_the_documents():
+def test_the_budget_is_the_papers():
     for scale, tokens, rate in (("base", 2.5e9, 2.5e-4), ("large", 7.0e9, 2.0e-4)):
         one = spec("gpt", scale=scale)
         assert one.train.steps == int(tokens // one.train.batch_tokens) and one.train.batch_tokens == 2**19
@@ -121,10 +121,10 @@ def test_every_run_is_read_at_the_points_that_tables_need():
     assert {"upper_ablation", "locality"} <= {probe.name for probe in spec("gpt_slow").probes}
 
 
-def test_each_ruling_has_an_alternative_or_says_nothing_else_is_possible():
-    rulings = study_at().sheet["rulings"]
-    assert len({ruling["id"] for ruling in rulings}) == len(rulings) >= 40
-    bare = [ruling["id"] for ruling in rulings if not ruling["alternatives"]]
+def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible():
+    interpretations = study_at().definition["interpretations"]
+    assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 40
+    bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]
     assert bare == ["fixed_release", "steps", "theory_head"]
 
 

@@ -16,7 +16,7 @@ from plumbline.specs import study_config, study_parts
 from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
 from tests.studies.watched import Watched
 
-TARGETS = study_config.load("premature", "smoke").sheet["targets"]
+TARGETS = study_config.load("premature", "smoke").definition["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
 
 
@@ -75,8 +75,9 @@ def test_a_table_reads_what_it_declares(tables, seen, name):
     assert seen[name] == set(TARGETS[name]["published"])
 
 
-#: What differs in the published world: the document's tables are of several sets of runs (ruling one_control), Table 11
-#: prints perplexities that its losses do not give, and Table 2's deviations of one side follow from nothing printed.
+#: What differs in the published world: the paper's tables are of several sets of runs (interpretation one_control),
+#: Table 11 prints perplexities that its losses do not give, and Table 2's deviations of one side follow from nothing
+#: printed.
 APART = {
     "table2": {"control_sd", "intervention_sd", "delta_pp_sd"},
     "table5": {"logit_3pct", "entropy_3pct"},
@@ -88,7 +89,7 @@ APART = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_published_world_gives_the_printed_numbers(tables, name):
-    """To two units of the last printed digit: the document rounds before it subtracts."""
+    """To two units of the last printed digit: the paper rounds before it subtracts."""
     table, apart, compared = tables[name], set(), 0
     for row in table.rows:
         for column in table.columns:

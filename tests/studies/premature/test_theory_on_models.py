@@ -1,7 +1,7 @@
 """The theory on steps of a model in training: real streams, weights, losses and rows of attention.
 
-The model is the study's biasless block without positions (ruling theory_head); its upper layer's heads are watched.
-"""
+The model is the study's biasless block without positions (interpretation theory_head); its upper layer's heads are
+watched."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def watched(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     attention, kept = model.blocks[-1].attention, {}
     before = attention.mixer.forward
 
-    def forward(q_BHQW, k_BGKW, v_BGKW, visibility, cache=None):
+    def forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
         kept["z"] = attention.mixer.scores(q_BHQW, k_BGKW)
         kept["z"].retain_grad()
         hidden = torch.ones(kept["z"].shape[-2:], dtype=torch.bool).triu(1)
@@ -98,7 +98,7 @@ def watched(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
 
 
 def heads(seen: Seen, basis_DR: np.ndarray) -> list[Head]:
-    """The heads of the layer, with weights as the document has them (width x head width)."""
+    """The heads of the layer, with weights as the paper has them (width x head width)."""
     width = SIZES["head_width"]
     query, key = ([one[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for one in seen.weights)
     return [

@@ -79,7 +79,7 @@ TASKS = PUBLISHED.numbers("table2").drop("mean")
 
 @dataclass
 class Facts:
-    """One run. `readings`: (probe, part) -> fraction -> (value, null); parts are those of `Readings`, and `lower`.
+    """One run. `run_values`: (probe, part) -> fraction -> (value, null); parts are those of `RunValues`, and `lower`.
 
     `saved`: percent of the budget before its end at which the held-out loss is at the control's; None: never.
     """
@@ -87,7 +87,7 @@ class Facts:
     loss: float
     saved: float | None = None
     control_loss: float = math.nan
-    readings: dict[tuple[str, str], dict[float, tuple[float, float]]] = field(default_factory=dict)
+    run_values: dict[tuple[str, str], dict[float, tuple[float, float]]] = field(default_factory=dict)
     logged: list[tuple[int, float, float]] = field(default_factory=list)
     tasks: dict[str, float] = field(default_factory=dict)
     outcome: str = "completed"
@@ -104,7 +104,7 @@ def study_at(preset: str = "paper") -> study_config.Study:
 
 
 def published_facts(preset: str = "paper") -> World:
-    """Facts that give what the document prints, for every run of the study."""
+    """Facts that give what the paper prints, for every run of the study."""
     return {key: _facts(run.spec) for key, run in study_at(preset).runs.items()}
 
 
@@ -115,7 +115,7 @@ def _facts(spec) -> Facts:
     control = LARGE_LOSS["gpt"][place] if large else math.log(PPL["gpt"][place])
     saved = (LARGE_SAVED if large and method != "gpt" else SAVED.get(method, ()))[place : place + 1]
     found = Facts(loss=loss, control_loss=control, saved=saved[0] if saved else None)
-    found.readings = _readings(spec, method)
+    found.run_values = _readings(spec, method)
     if any(entry.get("release") == "online" for entry in spec.interventions):
         found.logged = logged(spec.train.steps)
     if method in ("gpt", "gpt_slow") and not large:
@@ -196,7 +196,7 @@ def written(facts: World, root: Path, preset: str = "paper") -> Path:
 def loaded(root: Path, *groups: str, preset: str = "paper") -> RunFrames:
     """The frames of some groups; of all runs by default."""
     study = study_at(preset)
-    expected = expected_runs(None, study, groups or tuple(study.sheet["runs"]), root)
+    expected = expected_runs(None, study, groups or tuple(study.definition["runs"]), root)
     return load(expected, root, average="seven_avg", probes=True)
 
 
@@ -254,14 +254,14 @@ def _probes(spec, run: Facts, until: float) -> pd.DataFrame:
         step = round(fraction * spec.train.steps) if step is None else step
         rows.append((step, fraction, layer, head, probe, value, null, source))
 
-    for (probe, part), curve in run.readings.items():
+    for (probe, part), curve in run.run_values.items():
         for fraction, (value, null) in curve.items():
             if fraction > until:
                 continue
             if part == "model":
                 add(probe, fraction, None, None, value, null)
                 continue
-            first = run.readings.get((probe, "first_upper"), {}).get(fraction, (math.nan, math.nan))[0]
+            first = run.run_values.get((probe, "first_upper"), {}).get(fraction, (math.nan, math.nan))[0]
             chosen = {"upper": range(half, layers), "lower": range(half), "first_upper": [half]}[part]
             if part == "upper" and not math.isnan(first):
                 # The first upper layer stands for itself, the others make up the mean.

@@ -1,4 +1,4 @@
-"""A world in which the document is right, built once."""
+"""A world in which the summary is right, built once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.studies.quack.world import Written
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """Runs at paper size that end as the document says. Read only."""
+    """Runs at paper size that end as the summary says. Read only."""
     return kept(Written(tmp_path_factory.mktemp("right"), world.right()))
 
 

@@ -1,4 +1,4 @@
-"""Worlds in which one thing that the document says of trained models is false, and the claims that then fail."""
+"""Worlds in which one thing that the summary says of trained models is false, and the claims that then fail."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ HIGHEST = (ETAS[-1],)
 WIDE = [key(scale, "quack_tau_100") for scale in BOTH]
 SPECTRAL = [key(scale, "quack.spectral") for scale in BOTH]
 
-#: Claim -> a world in which it is false, and exactly the claims that then have another verdict than where the document
+#: Claim -> a world in which it is false, and exactly the claims that then have another verdict than where the summary
 #: is right. A claim beside the first one follows from it.
 MUTANTS: dict[str, tuple[Mutant, set[str]]] = {
     # QuacK has spikes at the highest rate, so that this is not usable either, and its best runs are not stable.

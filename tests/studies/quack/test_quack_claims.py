@@ -1,4 +1,4 @@
-"""Every claim is reproduced where the document is right, and not where exactly it is false."""
+"""Every claim is reproduced where the summary is right, and not where exactly it is false."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 import torch
 
-from plumbline.results.claims.judge import judge
-from plumbline.results.claims.measures import Measures
+from plumbline.results.claims.registry import ClaimChecks
+from plumbline.results.claims.verdicts import judge_claims
 from plumbline.studies.quack import lemma, memory
-from plumbline.studies.quack.claims import MEASURES, Evidence, design, trained
+from plumbline.studies.quack.claims import CHECKS, Evidence, design, trained
 from plumbline.theory import logit_change
 from plumbline.theory.logit_change import Sizes, Step
 from tests.studies.quack import world
@@ -22,22 +22,22 @@ from tests.studies.quack.mutants import MUTANTS
 from tests.studies.quack.world import PUBLISHED, Written, key, study_at, times
 
 CLAIMS = PUBLISHED.claims()
-TRAINED = [name for name, measure in MEASURES.items() if measure.scope == "training"]
+TRAINED = [name for name, measure in CHECKS.items() if measure.scope == "training"]
 
 #: A head that is drawn in no time.
 SMALL = Sizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
 
 
 def judged(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
-    measures = Measures({name: MEASURES[name] for name in names})
+    checks = ClaimChecks({name: CHECKS[name] for name in names})
     claims = [claim for claim in CLAIMS if claim.id in names]
-    rows = judge(claims, measures, Evidence(written.load(), written.study, PUBLISHED))
+    rows = judge_claims(claims, checks, Evidence(written.load(), written.study, PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def before(timed: Written) -> pd.DataFrame:
-    """The verdicts where the document is right."""
+    """The verdicts where the summary is right."""
     return judged(timed)
 
 
@@ -50,8 +50,8 @@ def small_head(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_every_claim_is_measured() -> None:
-    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 21
-    assert all(measure.function is not None for measure in MEASURES.values())
+    assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 21
+    assert all(measure.function is not None for measure in CHECKS.values())
 
 
 def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.DataFrame) -> None:
@@ -127,17 +127,17 @@ def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
         runs[name] = msgspec.structs.replace(run.spec, model=model, train=train)
     made = {name: type(run)(spec=runs[name], groups=run.groups) for name, run in study_at().runs.items()}
     monkeypatch.setattr(memory, "paper", lambda study: type(study_at())(
-        name="quack", preset="paper", sheet=study_at().sheet, runs=made))  # fmt: skip
+        name="quack", preset="paper", definition=study_at().definition, runs=made))  # fmt: skip
 
 
 def another_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """One base rate fewer, and no tau of 10 or more."""
     paper, methods = study_at(), {}
-    for name, entry in paper.sheet["methods"].items():
+    for name, entry in paper.definition["methods"].items():
         shorter = {axis: said | {"values": said["values"][:-1]} for axis, said in entry["sweep"].items()}
         methods[name] = entry | {"sweep": shorter}
     kept = {name: run for name, run in paper.runs.items() if "tau_10" not in name}
-    made = type(paper)(name="quack", preset="paper", sheet=paper.sheet | {"methods": methods}, runs=kept)
+    made = type(paper)(name="quack", preset="paper", definition=paper.definition | {"methods": methods}, runs=kept)
     monkeypatch.setattr(memory, "paper", lambda study: made)
 
 
@@ -247,17 +247,17 @@ def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) ->
     assert judged(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
 
 
-def test_the_head_of_the_lemma_is_the_documents() -> None:
+def test_the_head_of_the_lemma_is_the_summarys() -> None:
     assert lemma.sizes("quack") == Sizes(width=2048, head_width=64, init_std=0.02, rate=0.003, tau=1.0)
 
 
 def test_every_claim_was_seen_to_fail() -> None:
-    assert {*MUTANTS, *CODE_MUTANTS, "speed", "cheaper"} == set(MEASURES)
+    assert {*MUTANTS, *CODE_MUTANTS, "speed", "cheaper"} == set(CHECKS)
 
 
 def test_a_demo_speaks_only_about_definitions(tmp_path) -> None:
     written = Written(tmp_path, world.right("demo"), "demo").measured("step_time", times(qk_norm=1.0, quack=0.9))
-    assert judged(written)["verdict"].eq("demo").all()
+    assert judged(written)["verdict"].eq("not judged (demo size)").all()
 
 
 def test_updates_are_read_by_head() -> None:

@@ -32,7 +32,7 @@ def words(picture: Picture) -> str:
 
 
 def test_every_figure_is_a_target(right: Written) -> None:
-    targets = right.study.sheet["targets"].items()
+    targets = right.study.definition["targets"].items()
     assert [name for name, entry in targets if entry["kind"] == "figure"] == study_parts.targets("quack", "figures")
     assert study_parts.targets("quack", "figures") == list(FIGURES)
 

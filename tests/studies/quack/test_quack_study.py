@@ -14,7 +14,7 @@ from plumbline.studies.quack.memory import materialised, model_of, remembered
 from plumbline.theory.logit_change import SCALES
 from tests.studies.quack.world import ETAS, PUBLISHED, TAUS, key, study_at
 
-#: Parameters at the document's size, counted by hand from its widths (printed: about 1B).
+#: Parameters at the summary's size, counted by hand from its widths (printed: about 1B).
 PARAMETERS = {"mha": 1_040_246_784, "mla": 998_041_600}
 
 
@@ -48,7 +48,7 @@ def test_sizes_are_those_of_the_paper_that_the_document_sums_up() -> None:
     assert options["latent_norm"] is False
 
 
-def test_the_budget_is_the_documents() -> None:
+def test_the_budget_is_the_summarys() -> None:
     train, read = spec("default").train, corpus.load("cosmopedia", "paper")
     assert train.steps == 5000 and train.batch_tokens == 96 * 2048 and spec("default").schedule.warmup_steps == 500
     assert spec("default").schedule.name == "constant"
@@ -128,7 +128,7 @@ def test_weight_decay_and_the_rate_of_the_rest_are_said() -> None:
 
 
 def test_readings_and_arms_are_at_the_middle_rate() -> None:
-    runs = [run for run in study_at().runs.values() if set(run.groups) & {"readings", "wide_tau"}]
+    runs = [run for run in study_at().runs.values() if set(run.groups) & {"variants", "wide_tau"}]
     assert len(runs) == 10 and all(run.spec.optimizer.learning_rate == 3e-3 for run in runs)
     spectral = spec("quack.spectral", "mla", None).interventions[1]
     assert (spectral["norm"], spectral["tau"]) == ("spectral", 1.0)
@@ -145,16 +145,17 @@ def test_a_cache_of_latents_is_smaller_than_one_of_keys() -> None:
     assert remembered(mla) == 14 * (256 + 64) * 2 and materialised(mla) == 14 * 2 * 32 * 128 * 2
 
 
-def test_each_ruling_has_an_alternative_or_says_nothing_else_is_possible() -> None:
-    rulings = study_at().sheet["rulings"]
-    assert len({ruling["id"] for ruling in rulings}) == len(rulings) >= 35
-    bare = [ruling["id"] for ruling in rulings if not ruling["alternatives"]]
+def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible() -> None:
+    interpretations = study_at().definition["interpretations"]
+    assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 35
+    bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]
     assert bare == [
         "separate_matrices", "orthogonalisation_precision", "initial_norms", "lemma_shapes", "qk_clip",
     ]  # fmt: skip
-    known = {f"{name}.{reading}" for name, entry in study_at().sheet["methods"].items() for reading in
-             entry.get("readings", {})}  # fmt: skip
-    named = {text for ruling in rulings for text in ruling["alternatives"] if text.partition(".")[0] in
-             study_at().sheet["methods"]}  # fmt: skip
-    assert named <= known and known - named == {"quack.spectral"}  # of which the document itself speaks
+    known = {f"{name}.{variant}" for name, entry in study_at().definition["methods"].items() for variant in
+             entry.get("variants", {})}  # fmt: skip
+    named = {text for interpretation in interpretations for text in interpretation["alternatives"] if
+    text.partition(".")[0] in
+             study_at().definition["methods"]}  # fmt: skip
+    assert named <= known and known - named == {"quack.spectral"}  # of which the summary itself speaks
     assert min(SCALES) < 1 < max(SCALES)

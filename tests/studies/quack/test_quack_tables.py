@@ -15,7 +15,7 @@ from tests.studies.quack import world
 from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
 from tests.studies.watched import Watched
 
-OF_RUNS = ("table1", "tau", "readings")
+OF_RUNS = ("table1", "tau", "variants")
 
 
 def made(written: Written, name: str) -> Table:
@@ -37,7 +37,7 @@ def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_every_table_is_a_target(right: Written) -> None:
-    targets = right.study.sheet["targets"].items()
+    targets = right.study.definition["targets"].items()
     named = [name for name, entry in targets if entry["kind"] == "table"]
     assert sorted(named) == sorted(study_parts.targets("quack", "tables"))
 
@@ -128,8 +128,8 @@ def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
     assert frame.loc["mha/1", "largest"] == 40 and frame.loc["mha/1", "change"] == pytest.approx(0.1)
 
 
-def test_readings_stand_beside_the_run_that_they_are_a_reading_of(tables: dict[str, Table]) -> None:
-    table = tables["readings"]
+def test_readings_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
+    table = tables["variants"]
     frame = table.frame.set_index("row")
     assert list(frame.index) == [
         "mha/default.one_rate", "mha/default.no_weight_decay", "mha/quack.spectral", "mla/default.latent_norm",
@@ -187,7 +187,7 @@ def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written,
 def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
     nothing = Written(tmp_path, {}, "demo")
     assert set(made(nothing, "table1").frame["outcome"]) == {"missing"}
-    assert made(nothing, "tau").frame["loss"].isna().all() and made(nothing, "readings").frame["loss"].isna().all()
+    assert made(nothing, "tau").frame["loss"].isna().all() and made(nothing, "variants").frame["loss"].isna().all()
 
 
 def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None:
@@ -212,7 +212,7 @@ def test_table2_says_where_nothing_was_measured(right: Written) -> None:
 
 
 def test_a_target_reads_what_it_declares(right: Written, small_head: None) -> None:
-    for target, entry in right.study.sheet["targets"].items():
+    for target, entry in right.study.definition["targets"].items():
         watched = Watched(PUBLISHED)
         study_parts.function("quack", f"{entry['kind']}s", target)(right.load(), right.study, watched)
         assert watched.seen == set(entry["published"]), target

@@ -16,7 +16,7 @@ NORMED = run_spec(study="quack", method="qk_norm.eta_0.003", model=RUN["model"] 
 PLAIN = run_spec(study="quack", method="default.eta_0.003", interventions=[{"name": "learning_rate_factor"}])
 AGAIN = run_spec(study="quack", method="default.eta_0.003", init_seed=43)
 RUNS = {spec.key: Run(spec=spec, groups=("mha",)) for spec in (NORMED, PLAIN, AGAIN)}
-STUDY = Study(name="quack", preset="smoke", sheet={}, runs=RUNS)
+STUDY = Study(name="quack", preset="smoke", definition={}, runs=RUNS)
 OPTIONS: dict[str, Any] = {
     "scale": "base",
     "methods": ["qk_norm.eta_0.003", "default.eta_0.003"],

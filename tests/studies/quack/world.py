@@ -18,7 +18,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.core import frames
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
@@ -56,14 +56,14 @@ def study_at(preset: str = "paper") -> study_config.Study:
 
 
 def key(scale: str, method: str, eta: float | None = None, tau: float | None = None) -> str:
-    """A run's key: of a point, or of a reading or arm named in full."""
+    """A run's key: of a point, or of a variant or arm named in full."""
     point = [f"{axis}_{value:g}" for axis, value in (("eta", eta), ("tau", tau)) if value is not None]
     return f"{STUDY}/{scale}/{method}{'.' if point else ''}{'-'.join(point)}/s42"
 
 
 ETAS, TAUS = (3e-4, 3e-3, 3e-2), (0.01, 0.1, 1, 10)
 
-#: Final losses by attention, method and base rate, where the document is right; the best tau's for those with one.
+#: Final losses by attention, method and base rate, where the summary is right; the best tau's for those with one.
 LOSSES = {
     "mha": {"default": (3.40, 3.00, 0), "qk_norm": (3.30, 2.85, 2.78), "quack": (3.36, 2.90, 2.80),
             "ablation": (3.37, 2.95, 2.99)},
@@ -76,7 +76,7 @@ ABOVE = {0.01: (0.30, 0.08, 0.03), 0.1: (0.10, 0.0, 0.0), 1: (0.0, 0.05, 0.20), 
 
 
 def right(preset: str = "paper") -> World:
-    """Ends of all runs where the document is right: QuacK is stable at the highest rate, the default is not; QK norm is
+    """Ends of all runs where the summary is right: QuacK is stable at the highest rate, the default is not; QK norm is
     slightly better, QK-clip and the fixed rate are worse; a large tau diverges, a small one is slow."""
     made: World = {}
     for scale, methods in LOSSES.items():
@@ -129,15 +129,15 @@ class Written:
 
     def load(self) -> RunFrames:
         """The frames of all runs."""
-        expected = expected_runs(None, self.study, list(self.study.sheet["runs"]), self.root)
+        expected = expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
         names = {name: one.key for name, one in self.study.measurements.items()}
         return load(expected, self.root, probes=True, measurements=names)
 
     def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
         """Write a measurement."""
-        path = measured.place(self.root, f"measured/{STUDY}/{name}")
+        path = measurement_file.place(self.root, f"measured/{STUDY}/{name}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        measured.write(frame, path, {"made_of": "m" * 16, "device": "cpu", "device_name": "here"} | facts)
+        measurement_file.write(frame, path, {"fingerprint": "m" * 16, "device": "cpu", "device_name": "here"} | facts)
         return self
 
     def _run(self, name: str, facts: Facts) -> None:

@@ -1,4 +1,4 @@
-"""A world in which the document is right, written once."""
+"""A world in which the paper is right, written once."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.studies.query_free.world import Transfer, as_the_document_says, measu
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs at paper size, and the measurement, that give what the document prints. Read only."""
+    """Runs at paper size, and the measurement, that give what the paper prints. Read only."""
     return measured_there(Transfer(), written(as_the_document_says(), tmp_path_factory.mktemp("right")))

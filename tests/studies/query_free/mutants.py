@@ -1,4 +1,4 @@
-"""Worlds in which exactly one thing of the document is false: other losses, another measurement, another document."""
+"""Worlds in which exactly one thing of the paper is false: other losses, another measurement, another document."""
 
 from __future__ import annotations
 

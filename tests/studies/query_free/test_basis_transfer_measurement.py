@@ -11,7 +11,7 @@ from plumbline.specs.study_config import Study
 from plumbline.studies.query_free.measurements.basis_transfer import basis_transfer
 from plumbline.theory.basis_transfer import QUANTITIES
 
-STUDY = Study(name="query_free", preset="smoke", sheet={}, runs={})
+STUDY = Study(name="query_free", preset="smoke", definition={}, runs={})
 OPTIONS: dict[str, Any] = {
     "widths": [4, 6],
     "seeds": [0, 1],
@@ -23,7 +23,7 @@ OPTIONS: dict[str, Any] = {
     "ridge": 1e-6,
     "ridge_samples": 500,
     "samples": 200,
-    "readings": 2,
+    "variants": 2,
 }
 
 

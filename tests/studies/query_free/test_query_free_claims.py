@@ -1,4 +1,4 @@
-"""Every claim is reproduced where the document is right, and not where exactly it is false."""
+"""Every claim is reproduced where the paper is right, and not where exactly it is false."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results.claims.judge import judge
-from plumbline.results.claims.measures import Measures
+from plumbline.results.claims.registry import ClaimChecks
+from plumbline.results.claims.verdicts import judge_claims
 from plumbline.studies.query_free import checks
-from plumbline.studies.query_free.claims import MEASURES, Evidence, theorems
+from plumbline.studies.query_free.claims import CHECKS, Evidence, theorems
 from plumbline.studies.query_free.losses import CONFIGURATIONS
 from plumbline.theory import query_elimination
 from plumbline.theory.theorem_check import TheoremCheck
@@ -35,15 +35,15 @@ UNTESTED = {"albert_18x", "skipless_5x"}
 #: Printed statements that cannot be so: the squares of singular values spread over [0, 4], and the largest is near 1.
 AGAINST_ITSELF = {"sigma_max_random": "partly"} | dict.fromkeys(UNTESTED, "not tested")
 
-TRAINED = [name for name, measure in MEASURES.items() if measure.scope == "training" and measure.function]
-ARITHMETIC = [name for name, measure in MEASURES.items() if measure.scope == "arithmetic"]
+TRAINED = [name for name, measure in CHECKS.items() if measure.scope == "training" and measure.function]
+ARITHMETIC = [name for name, measure in CHECKS.items() if measure.scope == "arithmetic"]
 
 
 def rows_of(root: Path, *claims: str, preset: str = "paper") -> pd.DataFrame:
     wanted = [claim for claim in CLAIMS if not claims or claim.id in claims]
-    measures = Measures({claim.id: MEASURES[claim.id] for claim in wanted})
+    checks = ClaimChecks({claim.id: CHECKS[claim.id] for claim in wanted})
     evidence = Evidence(loaded(root, preset=preset), study_at(preset), PUBLISHED)
-    return pd.DataFrame(judge(wanted, measures, evidence)).set_index("id")
+    return pd.DataFrame(judge_claims(wanted, checks, evidence)).set_index("id")
 
 
 def verdicts(root: Path, *claims: str) -> pd.Series:
@@ -52,7 +52,7 @@ def verdicts(root: Path, *claims: str) -> pd.Series:
 
 @pytest.fixture(scope="module")
 def rows(right: Path) -> pd.DataFrame:
-    """All claims where the document is right."""
+    """All claims where the paper is right."""
     return rows_of(right)
 
 
@@ -63,8 +63,8 @@ def before(rows: pd.DataFrame) -> pd.Series:
 
 
 def test_every_claim_is_measured_or_says_why_not() -> None:
-    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 45
-    assert {name for name, measure in MEASURES.items() if measure.function is None} == UNTESTED
+    assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 45
+    assert {name for name, measure in CHECKS.items() if measure.function is None} == UNTESTED
 
 
 def test_where_the_document_is_right_its_claims_are_reproduced(before: pd.Series) -> None:
@@ -117,7 +117,7 @@ def test_a_column_of_table_2_that_is_false_in_all_its_values(tmp_path: Path, oth
 
 
 def test_a_column_of_table_2_is_not_partly_so_by_what_its_configuration_has(tmp_path: Path) -> None:
-    """Sizes and rates are the document's own; runs that miss it are not made good by them."""
+    """Sizes and rates are the paper's own; runs that miss it are not made good by them."""
     found = verdicts(written(far_off(), tmp_path), *(f"t2_{method}" for method in CONFIGURATIONS))
     assert found.eq("not reproduced").all(), found
 
@@ -175,7 +175,7 @@ def test_singular_values_of_another_law(right: Path, monkeypatch: pytest.MonkeyP
 def test_every_claim_was_seen_to_fail() -> None:
     seen = {*MUTANTS, *(name.partition(",")[0] for name in TRANSFERS), *OF_SPECS, *theorems.STATEMENTS, "single_head"}
     seen |= {"sigma_max_random"} | {f"t2_{method}" for method in CONFIGURATIONS}
-    assert seen | UNTESTED == set(MEASURES)
+    assert seen | UNTESTED == set(CHECKS)
 
 
 # What is said beside a verdict.
@@ -222,6 +222,6 @@ def test_a_rate_at_which_a_run_diverges_is_not_its_best(tmp_path: Path) -> None:
 def test_a_demo_speaks_only_about_sizes_and_theorems(tmp_path: Path) -> None:
     root = measured_there(Transfer(), written(as_the_document_says(), tmp_path, "demo"))
     found = rows_of(root, preset="demo")["verdict"]
-    assert found[TRAINED].eq("demo").all()
+    assert found[TRAINED].eq("not judged (demo size)").all()
     for name in ARITHMETIC:
         assert found[name] == AGAINST_ITSELF.get(name, "reproduced"), name

@@ -27,7 +27,7 @@ FIGURES = study_parts.targets(STUDY, "figures")
 
 def draw(root: Path, name: str, preset: str = "paper") -> Picture:
     study = study_at(preset)
-    frames = loaded(root, *study.sheet["targets"][name]["runs"], preset=preset)
+    frames = loaded(root, *study.definition["targets"][name]["runs"], preset=preset)
     return study_parts.function(STUDY, "figures", name)(frames, study, PUBLISHED)
 
 
@@ -39,7 +39,7 @@ def words(picture: Picture) -> str:
 
 
 def test_every_figure_is_a_target() -> None:
-    targets = study_at("paper").sheet["targets"].items()
+    targets = study_at("paper").definition["targets"].items()
     assert sorted(name for name, entry in targets if entry["kind"] == "figure") == FIGURES == ["fig1", "fig2"]
 
 

@@ -15,7 +15,7 @@ from plumbline.theory import query_rules
 from plumbline.theory.initial_scores import neutral_divisor
 from tests.studies.query_free.world import STUDY, study_at
 
-#: Parameters of each configuration at the document's size, counted by hand from its widths, with and without the
+#: Parameters of each configuration at the paper's size, counted by hand from its widths, with and without the
 #: embeddings of tokens and positions (printed: 117.30, 117.92, 117.30, 124.37 and 124.37 M; 77.88, 79.73, 77.88, 84.95
 #: and 84.95 M).
 PARAMETERS = {
@@ -66,7 +66,7 @@ def test_what_w_q_had_goes_into_the_feed_forward_network_exactly(preset: str) ->
     assert counts(spec("norm_free", preset).model).of("norm") == 0
 
 
-def test_the_budget_is_the_documents() -> None:
+def test_the_budget_is_the_papers() -> None:
     for run in study_at("paper").runs.values():
         one = run.spec
         assert (one.train.steps, one.train.batch_tokens) == (60_000, 12 * 40 * 1024)
@@ -125,7 +125,7 @@ def test_arms_differ_by_what_they_say() -> None:
 def test_under_another_models_schedule_an_architecture_has_exactly_that(preset: str) -> None:
     """Both architectures under each other's rates: nothing else is another."""
     schedules = {"reduced": "wq_identity", "large": "wq_identity_large_mlp", "baseline": "baseline"}
-    for method in study_at(preset).sheet["arms"]:
+    for method in study_at(preset).definition["arms"]:
         architecture, _, named = method.removesuffix("_schedule").rpartition("_")
         if not method.endswith("_schedule"):
             continue
@@ -184,10 +184,10 @@ def test_every_configuration_of_table_2_is_a_run() -> None:
     assert set(CONFIGURATIONS) == {run.spec.method for run in study_at("paper").group("table2")}
 
 
-def test_each_ruling_has_an_alternative_or_says_nothing_else_is_possible() -> None:
-    rulings = study_at("paper").sheet["rulings"]
-    assert len({ruling["id"] for ruling in rulings}) == len(rulings) >= 30
-    bare = [ruling["id"] for ruling in rulings if not ruling["alternatives"]]
+def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible() -> None:
+    interpretations = study_at("paper").definition["interpretations"]
+    assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 30
+    bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]
     assert bare == ["smaller_d", "table_1_rows", "transfer_optimizer", "norm_free"]
 
 

@@ -31,12 +31,12 @@ TABLES = study_parts.targets(STUDY, "tables")
 
 def made(root: Path, name: str, preset: str = "paper", published: Published = PUBLISHED) -> Table:
     study = study_at(preset)
-    frames = loaded(root, *study.sheet["targets"][name]["runs"], preset=preset)
+    frames = loaded(root, *study.definition["targets"][name]["runs"], preset=preset)
     return study_parts.function(STUDY, "tables", name)(frames, study, published)
 
 
 def test_every_table_is_a_target() -> None:
-    targets = study_at("paper").sheet["targets"].items()
+    targets = study_at("paper").definition["targets"].items()
     assert sorted(name for name, entry in targets if entry["kind"] == "table") == TABLES
 
 
@@ -128,7 +128,7 @@ def test_what_is_printed_stands_beside_in_its_own_digits(table2: Table) -> None:
         and texts["baseline"]["percent"].word == "reference"
     )
     assert texts["residual_query"]["val_loss_published"].word == "not printed"
-    for name in ("ffn_multiple", "divisor", "head_width", "weight_decay", "peak_rate", "smallest_rate"):
+    for name in ("ffn_multiple", "divisor", "head_width", "weight_decay", "peak_rate", "minimum_learning_rate"):
         for config in PUBLISHED.table("table2").index:
             ours, printed = texts[config][name].value, texts[config][f"{name}_published"].value
             assert ours == pytest.approx(printed), (config, name)
@@ -161,21 +161,21 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
     assert table.cell("baseline_small_d", "val_loss").value == 2.956
 
 
-# Readings
+# Variants
 
 
 def test_readings_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
-    frame = made(right, "readings").frame.set_index("run")
+    frame = made(right, "variants").frame.set_index("run")
     assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
     assert frame["val_loss"].to_dict() == pytest.approx(LOSSES)
     assert frame.loc["wq_identity_floor_tenth", "of"] == "wq_identity"
     assert frame.loc["wq_identity_floor_tenth", "percent_of"] == pytest.approx(100 * (2.956 / 2.944 - 1))
     assert frame.loc["wq_identity_large_mlp_rate_3e3", "percent_of"] == pytest.approx(100 * (2.936 / 2.929 - 1))
     assert frame["kind"].value_counts().to_dict() == {
-        "Table 2": 5, "rate": 6, "reading": 4, "proposed": 2, "theory": 1,
+        "Table 2": 5, "rate": 6, "variant": 4, "proposed": 2, "theory": 1,
     }  # fmt: skip
     assert frame.loc["wq_identity_decay_0p025", "weight_decay"] == 0.025
-    assert frame.loc["wq_identity_floor_tenth", "smallest_rate"] == pytest.approx(1.6e-4)
+    assert frame.loc["wq_identity_floor_tenth", "minimum_learning_rate"] == pytest.approx(1.6e-4)
     assert frame.loc["wq_identity_matched", "divisor"] == pytest.approx(1.804, abs=5e-4)
     assert frame["says"].str.len().min() > 5
 
@@ -204,7 +204,7 @@ def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) ->
 def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
     root = written(as_the_document_says(), tmp_path, preset)
     table = made(root, name, preset)
-    frames = loaded(root, *study_at(preset).sheet["targets"][name]["runs"], preset=preset)
+    frames = loaded(root, *study_at(preset).definition["targets"][name]["runs"], preset=preset)
     paths = render.write(table, frames, tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
     shown = terminal_table.show(tmp_path / f"{name}.csv")
@@ -214,7 +214,7 @@ def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
 
 
 def test_a_target_reads_what_it_declares(right: Path) -> None:
-    for target, entry in study_at("paper").sheet["targets"].items():
+    for target, entry in study_at("paper").definition["targets"].items():
         watched = Watched(PUBLISHED)
         frames = loaded(right, *entry["runs"])
         study_parts.function(STUDY, f"{entry['kind']}s", target)(frames, study_at("paper"), watched)

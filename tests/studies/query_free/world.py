@@ -14,7 +14,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.core import frames
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
@@ -86,7 +86,7 @@ def written(world: World, root: Path, preset: str = "paper") -> Path:
 def loaded(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:
     """The frames of some groups' runs, or of all; `transfer`: with the measurement, if it was written."""
     study = study_at(preset)
-    expected = expected_runs(None, study, groups or list(study.sheet["runs"]), root)
+    expected = expected_runs(None, study, groups or list(study.definition["runs"]), root)
     return load(expected, root, measurements={"basis_transfer": MEASURED} if transfer else {})
 
 
@@ -160,7 +160,7 @@ MEASURED = f"measured/{STUDY}/basis_transfer"
 
 def measured_there(transfer: Transfer, root: Path) -> Path:
     """Write the measurement under `root`."""
-    path = measured.place(root, MEASURED)
+    path = measurement_file.place(root, MEASURED)
     path.parent.mkdir(parents=True, exist_ok=True)
-    measured.write(transfer.frame(), path, {"made_of": "m" * 16, "options": {}, "seconds": 1.0})
+    measurement_file.write(transfer.frame(), path, {"fingerprint": "m" * 16, "options": {}, "seconds": 1.0})
     return root

@@ -1,5 +1,5 @@
-"""Code, sizes and printed numbers of which one thing that the document says without training is false; or is so where
-the document's own numbers contradict each other."""
+"""Code, sizes and printed numbers of which one thing that the paper says without training is false; or is so where
+the paper's own numbers contradict each other."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _another_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = lambda mixer, q, k, visibility: masked_softmax(mixer.scores(q, k), visibility)  # noqa: E731
+    weights = lambda mixer, q, k, attention_mask: masked_softmax(mixer.scores(q, k), attention_mask)  # noqa: E731
     monkeypatch.setattr(Softpick, "weights", weights)
 
 
@@ -117,7 +117,7 @@ FALSE: dict[str, Patch] = {
     "diff_lambda": _another_schedule,
 }
 
-#: The document contradicts itself: claim -> what is otherwise where it is so.
+#: The paper contradicts itself: claim -> what is otherwise where it is so.
 SO: dict[str, Patch] = {"params_band": cells("gated_attn_qknorm", delta_flops_pct=0.1295)}
 
 #: Statements about printed numbers alone: claim -> printed numbers with which it is false, and with which it is so.

@@ -1,4 +1,4 @@
-"""What the runs of a made-up world end as: in `right` the document's numbers, and frames of it without any file."""
+"""What the runs of a made-up world end as: in `right` the paper's numbers, and frames of it without any file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DIVERGED_LARGE |= {("ssmax", 42): 5800, ("hyper", 42): 18300}
 #: how far seeds are apart on a task besides, so that Stouffer's Z is near the printed one.
 EXCEPTIONS = {"qknorm": ("piqa", "arc_challenge", "social_iqa"), "softpick": ("social_iqa",)}
 BELOW, APART = 0.002, 0.009
-#: What single tasks lose where the document tells (appendix E); the others share the rest.
+#: What single tasks lose where the paper tells (appendix E); the others share the rest.
 SHIFTS = {
     "sigmoid_attn": {"lambada_openai": -0.416},
     "ssmax": {"lambada_openai": -0.12, "arc_easy": -0.09, "hellaswag": -0.08},
@@ -46,7 +46,7 @@ SHIFTS = {
 #: How far a run's luck with an item goes, so that the error of items is near the printed spread of seeds.
 LUCK = 0.06
 
-#: What manifests say of the document's two devices.
+#: What manifests say of the paper's two devices.
 PRIMARY = {"device": "cuda", "device_name": "NVIDIA H100 80GB HBM3"}
 SECOND = {"device": "cuda", "device_name": "NVIDIA A100-SXM4-80GB"}
 
@@ -169,7 +169,7 @@ def base_value(row: dict[str, str]) -> float:
 
 
 def history(kind: str, at: int) -> list[tuple[int, float]]:
-    """Gradient norms that end in NaN at step `at`, in one of the documents' three ways."""
+    """Gradient norms that end in NaN at step `at`, in one of the papers' three ways."""
     steps = list(range(0, at, 100))
     stable = [(step, 0.185 + 0.01 * math.sin(step / 150.0)) for step in steps]
     if kind == "sudden":
@@ -182,7 +182,7 @@ def history(kind: str, at: int) -> list[tuple[int, float]]:
 
 
 def _seed_tasks(method: str, seed: int, value: float) -> pd.Series:
-    """A seed's tasks: those of the document where it prints them, else apart by task and seed, around the average."""
+    """A seed's tasks: those of the paper where it prints them, else apart by task and seed, around the average."""
     sign = pd.Series([1.0, -1.0] * 6, index=tasks_of(value).index)
     if method not in EXCEPTIONS:
         return tasks_of(value, SHIFTS.get(method)) + {42: 0.0, 43: APART, 44: -APART}[seed] * sign
@@ -194,7 +194,7 @@ def _seed_tasks(method: str, seed: int, value: float) -> pd.Series:
 
 
 def right() -> Facts:
-    """Runs that give what the document prints, as far as it prints it and as far as it agrees with itself. They may be
+    """Runs that give what the paper prints, as far as it prints it and as far as it agrees with itself. They may be
     changed, what they hold may not: it is replaced."""
     return {key: replace(run) for key, run in _right().items()}
 
@@ -248,7 +248,7 @@ def study_at(preset: str = "paper") -> study_config.Study:
 @cache
 def _empty() -> RunFrames:
     """Every run of the study, and none of them there."""
-    groups = tuple(study_at().sheet["runs"])
+    groups = tuple(study_at().definition["runs"])
     frames = load(expected_runs(None, study_at(), groups, Path("nowhere")), "nowhere", average="climb_avg")
     specs = {key: {"spec": study_at().runs[key].spec.to_dict()} for key in frames.runs.index}
     return replace(frames, manifests=specs)

@@ -1,4 +1,4 @@
-"""Where one claim is false: the other claims that then have another verdict than where the document is right."""
+"""Where one claim is false: the other claims that then have another verdict than where the paper is right."""
 
 from __future__ import annotations
 

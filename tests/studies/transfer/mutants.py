@@ -1,4 +1,4 @@
-"""Worlds in which one thing that the document says of trained models is false; and worlds in which what it prints
+"""Worlds in which one thing that the paper says of trained models is false; and worlds in which what it prints
 against itself is so. Which claims then follow is in `follows`."""
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ MUTANTS: dict[str, Change] = {
     "a100_direction": climb(second_hardware=0.4980),
 }  # fmt: skip
 
-#: Claim that the document's own numbers contradict -> a world in which it is so.
+#: Claim that the paper's own numbers contradict -> a world in which it is so.
 UPHELD: dict[str, Change] = {
     "attention_span_ratio": seeds("baseline", MEAN - 0.0107, MEAN, MEAN + 0.0107),
     "overshoot": z(ssmax=-90),

@@ -1,4 +1,4 @@
-"""Claims x verdicts: what each claim's checker says where the document is right, and where exactly that claim is false.
+"""Claims x verdicts: what each claim's checker says where the paper is right, and where exactly that claim is false.
 
 ``python -m tests.studies.transfer.mutation_table`` prints it as Markdown; test_transfer_claims.py asserts the same.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from plumbline.studies.transfer.claims import MEASURES
+from plumbline.studies.transfer.claims import CHECKS
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
 from tests.studies.transfer.facts import held, right
 from tests.studies.transfer.mutants import MUTANTS, UPHELD
@@ -30,7 +30,7 @@ def _false(name: str, as_printed: str) -> tuple[str, str]:
 
 
 def _so(name: str, as_printed: str) -> str:
-    """The verdict where the claim is so: the document's world, or one of its own where the document contradicts it."""
+    """The verdict where the claim is so: the paper's world, or one of its own where the paper contradicts it."""
     if name in UPHELD:
         return str(where(UPHELD[name], name).loc[name, "verdict"])
     if name in SO:
@@ -44,17 +44,17 @@ def _so(name: str, as_printed: str) -> str:
 
 
 def table() -> pd.DataFrame:
-    """One row a claim: id, verdict in the document's own world, where it is so, where it is false, and how that is."""
-    document = judged(held(right()), list(MEASURES))
+    """One row a claim: id, verdict in the paper's own world, where it is so, where it is false, and how that is."""
+    document = judged(held(right()), list(CHECKS))
     rows = []
-    for name, measure in MEASURES.items():
+    for name, measure in CHECKS.items():
         said = str(document.loc[name, "verdict"])
         if measure.function is None:
             rows.append((name, said, "", "", measure.untested))
             continue
         how, verdict = _false(name, said)
         rows.append((name, said, _so(name, said), verdict, how))
-    return pd.DataFrame(rows, columns=["claim", "the document's world", "where it is so", "where it is false", "how"])
+    return pd.DataFrame(rows, columns=["claim", "the paper's world", "where it is so", "where it is false", "how"])
 
 
 if __name__ == "__main__":

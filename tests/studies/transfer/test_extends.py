@@ -69,7 +69,9 @@ def test_its_method_is_one_of_one(mine: World) -> None:
 
 
 def test_m_may_count_more_than_was_run(mine: World) -> None:
-    study = study_config.Study(name="mine", preset="demo", sheet=mine.study.sheet | {"m": 5}, runs=mine.study.runs)
+    study = study_config.Study(
+        name="mine", preset="demo", definition=mine.study.definition | {"m": 5}, runs=mine.study.runs
+    )
     table = study_parts.function("transfer", "tables", "table2")(mine.load(), study, PUBLISHED)
     row = table.rows[0]
     assert row["p_bonferroni"].value == pytest.approx(5 * row["p"].value)
@@ -83,7 +85,7 @@ def test_what_the_document_has_and_the_study_has_not_is_said(mine: World) -> Non
     assert "Baseline 5.000" in words and "attnres (no run of this study)" in words
 
 
-def test_its_cost_stands_beside_the_documents(mine: World) -> None:
+def test_its_cost_stands_beside_the_papers(mine: World) -> None:
     paper = World(mine.root / "none", "paper", study_config.load("mine", "paper", mine.root.parent))
     table = make(paper, "tables", "table4")
     assert [row["method"].value for row in table.rows] == ["baseline", "capped"]
@@ -118,8 +120,8 @@ def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine:
     world = World(tmp_path, "demo", study)
     scored = tasks_of(0.30).loc[list(study.suite.task_names)]
     world.completed("base", "capped", 42, scored, 5.0, curve(44, 5.0, every=11))
-    words = "Another suite than the document's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
-    for name in ("table2", "table3", "table5", "table7", "noise_floor", "readings", "signals", "task_deltas"):
+    words = "Another suite than the paper's: .* seven_avg of the suite premature7 .7 tasks: piqa, .* suite climb12"
+    for name in ("table2", "table3", "table5", "table7", "noise_floor", "variants", "signals", "task_deltas"):
         table = make(world, "tables", name)
         assert re.search(words, " ".join(table.warnings)), name
         assert {row["preset"].value for row in table.rows} == {"demo, suite: premature7"}

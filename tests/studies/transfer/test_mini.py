@@ -15,7 +15,10 @@ from plumbline.specs.spec import RunSpec
 from plumbline.stats import resolved_distance
 
 STUDY = study_config.load("transfer", "mini")
-RULINGS = {ruling["id"]: " ".join([ruling["text"], ruling["choice"]]) for ruling in STUDY.sheet["rulings"]}
+RULINGS = {
+    interpretation["id"]: " ".join([interpretation["text"], interpretation["choice"]])
+    for interpretation in STUDY.definition["interpretations"]
+}
 
 
 def spec(scale: str, preset: str = "mini") -> RunSpec:
@@ -38,7 +41,11 @@ def test_initial_scores_are_spread_as_at_paper_size(scale: str, printed: float, 
 
 
 def test_flat_initial_scores_are_those_of_demo_and_smoke() -> None:
-    said = next(ruling for ruling in STUDY.sheet["rulings"] if ruling["id"] == "small_initialisation")
+    said = next(
+        interpretation
+        for interpretation in STUDY.definition["interpretations"]
+        if interpretation["id"] == "small_initialisation"
+    )
     assert said["presets"] == ["demo", "smoke"]
     names = {"paper": "1.2B", "demo": "demo", "smoke": "smoke"}
     for preset, name in names.items():
@@ -76,8 +83,8 @@ def test_six_seeds_are_worth_what_is_said() -> None:
     printed = study_config.load("transfer", "paper").group("base", "noise_floor")
     assert f"Against {COUNTS[sum(run.spec.method == 'baseline' for run in printed)]} seeds" in RULINGS["mini_seeds"]
     assert f"{COUNTS[len(_seeds())]} seeds of the baseline" in RULINGS["mini_seeds"]
-    others = [f"{STUDY.label(name)}" for name in STUDY.sheet["noise_floor"]["others"]]
-    assert {len(_seeds(method=name)) for name in STUDY.sheet["noise_floor"]["others"]} == {3}
+    others = [f"{STUDY.label(name)}" for name in STUDY.definition["noise_floor"]["others"]]
+    assert {len(_seeds(method=name)) for name in STUDY.definition["noise_floor"]["others"]} == {3}
     assert f"{' and '.join(others)} keep three" in RULINGS["mini_seeds"]
 
 

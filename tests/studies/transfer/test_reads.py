@@ -9,7 +9,7 @@ from plumbline.specs import study_config, study_parts
 from tests.studies.transfer.world import PUBLISHED
 from tests.studies.watched import Watched
 
-TARGETS = study_config.load("transfer", "smoke").sheet["targets"]
+TARGETS = study_config.load("transfer", "smoke").definition["targets"]
 
 
 @pytest.mark.parametrize("target", list(TARGETS))

@@ -54,7 +54,7 @@ def test_rows_are_the_methods_in_the_printed_order(table):
 
 def test_a_single_seed_is_the_value_and_the_others_are_told(table):
     row = table.frame.set_index("method").loc["softpick"]
-    assert row["value_of"] == "seed 42" and row["n_seeds"] == 3 and len(row["run_ids"].split()) == 3
+    assert row["runs_averaged"] == "seed 42" and row["n_seeds"] == 3 and len(row["run_ids"].split()) == 3
     assert row["climb_avg_all_seeds"] == pytest.approx(0.4919, abs=5e-5)
     assert row["sigma_all_seeds"] == pytest.approx(0.00133, abs=2e-5)
     assert table.cell("geglu_ffn", "sigma_all_seeds").word == "one seed"
@@ -106,7 +106,7 @@ def test_without_a_floor_there_is_no_z(tmp_path):
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
-    assert {table.cell("softpick", name).word for name in ("z", "p", "p_prediction")} == {"no noise floor"}
+    assert {table.cell("softpick", name).word for name in ("z", "p", "p_new_run")} == {"no noise floor"}
     assert table.cell("softpick", "delta").value == pytest.approx(0.02)
 
 
@@ -134,11 +134,11 @@ def test_golden_renderings(published, table):
     x = base_value(printed_rows("table2")[0])
     assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
     head = next(number for number, line in enumerate(markdown) if line.startswith("| Method"))
-    assert markdown[head].startswith("| Method | believed | CLIMB-avg (reproduced) | CLIMB-avg (published) |")
-    assert markdown[2].startswith("To be believed (Bonferroni): 3 of 19 methods differ from Baseline on other seeds")
+    assert markdown[head].startswith("| Method | significance | CLIMB-avg (reproduced) | CLIMB-avg (published) |")
+    assert markdown[2].startswith("Significant (Bonferroni): 3 of 19 methods differ from Baseline on other seeds")
     assert any(line.startswith("Preset: paper. Sizes and budget") for line in markdown[:head])
     latex = render.to_tex(table)
-    assert r"ReLU$^2$ & nothing: item noise & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
+    assert r"ReLU$^2$ & not significant (item sampling) & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
     assert "Preset: paper" in latex
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
     assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
@@ -158,7 +158,7 @@ def test_the_verb_writes_four_files(published, tmp_path, repository):
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
     shown = subprocess.run([*command[:3], "show", str(out)], cwd=repository, capture_output=True, text=True)
-    assert shown.returncode == 0 and shown.stdout.startswith("To be believed") and "Softpick" in shown.stdout
+    assert shown.returncode == 0 and shown.stdout.startswith("Significant") and "Softpick" in shown.stdout
     wrong = subprocess.run([*command[:5], "tabel2", *command[6:]], cwd=repository, capture_output=True, text=True)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
         "error: studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"

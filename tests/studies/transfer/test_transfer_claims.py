@@ -1,4 +1,4 @@
-"""Every claim is reproduced where the document is right, and not where exactly it is false; none without its runs."""
+"""Every claim is reproduced where the paper is right, and not where exactly it is false; none without its runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from plumbline.audit.published import Published
-from plumbline.results.claims.judge import COLUMNS, judge, to_csv, to_markdown
-from plumbline.results.claims.measures import Measure, Measures
+from plumbline.results.claims.registry import ClaimCheck, ClaimChecks
+from plumbline.results.claims.verdicts import COLUMNS, judge_claims, to_csv, to_markdown
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import context, warnings_of
 from plumbline.specs import study_config
-from plumbline.studies.transfer.claims import MEASURES, Evidence
+from plumbline.studies.transfer.claims import CHECKS, Evidence
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
 from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
 from tests.studies.transfer.follows import FOLLOWS
@@ -36,9 +36,9 @@ from tests.studies.transfer.mutants import (
 from tests.studies.transfer.world import World, published_once
 
 CLAIMS = PUBLISHED.claims()
-TRAINED = [name for name, measure in MEASURES.items() if measure.function and measure.scope == "training"]
-DEVICES = [name for name in MEASURES if name.startswith("a100_")]
-ARITHMETIC = [name for name, measure in MEASURES.items() if measure.scope == "arithmetic"]
+TRAINED = [name for name, measure in CHECKS.items() if measure.function and measure.scope == "training"]
+DEVICES = [name for name in CHECKS if name.startswith("a100_")]
+ARITHMETIC = [name for name, measure in CHECKS.items() if measure.scope == "arithmetic"]
 
 #: Printed statements that the printed numbers themselves do not bear out, or that two sections print differently.
 AGAINST_ITSELF = {
@@ -63,9 +63,9 @@ UNTESTED = {
 
 
 def judged(frames: RunFrames, names: list[str], claims=CLAIMS, published: Published = PUBLISHED) -> pd.DataFrame:
-    measures = Measures({name: MEASURES[name] for name in names})
+    checks = ClaimChecks({name: CHECKS[name] for name in names})
     wanted = [claim for claim in claims if claim.id in names]
-    return pd.DataFrame(judge(wanted, measures, Evidence(frames, study_at(), published))).set_index("id")
+    return pd.DataFrame(judge_claims(wanted, checks, Evidence(frames, study_at(), published))).set_index("id")
 
 
 def where(change: Change, *names: str) -> pd.DataFrame:
@@ -74,19 +74,19 @@ def where(change: Change, *names: str) -> pd.DataFrame:
 
 
 def written(world: World) -> pd.DataFrame:
-    rows = judge(CLAIMS, MEASURES, Evidence(world.load(), world.study, PUBLISHED))
+    rows = judge_claims(CLAIMS, CHECKS, Evidence(world.load(), world.study, PUBLISHED))
     return pd.DataFrame(rows).set_index("id")
 
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return judged(held(right()), list(MEASURES))
+    return judged(held(right()), list(CHECKS))
 
 
 def test_every_claim_is_measured_or_says_why_not():
-    assert set(MEASURES) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 135
-    assert all(isinstance(one, Measure) and (one.function or len(one.untested) > 10) for one in MEASURES.values())
-    assert {name for name, measure in MEASURES.items() if measure.function is None} == UNTESTED
+    assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 135
+    assert all(isinstance(one, ClaimCheck) and (one.function or len(one.untested) > 10) for one in CHECKS.values())
+    assert {name for name, measure in CHECKS.items() if measure.function is None} == UNTESTED
 
 
 def test_where_the_document_is_right_its_claims_are_reproduced(rows):
@@ -131,7 +131,7 @@ def test_statements_about_printed_numbers_follow_what_is_printed():
 
 def test_every_claim_was_seen_to_hold_and_to_fail():
     never = {name for name, word in AGAINST_ITSELF.items() if word == "not reproduced"}
-    assert {*MUTANTS, *FALSE, *PRINTED_FALSE, *never} == set(MEASURES) - UNTESTED
+    assert {*MUTANTS, *FALSE, *PRINTED_FALSE, *never} == set(CHECKS) - UNTESTED
     assert {*UPHELD, *SO, *PRINTED_SO, *IMPOSSIBLE} == set(AGAINST_ITSELF)
 
 
@@ -248,7 +248,7 @@ def test_each_verdict_names_its_runs(rows):
         *(f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)),
         "transfer/base/softpick/s42",
     ]
-    for name in MEASURES:
+    for name in CHECKS:
         ids = rows.loc[name, "run_ids"].split()
         assert ids or name not in TRAINED, name
         assert ids == [study.runs[key].spec.run_id for key in rows.loc[name, "runs"].split()]
@@ -263,11 +263,17 @@ def test_small_presets_speak_only_about_sizes_and_definitions(tmp_path, preset):
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     world.diverged("base", "hyper", 42, 3, [(1, 2.0), (2, 9.0), (3, math.nan)])
     rows = written(world)
-    assert rows.loc["t2_softpick", "verdict"] == preset and "too small to speak" in rows.loc["t2_softpick", "why"]
+    assert (
+        rows.loc["t2_softpick", "verdict"] == f"not judged ({preset} size)"
+        and "too small to speak" in rows.loc["t2_softpick", "why"]
+    )
     assert "z = " in rows.loc["t2_softpick", "reproduced"]
     assert rows.loc["params_baseline", "verdict"] == "reproduced" and rows.loc["fwer", "verdict"] == "reproduced"
     assert rows.loc["t2_attnres", "verdict"] == "not tested" and "is missing" in rows.loc["t2_attnres", "why"]
-    assert rows.loc["t2_hyper", "verdict"] == preset and rows.loc["t2_hyper", "reproduced"] == "diverged"
+    assert (
+        rows.loc["t2_hyper", "verdict"] == f"not judged ({preset} size)"
+        and rows.loc["t2_hyper", "reproduced"] == "diverged"
+    )
     assert rows["preset"].eq(preset).all()
 
 
@@ -285,9 +291,9 @@ def test_models_of_other_texts_speak_to_no_claim_about_trained_ones():
     elsewhere = study_config.load("transfer", "paper", source="packaged")
     names = ["t2_softpick", "fwer"]
     claims = [claim for claim in CLAIMS if claim.id in names]
-    measures = Measures({name: MEASURES[name] for name in names})
-    rows = pd.DataFrame(judge(claims, measures, Evidence(held(right()), elsewhere, PUBLISHED))).set_index("id")
-    assert rows["verdict"].to_dict() == {"t2_softpick": "other texts", "fwer": "reproduced"}
+    checks = ClaimChecks({name: CHECKS[name] for name in names})
+    rows = pd.DataFrame(judge_claims(claims, checks, Evidence(held(right()), elsewhere, PUBLISHED))).set_index("id")
+    assert rows["verdict"].to_dict() == {"t2_softpick": "not judged (other texts)", "fwer": "reproduced"}
     assert "models of texts from packaged" in rows.loc["t2_softpick", "why"]
     said = "they come from the source packaged. Its numbers are no reproduction of the printed ones."
     assert said in to_markdown(rows.reset_index().to_dict("records"), "A title", elsewhere)

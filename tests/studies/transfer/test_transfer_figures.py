@@ -23,7 +23,7 @@ def published() -> World:
 
 
 def draw(world, name):
-    frames = world.load(*world.study.sheet["targets"][name]["runs"])
+    frames = world.load(*world.study.definition["targets"][name]["runs"])
     return study_parts.function("transfer", "figures", name)(frames, world.study, PUBLISHED), frames
 
 
@@ -34,7 +34,7 @@ def words(picture) -> str:
 
 
 def test_every_figure_is_a_target(published):
-    targets = published.study.sheet["targets"].items()
+    targets = published.study.definition["targets"].items()
     assert [name for name, entry in targets if entry["kind"] == "figure"] == FIGURES
 
 

@@ -19,13 +19,15 @@ from tests.studies.transfer.facts import PRIMARY, SECOND, Run
 from tests.studies.transfer.world import PUBLISHED, World, history, printed_rows, tasks_of
 
 TABLES = sorted(
-    name for name, entry in study_config.load("transfer", "smoke").sheet["targets"].items() if entry["kind"] == "table"
+    name
+    for name, entry in study_config.load("transfer", "smoke").definition["targets"].items()
+    if entry["kind"] == "table"
 )
 
 
 def made(world: World, name: str) -> Table:
     """A table of a world."""
-    groups = world.study.sheet["targets"][name]["runs"]
+    groups = world.study.definition["targets"][name]["runs"]
     runs = world.load(*groups) if groups else load([], world.root)
     return study_parts.function("transfer", "tables", name)(runs, world.study, PUBLISHED)
 
@@ -95,7 +97,7 @@ def test_table5_names_its_stand_in(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     table = made(world, "table5")
-    assert "Stand-in: the second profile is the same run with train.precision = bfloat16" in "\n".join(table.notes)
+    assert "Stand-in: the second hardware is the same run with train.precision = bfloat16" in "\n".join(table.notes)
     assert "train.precision = bfloat16" in table.frame["stand_in"].iloc[0]
     assert {row[name].word for row in table.rows for name in ("second", "delta")} == {"missing"}
 
@@ -110,7 +112,7 @@ def test_table5_names_its_stand_in(tmp_path):
             "on the same device (NVIDIA H100 80GB HBM3). The second is a repeat",
         ),
         ("paper", {"device": None}, "device not known", "do not name both devices; no difference between devices"),
-        ("mini", SECOND, "stand-in", "Stand-in: the second profile is the same run with train.precision = float32"),
+        ("mini", SECOND, "stand-in", "Stand-in: the second hardware is the same run with train.precision = float32"),
     ],
 )
 def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, preset, second, word, note):
@@ -236,7 +238,7 @@ def test_task_deltas(tables):
     assert frame.loc["baseline", "piqa":"truthfulqa_mc2"].astype(float).abs().max() == 0
 
 
-def test_readings(tmp_path):
+def test_variants(tmp_path):
     world = World(tmp_path, "demo")
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0 + seed / 1000)
@@ -245,28 +247,28 @@ def test_readings(tmp_path):
     world.completed("base", "ssmax.divide", 42, tasks_of(0.295), 5.1)
     world.diverged("base", "ssmax.original", 42, 7, [(5, 1.0), (6, 9.0), (7, math.nan)])
     world.completed("base", "hyper.official", 42, tasks_of(0.31), 5.0)
-    table = made(world, "readings")
-    frame = table.frame.set_index("reading")
-    own = [f"ssmax.{name}" for name in world.study.sheet["methods"]["ssmax"]["readings"]]
+    table = made(world, "variants")
+    frame = table.frame.set_index("variant")
+    own = [f"ssmax.{name}" for name in world.study.definition["methods"]["ssmax"]["variants"]]
     assert list(frame.index[:1]) == ["baseline"] and {"ssmax.divide", "ssmax.original"} < set(own)
     at = list(frame.index).index("ssmax")
     assert list(frame.index[at + 1 : at + 1 + len(own)]) == own, "each below its default"
-    assert set(frame.index) >= set(world.study.readings) and "qknorm" not in frame.index
+    assert set(frame.index) >= set(world.study.variants) and "qknorm" not in frame.index
     row = frame.loc["ssmax.divide"]
     assert (row["z"], row["delta"]) == (pytest.approx(-2.0), pytest.approx(-0.01))
     assert row["delta_less_default"] == pytest.approx(0.015) and row["loss_less_default"] == pytest.approx(-0.3)
-    assert row["rulings"] == "ssmax_scale" and '"variant": "divide"' in row["says"] and row["n_seeds"] == 1
-    # A reading of the reference: z from the mean of all its seeds, the difference from the run of the same seed.
+    assert row["interpretations"] == "ssmax_scale" and '"variant": "divide"' in row["says"] and row["n_seeds"] == 1
+    # A variant of the reference: z from the mean of all its seeds, the difference from the run of the same seed.
     decayed = frame.loc["baseline.decayed_norms"]
     assert decayed["z"] == pytest.approx(1.4) and decayed["delta_less_default"] == pytest.approx(0.012)
-    assert decayed["loss_less_default"] == pytest.approx(-0.042) and decayed["rulings"] == "weight_decay_groups"
+    assert decayed["loss_less_default"] == pytest.approx(-0.042) and decayed["interpretations"] == "weight_decay_groups"
     assert frame.loc["baseline", "n_seeds"] == 3 and table.cell("baseline", "delta_less_default").word == "default"
-    numbers = ("validation_loss", "climb_avg", "z", "p_prediction", "delta_less_default", "loss_less_default")
+    numbers = ("validation_loss", "climb_avg", "z", "p_new_run", "delta_less_default", "loss_less_default")
     assert {table.cell("ssmax.original", name).word for name in numbers} == {"diverged"}
     assert {table.cell("ssmax.context", name).word for name in (*numbers, "parameters")} == {"missing"}
     assert table.cell("hyper.official", "delta_less_default").word == "missing", "its default is not there"
     assert frame.loc["hyper.official", "climb_avg"] == pytest.approx(0.31)
-    # What Table 4 prints tells readings apart, at the size of the document alone.
+    # What Table 4 prints tells variants apart, at the size of the paper alone.
     shares = frame.loc[["diff_attn", "diff_attn.per_head_lambda", "diff_attn.official"], "delta_params_pct_paper"]
     assert [f"{share:.2f}" for share in shares] == ["0.01", "0.01", "0.00"]
     assert frame.loc["diff_attn.official", "delta_params_pct_paper_published"] == 0.01
@@ -281,20 +283,20 @@ def test_readings_enter_no_other_table(tmp_path):
     world.completed("base", "ssmax", 42, tasks_of(0.28), 5.4)
     world.completed("large", "baseline", 42, tasks_of(0.32), 4.8)
     world.completed("large", "ssmax", 42, tasks_of(0.33), 4.8)
-    others = sorted(set(TABLES) - {"readings", "table1", "table4", "protocol_error"})
-    everything = [name for name in world.study.sheet["runs"] if name != "readings"]
+    others = sorted(set(TABLES) - {"variants", "table1", "table4", "protocol_error"})
+    everything = [name for name in world.study.definition["runs"] if name != "variants"]
 
     def all_made(*groups: str) -> dict[str, str]:
-        made_of = world.load(*groups)
+        fingerprint = world.load(*groups)
         return {
-            name: render.to_csv(study_parts.function("transfer", "tables", name)(made_of, world.study, PUBLISHED))
+            name: render.to_csv(study_parts.function("transfer", "tables", name)(fingerprint, world.study, PUBLISHED))
             for name in others
         }
 
     before = all_made(*everything)
     for name in ("baseline.decayed_norms", "ssmax.divide", "softpick.original"):
         world.completed("base", name, 42, tasks_of(0.5), 4.0)
-    assert all_made(*everything, "readings") == before and world.study.m == 19
+    assert all_made(*everything, "variants") == before and world.study.m == 19
 
 
 def test_an_empty_world_has_every_row_and_no_number(tmp_path):
@@ -348,8 +350,8 @@ def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
 
 
 def test_a_study_without_a_noise_floor_is_told_which_table_needs_one(published):
-    bare = {key: value for key, value in published.study.sheet.items() if key != "noise_floor"}
-    study = study_config.Study(name="transfer", preset="paper", sheet=bare, runs=published.study.runs)
+    bare = {key: value for key, value in published.study.definition.items() if key != "noise_floor"}
+    study = study_config.Study(name="transfer", preset="paper", definition=bare, runs=published.study.runs)
     for name in set(TABLES) - {"table1", "table4", "table6", "protocol_error"}:
         with pytest.raises(PlumblineError, match=f"study.yaml: noise_floor: {name} measures distances"):
             study_parts.function("transfer", "tables", name)(published.load(), study, PUBLISHED)

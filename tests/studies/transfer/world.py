@@ -86,7 +86,7 @@ class World:
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
-        expected = expected_runs(None, self.study, groups or tuple(self.study.sheet["runs"]), self.root)
+        expected = expected_runs(None, self.study, groups or tuple(self.study.definition["runs"]), self.root)
         return load(expected, self.root, average="climb_avg", examples=True, probes=True)
 
     def _run(self, scale, method, seed, outcome, *, step=None, validation_loss=None, tail=(), made_on=None):
@@ -139,7 +139,7 @@ def _write_json(path: Path, value: dict) -> None:
 
 
 def published_world(root: Path) -> World:
-    """A world whose runs give what the document prints, as far as it prints it."""
+    """A world whose runs give what the paper prints, as far as it prints it."""
     world = World(root, "paper")
     for (scale, method, seed), run in right().items():
         if run.diverged is not None:

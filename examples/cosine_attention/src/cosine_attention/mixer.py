@@ -11,7 +11,7 @@ import math
 
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
@@ -33,10 +33,10 @@ class CosineAttention(Mixer):
         start = Constant(value=math.log(initial))
         self.log_temperature = parameter(model.heads, role="scalar", layer=layer, init=start)
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-        return masked_softmax(self.logits(q_BHQW, k_BGKW, visibility), visibility)
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
+        return masked_softmax(self.logits(q_BHQW, k_BGKW, attention_mask), attention_mask)
 
-    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """tau cos(q, k)."""
         return self.scores(*self.directions(q_BHQW, k_BGKW))
 
@@ -50,11 +50,11 @@ class CosineAttention(Mixer):
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         q_BHQW, k_BGKW = (one.to(v_BGKW.dtype) for one in self.directions(q_BHQW, k_BGKW))
-        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
+        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)
 
 
 def _unit(x: torch.Tensor) -> torch.Tensor:

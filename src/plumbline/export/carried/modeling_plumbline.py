@@ -12,7 +12,7 @@ from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from plumbline.export.carried.configuration_plumbline import PlumblineConfig
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
@@ -215,20 +215,20 @@ class Embeddings(nn.Module):
 
 
 class Decoding(Cache):
-    """A cache of transformers in the form that the decoder expects; `visibility` is that of the tokens in it."""
+    """A cache of transformers in the form that the decoder expects; `attention_mask` is that of the tokens in it."""
 
-    def __init__(self, kept: Any, visibility: Visibility | None) -> None:
+    def __init__(self, kept: Any, attention_mask: AttentionMask | None) -> None:
         super().__init__()
-        self.kept, self.visibility = kept, visibility
+        self.kept, self.attention_mask = kept, attention_mask
 
     def extend(self, layer: int, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Append a call's keys and values to the cache of transformers, and return all of them."""
         return self.kept.update(k_BGKW, v_BGKW, layer)
 
 
-def _seen(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> Visibility | None:
-    """The visibility of the tokens in the cache; None where it is empty."""
+def _seen(places_BT: torch.Tensor, padding_BK: torch.Tensor | None, before: int) -> AttentionMask | None:
+    """The mask of the tokens in the cache; None where it is empty."""
     if not before:
         return None
     places = places_BT.new_zeros((1, before))
-    return Visibility.of(places, None if padding_BK is None else padding_BK[:, :before], None)
+    return AttentionMask.of(places, None if padding_BK is None else padding_BK[:, :before], None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.model.fused_linear import joined
+from plumbline.model.fused_linear import fused_linear
 from plumbline.model.roles import linear
 from plumbline.specs.spec import ModelSpec
 
@@ -28,5 +28,5 @@ class Gated(nn.Module):
 
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
         """Compute the network's output (B, T, D)."""
-        gate_BTF, up_BTF = joined(x_BTD, (self.gate, self.up))
+        gate_BTF, up_BTF = fused_linear(x_BTD, (self.gate, self.up))
         return self.down(self.activate(gate_BTF) * up_BTF)

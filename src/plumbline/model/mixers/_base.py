@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.kernels.selection import Asked, chosen
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.precision import widened, without_autocast
 from plumbline.specs.spec import ModelSpec
@@ -49,11 +49,11 @@ class Mixer(nn.Module):
         self.groups = model.key_value_heads
         self.scale = (model.head_width // self.splits) ** -0.5
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Weights (B, output heads, Q, K) in float32; exactly zero where a key is not visible."""
         raise TypeError(f"{type(self).__name__} defines no weights")
 
-    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Scores as they enter the softmax or sigmoid, before any cap (B, M, Q, K).
 
         M is a multiple of the output heads, with the maps of one head next to each other. Where a key is not visible
@@ -66,36 +66,36 @@ class Mixer(nn.Module):
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs (B, output heads, Q, W). Mixers that remember more than keys and values keep it in `cache`."""
-        return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
 
-    def path(self, q_BHQW: torch.Tensor, visibility: Visibility) -> str:
+    def path(self, q_BHQW: torch.Tensor, attention_mask: AttentionMask) -> str:
         """The kernel that a call runs through: the mixer's own `kernel`, or `CHUNKED`."""
         device = q_BHQW.device.type
-        return chosen(self.kernel, device, kernel_type(q_BHQW), plain=visibility.plain, asked=self.attention)
+        return chosen(self.kernel, device, kernel_type(q_BHQW), plain=attention_mask.plain, asked=self.attention)
 
     def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
         """Whether a plain call of so many queries makes explicit weights although torch's kernel could compute it."""
         return False
 
     def reference(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """Head outputs from explicit weights times values, all queries at once (B, output heads, Q, W)."""
-        return weighted(self.weights(q_BHQW, k_BGKW, visibility), v_BGKW)
+        return weighted(self.weights(q_BHQW, k_BGKW, attention_mask), v_BGKW)
 
     def chunked(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """The same as `reference`, computed for some queries at a time."""
         queries = q_BHQW.shape[2]
         recompute = torch.is_grad_enabled() and queries > self.recompute_above
         outputs = []
         for start, stop in self.spans(queries):
-            part = visibility.rows(start, stop)
+            part = attention_mask.rows(start, stop)
             keys = part.key_positions_BK.shape[1]
             inputs = (q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys], v_BGKW[:, :, :keys], part)
             outputs.append(
@@ -148,6 +148,6 @@ def weighted(weights_BHQK: torch.Tensor, v_BGKW: torch.Tensor) -> torch.Tensor:
     return grouped_matmul(weights_BHQK.to(v_BGKW.dtype), v_BGKW).to(v_BGKW.dtype)
 
 
-def masked_softmax(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+def masked_softmax(scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
     """Softmax over the visible keys, in the scores' type."""
-    return (scores_BHQK + visibility.bias_B1QK(scores_BHQK.dtype)).softmax(dim=-1)
+    return (scores_BHQK + attention_mask.bias_B1QK(scores_BHQK.dtype)).softmax(dim=-1)

@@ -10,7 +10,7 @@ from torch.nn.functional import layer_norm, pad
 
 from plumbline.core.errors import PlumblineError
 from plumbline.kernels.selection import SDPA
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, weighted, widened
 from plumbline.model.mixers._difference import Difference
@@ -92,19 +92,19 @@ class Differential(Mixer):
         second = (self.lambda_query_2 * self.lambda_key_2).sum(-1).exp()
         return (first - second + self.lambda_init)[..., None, None]
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Differences of two maps (B, H, Q, K), or (B, H / 2, Q, K) for the official pairs; rows sum to 1 - lambda."""
         if self.variant == "official":
-            maps_BHQK = masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
+            maps_BHQK = masked_softmax(self.scores(q_BHQW, k_BGKW), attention_mask)
             first_BHQK, second_BHQK = maps_BHQK[:, ::2], maps_BHQK[:, 1::2]
         else:
             first_BHQK, second_BHQK = (
-                masked_softmax(self.scores(q_half, k_half), visibility)
+                masked_softmax(self.scores(q_half, k_half), attention_mask)
                 for q_half, k_half in zip(q_BHQW.chunk(2, dim=-1), k_BGKW.chunk(2, dim=-1), strict=True)
             )
         return first_BHQK - self.differential_lambda() * second_BHQK
 
-    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Scores of both maps (B, 2 output heads, Q, K), those of one head next to each other."""
         if self.variant == "official":
             return self.scores(q_BHQW, k_BGKW)
@@ -112,10 +112,10 @@ class Differential(Mixer):
         return torch.stack([self.scores(q_half, k_half) for q_half, k_half in halves], dim=2).flatten(1, 2)
 
     def reference(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """Normalised head outputs from explicit differences of the two maps (B, H, Q, W)."""
-        weights_BHQK = self.weights(q_BHQW, k_BGKW, visibility)
+        weights_BHQK = self.weights(q_BHQW, k_BGKW, attention_mask)
         v_BGKW = paired(v_BGKW) if self.variant == "official" else v_BGKW
         return self._finish(weighted(weights_BHQK, widened(v_BGKW)), v_BGKW.dtype)
 
@@ -124,15 +124,15 @@ class Differential(Mixer):
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention or, for short calls on a CPU, from explicit maps (B, H, Q, W)."""
-        if self.path(q_BHQW, visibility) != SDPA:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        if self.path(q_BHQW, attention_mask) != SDPA:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         short = self.explicit(q_BHQW.device.type, kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[2])
-        mixed = self._explicit if short and visibility.plain else self._fused
-        return self._finish(mixed(q_BHQW, k_BGKW, v_BGKW, visibility), v_BGKW.dtype)
+        mixed = self._explicit if short and attention_mask.plain else self._fused
+        return self._finish(mixed(q_BHQW, k_BGKW, v_BGKW, attention_mask), v_BGKW.dtype)
 
     def explicit(self, device: str, dtype: torch.dtype, queries: int) -> bool:
         """True on a CPU for few queries in float32 or float64, where torch's fused call takes twice as long."""
@@ -140,7 +140,7 @@ class Differential(Mixer):
         return device == "cpu" and dtype in (torch.float32, torch.float64) and queries <= self.recompute_above
 
     def _explicit(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """Differences of weights times values (B, output heads, Q, X)."""
         if self.variant == "official":
@@ -153,7 +153,7 @@ class Differential(Mixer):
         return Difference.apply(*inputs, self.scale, self.spans(q_BHQW.shape[2]), torch.is_grad_enabled())
 
     def _fused(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """The same by torch's fused attention, with twice the heads."""
         if self.variant == "official":
@@ -163,13 +163,13 @@ class Differential(Mixer):
             k_BHKW = self.per_query_head(k_BGKW, q_BHQW.shape[1])
             v_BHKX = v_BGKX.repeat_interleave(q_BHQW.shape[1] // v_BGKX.shape[1], dim=1)
             q_BHQX, k_BHKX = (pad(x, (0, width - x.shape[-1])) for x in (q_BHQW, k_BHKW))
-            out_BHQX = widened(fused_softmax(q_BHQX, k_BHKX, v_BHKX, visibility, self.scale))
+            out_BHQX = widened(fused_softmax(q_BHQX, k_BHKX, v_BHKX, attention_mask, self.scale))
             first, second = out_BHQX[:, ::2], out_BHQX[:, 1::2]
         else:
             # One fused call with twice the heads, a head's two maps side by side so that they share its keys and
             # values: where half of a query is zero, the other half alone meets its half of the key.
             q_BXQW = (q_BHQW[:, :, None] * self._halves(q_BHQW)).flatten(1, 2)
-            out_BXQW = widened(fused_softmax(q_BXQW, k_BGKW, v_BGKW, visibility, self.scale))
+            out_BXQW = widened(fused_softmax(q_BXQW, k_BGKW, v_BGKW, attention_mask, self.scale))
             first, second = out_BXQW.unflatten(1, (-1, 2)).unbind(2)
         return torch.addcmul(first, second, -self.differential_lambda())
 

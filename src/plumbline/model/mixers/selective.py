@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax, weighted
 from plumbline.specs.components import component
@@ -65,13 +65,13 @@ class Selective(Mixer):
         twice = {"masking_heads": 0, "halved_key_values": self.groups, "original": 1}
         self.extra_products = twice[variant] * model.head_width
 
-    def selection(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def selection(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """The masking S (B, G, Q, K), or (B, 1, Q, K) of head 0 in the original; zero where a key is not visible."""
         if self.variant == "original":
             q_BGQW, k_BGKW = q_BHQW[:, :1], k_BGKW[:, :1]
         else:
             q_BGQW = q_BHQW[:, :: q_BHQW.shape[1] // self.groups]
-        query, key = visibility.query_positions_BQ[:, :, None], visibility.key_positions_BK[:, None, :]
+        query, key = attention_mask.query_positions_BQ[:, :, None], attention_mask.key_positions_BK[:, None, :]
         free_B1QK = ((key > 0) & (key < query))[:, None]
         scores_BGQK = self.scores(q_BGQW, k_BGKW)
         barred = torch.zeros(free_B1QK.shape, dtype=scores_BGQK.dtype, device=q_BHQW.device)
@@ -81,7 +81,7 @@ class Selective(Mixer):
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         masked_before_B1K: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Weights of the attending heads (B, output heads, Q, K), masked by S before or after the softmax.
@@ -89,14 +89,14 @@ class Selective(Mixer):
         Args:
             masked_before_B1K: in the original, the sum of S over queries that came before this call.
         """
-        selection = self.selection(q_BHQW, k_BGKW, visibility)
+        selection = self.selection(q_BHQW, k_BGKW, attention_mask)
         if self.variant == "original":
-            return self._original(q_BHQW, k_BGKW, visibility, selection, masked_before_B1K)
+            return self._original(q_BHQW, k_BGKW, attention_mask, selection, masked_before_B1K)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
         scores_BGRQK = self.scores(q_BGRQW.flatten(1, 2), k_BGKW).unflatten(1, (self.groups, -1))
-        bias_B1QK = visibility.bias_B1QK(selection.dtype)
+        bias_B1QK = attention_mask.bias_B1QK(selection.dtype)
         if self.gated:
             weights_BGRQK = (scores_BGRQK + bias_B1QK[:, :, None]).softmax(dim=-1) * (-selection).exp()[:, :, None]
         else:
@@ -104,20 +104,20 @@ class Selective(Mixer):
             weights_BGRQK = (scores_BGRQK + (bias_B1QK - selection)[:, :, None]).softmax(dim=-1)
         return weights_BGRQK.flatten(1, 2)
 
-    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Scores of the attending heads: z - S, or z where the mask comes after the softmax (B, output heads, Q, K)."""
         if self.variant == "original":
             scores_BHQK = self.scores(q_BHQW, k_BGKW)
             if self.gated:
                 return scores_BHQK
-            return scores_BHQK - self._earlier(self.selection(q_BHQW, k_BGKW, visibility), None)
+            return scores_BHQK - self._earlier(self.selection(q_BHQW, k_BGKW, attention_mask), None)
         q_BGRQW = q_BHQW.unflatten(1, (self.groups, -1))
         if self.variant == "masking_heads":
             q_BGRQW = q_BGRQW[:, :, 1:]
         scores_BGRQK = self.scores(q_BGRQW.flatten(1, 2), k_BGKW).unflatten(1, (self.groups, -1))
         if self.gated:
             return scores_BGRQK.flatten(1, 2)
-        selection = self.selection(q_BHQW, k_BGKW, visibility)
+        selection = self.selection(q_BHQW, k_BGKW, attention_mask)
         return (scores_BGRQK - selection[:, :, None]).flatten(1, 2)
 
     def spans(self, queries: int) -> list[tuple[int, int]]:
@@ -130,27 +130,27 @@ class Selective(Mixer):
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, output heads, Q, W).
 
         In the original the chunks, and the `cache`, carry on the sum of S over earlier queries.
         """
-        if self.kernel is not None and self.path(q_BHQW, visibility) == self.kernel:
+        if self.kernel is not None and self.path(q_BHQW, attention_mask) == self.kernel:
             from plumbline.kernels.selective import selective
 
             attends = self.variant == "halved_key_values"
             inputs = for_kernel(q_BHQW, k_BGKW, v_BGKW)
             return selective(*inputs, scale=self.scale, attends=attends, after=self.gated)
         if self.variant != "original":
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         queries = q_BHQW.shape[2]
         recompute = torch.is_grad_enabled() and queries > self.recompute_above
         before_B1K = None if cache is None else cache.memory.get(self.layer)
         outputs = []
         for start, stop in super().spans(queries):
-            part = visibility.rows(start, stop)
+            part = attention_mask.rows(start, stop)
             keys = part.key_positions_BK.shape[1]
             inputs = (q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys], v_BGKW[:, :, :keys], part, before_B1K)
             out, before_B1K = checkpoint(self._span, *inputs, use_reentrant=False) if recompute else self._span(*inputs)
@@ -164,25 +164,25 @@ class Selective(Mixer):
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         before_B1X: torch.Tensor | None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Outputs of some queries of the original, and what they and those before them put aside (B, 1, K), of which
         `before_B1X` has the part of the queries before; none of them sees a key beyond X."""
-        selection_B1QK = self.selection(q_BHQW, k_BGKW, visibility)
+        selection_B1QK = self.selection(q_BHQW, k_BGKW, attention_mask)
         put_aside_B1K = selection_B1QK.sum(dim=2)
         before_B1K = None
         if before_B1X is not None:
             before_B1K = pad(before_B1X, (0, k_BGKW.shape[2] - before_B1X.shape[-1]))
             put_aside_B1K = put_aside_B1K + before_B1K
-        weights_BHQK = self._original(q_BHQW, k_BGKW, visibility, selection_B1QK, before_B1K)
+        weights_BHQK = self._original(q_BHQW, k_BGKW, attention_mask, selection_B1QK, before_B1K)
         return weighted(weights_BHQK, v_BGKW), put_aside_B1K
 
     def _original(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         selection_B1QK: torch.Tensor,
         masked_before_B1K: torch.Tensor | None,
     ) -> torch.Tensor:
@@ -190,8 +190,8 @@ class Selective(Mixer):
         earlier_B1QK = self._earlier(selection_B1QK, masked_before_B1K)
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.gated:
-            return masked_softmax(scores_BHQK, visibility) * (-earlier_B1QK).exp()
-        return masked_softmax(scores_BHQK - earlier_B1QK, visibility)
+            return masked_softmax(scores_BHQK, attention_mask) * (-earlier_B1QK).exp()
+        return masked_softmax(scores_BHQK - earlier_B1QK, attention_mask)
 
     def _earlier(self, selection_B1QK: torch.Tensor, masked_before_B1K: torch.Tensor | None) -> torch.Tensor:
         """What the queries before each one have put aside, its own selection left out."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, weighted
 from plumbline.model.roles import Constant, parameter
@@ -43,26 +43,26 @@ class Sigmoid(Mixer):
             biases = model.heads if bias == "head" else 1
             self.bias = parameter(biases, role="scalar", layer=layer, init=Constant(value=0.0))
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Sigmoid weights (B, H, Q, K), divided by n where the variant does so."""
-        gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
+        gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, attention_mask)
         return gates_BHQK / divisor_B1Q1
 
-    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """What enters the sigmoid: z + b, or z - log n (B, H, Q, K)."""
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.bias is None:
-            return scores_BHQK - visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype).log()
+            return scores_BHQK - attention_mask.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype).log()
         return scores_BHQK + self.bias[:, None, None]
 
     def reference(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         """Head outputs from explicit weights (B, H, Q, W).
 
         It divides head outputs instead of weights: one pass less, and no weight too small for bfloat16.
         """
-        gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, visibility)
+        gates_BHQK, divisor_B1Q1 = self._gates(q_BHQW, k_BGKW, attention_mask)
         return (weighted(gates_BHQK, v_BGKW) / divisor_B1Q1).to(v_BGKW.dtype)
 
     def forward(
@@ -70,25 +70,25 @@ class Sigmoid(Mixer):
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, visibility) != self.kernel:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        if self.path(q_BHQW, attention_mask) != self.kernel:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         from plumbline.kernels.sigmoid import sigmoid_attention
 
         bias_H = None if self.bias is None else self.bias.expand(q_BHQW.shape[1])
-        count = visibility.same_count(self.n, self.context)
+        count = attention_mask.same_count(self.n, self.context)
         return sigmoid_attention(*for_kernel(q_BHQW, k_BGKW, v_BGKW), bias_H, scale=self.scale, count=count)
 
     def _gates(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Sigmoids, zero where a key is not visible, and what they are divided by."""
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
-        bias_B1QK = visibility.bias_B1QK(scores_BHQK.dtype)
-        n_B1Q1 = visibility.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype)
+        bias_B1QK = attention_mask.bias_B1QK(scores_BHQK.dtype)
+        n_B1Q1 = attention_mask.count_B1Q1(self.n, self.context).to(scores_BHQK.dtype)
         if self.bias is None:
             return (scores_BHQK + (bias_B1QK - n_B1Q1.log())).sigmoid(), torch.ones_like(n_B1Q1)
         return (scores_BHQK + (bias_B1QK + self.bias[:, None, None])).sigmoid(), n_B1Q1

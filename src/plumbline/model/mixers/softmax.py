@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.selection import SDPA
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.specs.components import component
@@ -18,30 +18,30 @@ class Softmax(Mixer):
 
     kernel = SDPA
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Softmax weights over the visible keys (B, H, Q, K)."""
-        return masked_softmax(self.scores(q_BHQW, k_BGKW), visibility)
+        return masked_softmax(self.scores(q_BHQW, k_BGKW), attention_mask)
 
     def forward(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention, unless the reference is asked for (B, H, Q, W)."""
-        if self.path(q_BHQW, visibility) != SDPA:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
-        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
+        if self.path(q_BHQW, attention_mask) != SDPA:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
+        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)
 
 
 def fused_softmax(
-    q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility, scale: float
+    q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask, scale: float
 ) -> torch.Tensor:
     """Softmax attention by torch's fused kernel (B, H, Q, W), grouped keys and values included."""
     grouped = q_BHQW.shape[1] != k_BGKW.shape[1]
-    mask = None if visibility.plain else visibility.mask_B1QK
+    mask = None if attention_mask.plain else attention_mask.mask_B1QK
     return scaled_dot_product_attention(
-        q_BHQW, k_BGKW, v_BGKW, attn_mask=mask, is_causal=visibility.plain, scale=scale, enable_gqa=grouped
+        q_BHQW, k_BGKW, v_BGKW, attn_mask=mask, is_causal=attention_mask.plain, scale=scale, enable_gqa=grouped
     )

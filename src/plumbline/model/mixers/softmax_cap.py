@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax
 from plumbline.specs.components import component
@@ -26,21 +26,21 @@ class SoftmaxCap(Mixer):
         super().__init__(model, layer)
         self.cap = cap
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Softmax weights of the clamped scores over the visible keys (B, H, Q, K)."""
-        return masked_softmax(self.scores(q_BHQW, k_BGKW).clamp(-self.cap, self.cap), visibility)
+        return masked_softmax(self.scores(q_BHQW, k_BGKW).clamp(-self.cap, self.cap), attention_mask)
 
     def forward(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, visibility) != self.kernel:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        if self.path(q_BHQW, attention_mask) != self.kernel:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         from plumbline.kernels.bounded import bounded_softmax
 
         return bounded_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale=self.scale, cap=self.cap)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from plumbline.model.attention_mask import KeyCount, Visibility
+from plumbline.model.attention_mask import AttentionMask, KeyCount
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, for_kernel, grouped_matmul, masked_softmax, widened
 from plumbline.model.precision import without_autocast
@@ -44,52 +44,52 @@ class Softpick(Mixer):
         self.variant, self.context, self.kernel = variant, model.context, KERNELS[variant]
         self.n: KeyCount = n
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Rectified weights of the chosen variant (B, H, Q, K)."""
         scores_BHQK = self.scores(q_BHQW, k_BGKW)
         if self.variant == "original":
-            return _original(scores_BHQK, visibility)
-        return self.rectified(self.shares(scores_BHQK, visibility), visibility)
+            return _original(scores_BHQK, attention_mask)
+        return self.rectified(self.shares(scores_BHQK, attention_mask), attention_mask)
 
-    def shares(self, scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def shares(self, scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """The softmax (B, H, Q, K) that `rectified` makes weights of, in every variant but "original"."""
         if self.variant == "masked_negative":
-            return _softmax_of_positive(scores_BHQK, visibility)
-        return masked_softmax(scores_BHQK, visibility)
+            return _softmax_of_positive(scores_BHQK, attention_mask)
+        return masked_softmax(scores_BHQK, attention_mask)
 
-    def rectified(self, shares_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def rectified(self, shares_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Weights from the softmax `shares`: relu(shares - 1 / n), or with "masked_negative" the shares themselves."""
         if self.variant == "masked_negative":
             return shares_BHQK
-        return (shares_BHQK - self.threshold(visibility)).relu_()
+        return (shares_BHQK - self.threshold(attention_mask)).relu_()
 
-    def threshold(self, visibility: Visibility) -> torch.Tensor:
+    def threshold(self, attention_mask: AttentionMask) -> torch.Tensor:
         """1 / n (B or 1, 1, Q, 1)."""
-        return 1 / visibility.count_B1Q1(self.n, self.context)
+        return 1 / attention_mask.count_B1Q1(self.n, self.context)
 
     def forward(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, visibility) == self.kernel:
-            return self._fused(*for_kernel(q_BHQW, k_BGKW, v_BGKW), visibility)
+        if self.path(q_BHQW, attention_mask) == self.kernel:
+            return self._fused(*for_kernel(q_BHQW, k_BGKW, v_BGKW), attention_mask)
         if self.variant == "original" or self.attention == "reference":
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         keep = torch.is_grad_enabled() and q_BHQW.shape[2] <= self.recompute_above
-        return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, visibility, keep)
+        return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, attention_mask, keep)
 
     def _fused(
-        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, visibility: Visibility
+        self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
     ) -> torch.Tensor:
         if self.variant == "rectified":
             from plumbline.kernels.softpick import softpick
 
-            count = visibility.same_count(self.n, self.context)
+            count = attention_mask.same_count(self.n, self.context)
             return softpick(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, count=count)
         if self.variant == "original":
             from plumbline.kernels.softpick_original import softpick_original
@@ -113,12 +113,14 @@ class Rectified(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, visibility: Visibility, keep: bool) -> torch.Tensor:
+    def forward(
+        ctx, q_BHQW, k_BGKW, v_BGKW, mixer: Softpick, attention_mask: AttentionMask, keep: bool
+    ) -> torch.Tensor:
         """Compute the head outputs (B, H, Q, W) in chunks of queries; `keep` keeps the softmax for the gradient."""
         outputs, kept = [], []
         with without_autocast(q_BHQW):
             for start, stop in mixer.spans(q_BHQW.shape[2]):
-                part = visibility.rows(start, stop)
+                part = attention_mask.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
                 p_BHQK = mixer.shares(mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, :keys]), part)
                 w_BHQK = mixer.rectified(p_BHQK, part)
@@ -126,7 +128,7 @@ class Rectified(torch.autograd.Function):
                 if keep:
                     kept.append(p_BHQK)
         ctx.save_for_backward(q_BHQW, k_BGKW, v_BGKW, *kept)
-        ctx.mixer, ctx.visibility = mixer, visibility
+        ctx.mixer, ctx.attention_mask = mixer, attention_mask
         return torch.cat(outputs, dim=2)
 
     @staticmethod
@@ -134,13 +136,13 @@ class Rectified(torch.autograd.Function):
     def backward(ctx, do_BHQW: torch.Tensor):
         """Compute the gradients of queries, keys and values by the formulas of the class."""
         q_BHQW, k_BGKW, v_BGKW, *kept = ctx.saved_tensors
-        mixer, visibility = ctx.mixer, ctx.visibility
+        mixer, attention_mask = ctx.mixer, ctx.attention_mask
         groups = k_BGKW.shape[1]
         dq_parts = []
         dk_BGKW, dv_BGKW = torch.zeros_like(widened(k_BGKW)), torch.zeros_like(widened(v_BGKW))
         with without_autocast(q_BHQW):
             for index, (start, stop) in enumerate(mixer.spans(q_BHQW.shape[2])):
-                part = visibility.rows(start, stop)
+                part = attention_mask.rows(start, stop)
                 keys = part.key_positions_BK.shape[1]
                 q, do = widened(q_BHQW[:, :, start:stop]), widened(do_BHQW[:, :, start:stop])
                 k, v = widened(k_BGKW[:, :, :keys]), widened(v_BGKW[:, :, :keys])
@@ -160,17 +162,17 @@ class Rectified(torch.autograd.Function):
         return dq_BHQW, dk_BGKW.to(k_BGKW.dtype), dv_BGKW.to(v_BGKW.dtype), None, None, None
 
 
-def _softmax_of_positive(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+def _softmax_of_positive(scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
     """Softmax over the visible keys with a score of at least zero; zeros in rows without any."""
-    barred = (scores_BHQK < 0) | ~visibility.mask_B1QK
+    barred = (scores_BHQK < 0) | ~attention_mask.mask_B1QK
     # Finite, and zeroed afterwards: a softmax over nothing would put NaN into a row and its gradient.
     lowest = torch.finfo(scores_BHQK.dtype).min
     return scores_BHQK.masked_fill(barred, lowest).softmax(dim=-1).masked_fill(barred, 0.0)
 
 
-def _original(scores_BHQK: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+def _original(scores_BHQK: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
     """relu(e^z - 1) / (sum |e^z - 1| + EPSILON), both shifted by m = max(z, 0) so that nothing overflows."""
-    mask = visibility.mask_B1QK
+    mask = attention_mask.mask_B1QK
     scores_BHQK = scores_BHQK.masked_fill(~mask, 0.0)  # e^0 - 1 counts for nothing
     shift = scores_BHQK.detach().amax(dim=-1, keepdim=True)
     difference = (scores_BHQK - shift).exp() - (-shift).exp()

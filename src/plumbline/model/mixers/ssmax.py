@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import softplus
 
 from plumbline.kernels.selection import SDPA
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import Cache
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
@@ -52,34 +52,34 @@ class SSMax(Mixer):
         start = ORIGINAL_SCALE if variant == "original" else 0.0
         self.scale_parameter = parameter(model.heads, role="scalar", layer=layer, init=Constant(value=start))
 
-    def multiplier(self, visibility: Visibility) -> torch.Tensor:
+    def multiplier(self, attention_mask: AttentionMask) -> torch.Tensor:
         """The multiplier m of each row's scores (B or 1, H, Q, 1)."""
         s_H = self.scale_parameter if self.variant == "original" else softplus(self.scale_parameter) + 0.5
         # float32: counts are exact in it, and their logarithm is off by less than 6e-8 of itself (n = 2..1024).
-        n_B1Q1 = visibility.count_B1Q1(self.n, self.context)
+        n_B1Q1 = attention_mask.count_B1Q1(self.n, self.context)
         if self.variant == "divide":
             return 1 / (s_H[:, None, None] * n_B1Q1.clamp(min=2).log())
         return s_H[:, None, None] * n_B1Q1.log()
 
-    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Softmax weights of the sharpened scores over the visible keys (B, H, Q, K)."""
-        return masked_softmax(self.logits(q_BHQW, k_BGKW, visibility), visibility)
+        return masked_softmax(self.logits(q_BHQW, k_BGKW, attention_mask), attention_mask)
 
-    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+    def logits(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """The sharpened scores m z (B, H, Q, K)."""
-        return self.scores(q_BHQW, k_BGKW) * self.multiplier(visibility)
+        return self.scores(q_BHQW, k_BGKW) * self.multiplier(attention_mask)
 
     def forward(
         self,
         q_BHQW: torch.Tensor,
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
-        visibility: Visibility,
+        attention_mask: AttentionMask,
         cache: Cache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention on queries multiplied by m, or in chunks (B, H, Q, W)."""
-        if self.path(q_BHQW, visibility) != SDPA:
-            return self.chunked(q_BHQW, k_BGKW, v_BGKW, visibility)
+        if self.path(q_BHQW, attention_mask) != SDPA:
+            return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         # A multiplier of a row's scores is a multiplier of its query.
-        q_BHQW = (widened(q_BHQW) * self.multiplier(visibility)).to(q_BHQW.dtype)
-        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, visibility, self.scale)
+        q_BHQW = (widened(q_BHQW) * self.multiplier(attention_mask)).to(q_BHQW.dtype)
+        return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)

@@ -32,15 +32,15 @@ class Learned(nn.Module):
         Raises:
             PlumblineError: a sequence is longer than the training context.
         """
-        visibility = context.visibility
-        if visibility.length > self.context:
-            longest = int(visibility.query_positions_BQ.max()) + 1
+        attention_mask = context.attention_mask
+        if attention_mask.length > self.context:
+            longest = int(attention_mask.query_positions_BQ.max()) + 1
             if longest > self.context:
                 raise PlumblineError(
                     f"model.positions 'learned': a sequence of {longest} tokens, and positions up to model.context "
                     f"({self.context}) are learned; give shorter sequences"
                 )
-        return x_BTD + self.embedding[visibility.query_positions_BQ.clamp(min=0)].to(x_BTD.dtype)
+        return x_BTD + self.embedding[attention_mask.query_positions_BQ.clamp(min=0)].to(x_BTD.dtype)
 
     def rotate(self, x_BHTW: torch.Tensor, context: ForwardContext, splits: int = 1) -> torch.Tensor:
         """Return queries or keys unchanged."""

@@ -44,7 +44,7 @@ class Rotary(nn.Module):
 
     def _rotation(self, width: int, context: ForwardContext) -> tuple[torch.Tensor, torch.Tensor]:
         if width not in context.rotations:
-            positions_BT = context.visibility.query_positions_BQ.float()
+            positions_BT = context.attention_mask.query_positions_BQ.float()
             powers = torch.arange(0, width, 2, device=positions_BT.device).float() / width
             angles = positions_BT[:, None, :, None, None] * self.base**-powers
             context.rotations[width] = (angles.cos(), angles.sin())

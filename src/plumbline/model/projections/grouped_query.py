@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.fused_linear import joined
+from plumbline.model.fused_linear import fused_linear
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component
@@ -30,5 +30,5 @@ class GroupedQuery(Projections):
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Project the stream to queries (B, H, T, W), keys and values (B, G, T, W)."""
-        q_BTX, k_BTX, v_BTX = joined(x_BTD, (self.query, self.key, self.value))
+        q_BTX, k_BTX, v_BTX = fused_linear(x_BTD, (self.query, self.key, self.value))
         return self.heads(q_BTX), self.heads(k_BTX), self.heads(v_BTX)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.fused_linear import joined
+from plumbline.model.fused_linear import fused_linear
 from plumbline.model.projections._base import Projections
 from plumbline.model.roles import linear
 from plumbline.specs.components import component
@@ -35,7 +35,7 @@ class IdentityQuery(Projections):
 
     def forward(self, x_BTD: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Cut the stream into queries (B, H, T, W), and project it to keys and values (B, G, T, W)."""
-        k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))
+        k_BTX, v_BTX = fused_linear(x_BTD, (self.key, self.value))
         return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
 
     def query(self, x_BTD: torch.Tensor) -> torch.Tensor:

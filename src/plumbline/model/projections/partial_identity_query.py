@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.fused_linear import joined
+from plumbline.model.fused_linear import fused_linear
 from plumbline.model.projections.grouped_query import GroupedQuery
 from plumbline.model.projections.identity_query import require_square
 from plumbline.specs.components import component
@@ -37,7 +37,7 @@ class PartialIdentityQuery(GroupedQuery):
         """Queries (B, H, T, W), in a chosen layer the stream itself, and keys and values (B, G, T, W)."""
         if not self.identity:
             return super().forward(x_BTD)
-        k_BTX, v_BTX = joined(x_BTD, (self.key, self.value))
+        k_BTX, v_BTX = fused_linear(x_BTD, (self.key, self.value))
         return self.heads(self.query(x_BTD).to(k_BTX.dtype)), self.heads(k_BTX), self.heads(v_BTX)
 
 

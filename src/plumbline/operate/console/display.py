@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from plumbline.operate.console.forecast import ATTRIBUTE
-from plumbline.operate.console.job_log import ASKED_TO_STOP, Account, Job, Snapshot
+from plumbline.operate.console.job_log import ASKED_TO_STOP, Job, JobLog, Snapshot
 from plumbline.operate.console.progress import clock, roughly
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 
@@ -28,7 +28,7 @@ class Console:
 
     def __init__(self, stream: TextIO, *, color: bool = True) -> None:
         self.stream = stream
-        self.account = Account()
+        self.job_log = JobLog()
         self.opened = False
         self.logfile = ""
         self.live: Any = None
@@ -44,13 +44,13 @@ class Console:
 
     def planned(self, counts: dict[str, int]) -> None:
         """Record how many jobs of each rule Snakemake will run."""
-        self.account.plan(counts)
+        self.job_log.plan(counts)
 
     def expected(self, record: Any) -> None:
         """Record the forecast of how long the jobs will take, which travels with a record of the log, and begin to
         draw.
         """
-        self.account.forecast = getattr(record, ATTRIBUTE)
+        self.job_log.forecast = getattr(record, ATTRIBUTE)
         self.open()
 
     def open(self) -> None:
@@ -58,9 +58,9 @@ class Console:
         if self.opened:
             return
         self.opened = True
-        counts = self.account.total
-        words = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.account.stages]
-        wall = self.account.forecast.wall
+        counts = self.job_log.total
+        words = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
+        wall = self.job_log.forecast.wall
         self.say(f"To do: {', '.join(words) or 'copies of what is there'}.")
         if wall is not None:
             self.say(f"That takes about {roughly(wall)}.")
@@ -69,7 +69,7 @@ class Console:
             from rich.live import Live
 
             terminal = Terminal(file=self.stream, no_color=not self.color, highlight=False)
-            self.snapshot = self.account.snapshot()
+            self.snapshot = self.job_log.snapshot()
             self.live = Live(
                 get_renderable=self.picture,
                 console=terminal,
@@ -82,22 +82,22 @@ class Console:
     def started(self, record: Any) -> None:
         """Record that a job began; say so if it is not its first attempt."""
         self.open()
-        job = self.account.start(record)
+        job = self.job_log.start(record)
         if job.attempt > 1:
             self.say(f"{job.title}: {'continues' if job.state else 'is tried again'} (attempt {job.attempt})")
         self.draw()
 
     def finished(self, number: int) -> None:
         """Record that a job ended well; say so where bars do not."""
-        job = self.account.finish(number)
+        job = self.job_log.finish(number)
         self.draw()
         if job.rule in HIDDEN:
             return
         name = stage(job.rule)
-        done, total = self.account.done[name], self.account.total[name]
+        done, total = self.job_log.done[name], self.job_log.total[name]
         outcome = job.outcome()
         if self.live is None and name in RUN_STAGES:
-            count = "; ".join([f"{done} of {total}", *filter(None, [self.account.snapshot().left()])])
+            count = "; ".join([f"{done} of {total}", *filter(None, [self.job_log.snapshot().left()])])
             self.say(f"{job.title} {outcome} ({count})")
         elif self.live is None and done == total:
             self.say(f"{self._amount(name, total)} done")
@@ -110,7 +110,7 @@ class Console:
         beside = list(getattr(record, "aux_logs", []))
         faults = []
         for error in errors:
-            job = self.account.fail(error["jobid"])
+            job = self.job_log.fail(error["jobid"])
             if job is not None:
                 job.logs = tuple(dict.fromkeys([*error["log"], *beside]))
                 faults.append((job, job.fault(error.get("rule_msg"))))
@@ -128,7 +128,7 @@ class Console:
         Returns:
             False if the job is not known.
         """
-        job = self.account.fail(number)
+        job = self.job_log.fail(number)
         if job is None:
             return False
         self.draw()
@@ -145,9 +145,9 @@ class Console:
         if not self.opened:
             return
         self.abandon()
-        total, done = sum(self.account.total.values()), sum(self.account.done.values())
-        failed = len(self.account.failed)
-        passed = clock(time.time() - self.account.began)
+        total, done = sum(self.job_log.total.values()), sum(self.job_log.done.values())
+        failed = len(self.job_log.failed)
+        passed = clock(time.time() - self.job_log.began)
         if failed or done < total:
             first = f"{failed} job{'s' * (failed != 1)} failed (see above), " if failed else "Stopped: "
             self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
@@ -186,7 +186,7 @@ class Console:
 
     def draw(self) -> None:
         """Update what the bars show from the counts of jobs."""
-        self.snapshot = self.account.snapshot()
+        self.snapshot = self.job_log.snapshot()
 
     def picture(self) -> Any:
         """Compose the bars, the runs at work, and the time for rich to draw. Called from the thread that draws."""

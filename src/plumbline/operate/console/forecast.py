@@ -78,7 +78,7 @@ def foresee(
             continue
         cost: float | None = OTHER_SECONDS
         if stage(rule) in RUN_STAGES:
-            run = estimator.plan.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+            run = estimator.project.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
             if rule == "pretrain":
                 cost = estimator.pretrain_seconds(run)
                 trained.append(run)
@@ -88,13 +88,13 @@ def foresee(
             chains[run.key] = chains.get(run.key, 0.0) + (cost or 0.0)
             devices += (cost or 0.0) * (estimator.machine.devices_of(run) if rule == "pretrain" else 1)
         elif rule == "measure":
-            one = estimator.plan.measurements.one(wildcards.study, wildcards.measurement)
+            one = estimator.project.measurements.one(wildcards.study, wildcards.measurement)
             cost = chains[one.key] = estimator.measure_seconds(one)
             devices += cost if estimator.on_device(one) else 0.0
         seconds[number] = cost or OTHER_SECONDS
         for name in limits:
             loads[name] += seconds[number] * int(uses.get(name, 0))
-    before = data.seconds(estimator.plan, trained) if corpus else 0.0
+    before = data.seconds(estimator.project, trained) if corpus else 0.0
     seconds |= dict.fromkeys(corpus, (before or 0.0) / len(corpus) or OTHER_SECONDS) if corpus else {}
     slowest = [loads[name] / limit for name, limit in limits.items()]
     if cluster:

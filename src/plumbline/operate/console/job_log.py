@@ -154,7 +154,7 @@ class Snapshot:
         return (1 - share) * ((1 - trust) * (self.wall or 0.0) + trust * passed / share)
 
 
-class Account:
+class JobLog:
     """Counts the jobs of one Snakemake by stage. It is told of each record of the log in order."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Finds jobs that an earlier Snakemake submitted from this directory and that are still in SLURM's queue.
 
 A Snakemake that is killed leaves its jobs behind, and the next one submits the same work again: SLURM's executor
-plugin (2.8.0) does not look for them. The lease in a run's state directory keeps the second trainer from doing harm,
+plugin (2.8.0) does not look for them. The lock in a run's state directory keeps the second trainer from doing harm,
 but it would wait inside an allocation of its own. So the second job is made to wait in the queue instead, until the
 first has ended: profiles/slurm adds `after(...)` to the options of every training.
 
@@ -73,7 +73,7 @@ def _at_start() -> tuple[Job, ...]:
     """The queue as it was when this process first asked: jobs that this Snakemake submits later are not in it.
 
     Where SLURM is installed but does not answer, a dry run must still plan, and a real run will be told by sbatch; so
-    that is a warning. Two trainers of one run are kept apart by the lease all the same.
+    that is a warning. Two trainers of one run are kept apart by the lock all the same.
     """
     try:
         return tuple(in_queue(Path.cwd()))

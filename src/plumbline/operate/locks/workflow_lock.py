@@ -4,8 +4,9 @@ Snakemake locks the files that it is to make. But whoever unlocks removes every 
 after `snakemake plan` or after "Nothing to be done": from then on a second Snakemake may work on the first one's
 targets. So one that is about to lock (`guard`) first holds the whole directory, or is refused and told by whom:
 
-- the kernel's lock (flock) on `.snakemake/plumbline-driver.lock`, which ends with its process however that ends;
-- a record of that process, `.snakemake/plumbline-driver.json`, which alone decides where the file system has no locks.
+- the kernel's lock (flock) on `.snakemake/plumbline-workflow.lock`, which ends with its process however that ends;
+- a record of that process, `.snakemake/plumbline-workflow.json`, which alone decides where the file system has no
+locks.
 
 A record that is left behind, and Snakemake's locks with it, are removed when, and only when, its process is gone for
 certain: it ran here (this boot, this process namespace) and its number is free or another's; or it had the kernel's
@@ -14,7 +15,7 @@ power cut, on a file system that no other host has. Whoever may live on another 
 another namespace, is never overruled, unless a person says that it is gone: `snakemake --unlock`.
 
 What locks nothing is let through: dry runs, --lint, --summary and the like, `plumbline plan`, the jobs themselves, and
---nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their leases alone).
+--nolock, which neither holds the directory nor asks who does (trainers are then kept apart by their locks alone).
 
 `python -m plumbline.operate.locks.workflow_lock` clears what a dead Snakemake left; the Makefile calls it before a
 start.
@@ -42,8 +43,8 @@ from plumbline.core.system import fcntl
 from plumbline.project import snakemake_internals
 
 #: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.
-LOCK = "plumbline-driver.lock"
-RECORD = "plumbline-driver.json"
+LOCK = "plumbline-workflow.lock"
+RECORD = "plumbline-workflow.json"
 #: Seconds in which one that holds the directory without a record yet may write it, or one that only looked be done.
 PATIENCE = 2.0
 #: File systems that belong to one kernel: where its lock is free, nobody of this host's name had it before a power cut.
@@ -133,7 +134,7 @@ def left_behind(directory: Path) -> str | None:
     if not (snakemake_internals.lock_files(persistence) or os.path.lexists(persistence / RECORD)):
         return None
     with _flock(persistence) as locked:
-        judged = _judge(persistence, locked)
+        judged = _judge_lock(persistence, locked)
     return judged and f"the lock of a Snakemake that no longer runs ({judged[1]})"
 
 
@@ -182,7 +183,7 @@ def _lock(descriptor: int, persistence: Path) -> bool:
 
 def _clear(persistence: Path, locked: bool) -> str | None:
     """`clear`, with the kernel's lock if there is one."""
-    locks, judged = snakemake_internals.lock_files(persistence), _judge(persistence, locked)
+    locks, judged = snakemake_internals.lock_files(persistence), _judge_lock(persistence, locked)
     if judged is None:
         return None
     record, who = judged
@@ -193,7 +194,7 @@ def _clear(persistence: Path, locked: bool) -> str | None:
     return f"removed the lock of a Snakemake that no longer runs ({who})"
 
 
-def _judge(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None:
+def _judge_lock(persistence: Path, locked: bool) -> tuple[dict[str, Any], str] | None:
     """The record of one that is gone for certain, and who it was; None if there is nothing.
 
     Raises:

@@ -20,47 +20,48 @@ from plumbline.operate.preflight import (
     packages,
     tasks,
 )
+from plumbline.operate.preflight.dry_run import DryRun, ask
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
-from plumbline.operate.preflight.planned import Planned, ask
 
 #: What is looked at once there is a plan, in the order in which it is told.
-SECTIONS: tuple[Callable[[Planned], list[Finding]], ...] = (
-    environment.look,
-    folders.look,
-    tasks.look,
-    packages.look,
-    hub.look,
-    gpu.look,
-    disk_and_memory.look,
+SECTIONS: tuple[Callable[[DryRun], list[Finding]], ...] = (
+    environment.check,
+    folders.check,
+    tasks.check,
+    packages.check,
+    hub.check,
+    gpu.check,
+    disk_and_memory.check,
     in_use.trainers,
-    cluster.look,
+    cluster.check,
 )
 
 
 def check(words: list[str], directory: Path) -> list[Finding]:
     """Check everything that a Snakemake command line (its words, without the program) would need in `directory`."""
     asked = ask(words)
-    found = in_use.look(directory)
-    if asked.planned is None:
+    found = in_use.check(directory)
+    if asked.dry_run is None:
         unplanned = environment.executor(asked.refused)
         return [*found, *(unplanned or [Finding(state=STOP, what="plan", words=asked.refused)])]
-    planned = asked.planned
-    settings = planned.plan.config
+    dry_run = asked.dry_run
+    settings = dry_run.project.config
     words_of_plan = (
-        f"preset {planned.plan.name}, machine {settings['machine']}, executor {planned.executor}: {planned.counted()}"
+        f"preset {dry_run.project.name}, machine {settings['machine']}, "
+        f"executor {dry_run.executor}: {dry_run.counted()}"
     )
     if asked.refused:
         found.append(Finding(state=STOP, what="plan", words=asked.refused))
     else:
         found.insert(0, Finding(state=OK, what="plan", words=words_of_plan))
-    for section in at_once(lambda section: _looked(section, planned), SECTIONS):
+    for section in at_once(lambda section: _looked(section, dry_run), SECTIONS):
         found += section
     return found
 
 
-def _looked(section: Callable[[Planned], list[Finding]], planned: Planned) -> list[Finding]:
+def _looked(section: Callable[[DryRun], list[Finding]], dry_run: DryRun) -> list[Finding]:
     try:
-        return section(planned)
+        return section(dry_run)
     except PlumblineError as problem:
         return [Finding(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from plumbline import __version__
 from plumbline.core import fingerprint_file
-from plumbline.operate.preflight import planned
+from plumbline.operate.preflight import dry_run
 from plumbline.project import Project, snakemake_internals
 from plumbline.specs.config import PROJECT
 
@@ -21,21 +21,21 @@ from plumbline.specs.config import PROJECT
 PLACEHOLDER = "plumbline"
 
 
-def watch(workflow: Any, plan: Project) -> None:
+def watch(workflow: Any, project: Project) -> None:
     """Have a workflow's jobs checked by `look` as soon as Snakemake knows them.
 
     Called once, when its rules are read.
     """
 
     def built() -> None:
-        if snakemake_internals.makes_files(workflow) and not planned.tell(workflow, plan):
-            look(plan, snakemake_internals.needed_jobs(workflow))
+        if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
+            check(project, snakemake_internals.needed_jobs(workflow))
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
 
 
-def look(plan: Project, jobs: list[Any]) -> None:
+def check(project: Project, jobs: list[Any]) -> None:
     """Refuse, or warn of, what the jobs of a configuration lack.
 
     Raises:
@@ -48,20 +48,20 @@ def look(plan: Project, jobs: list[Any]) -> None:
     from plumbline.operate.preflight.finding import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
-    known = tuple(planned.Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
-    asked = planned.Planned(plan=plan, jobs=known)
-    refused = [found.words for found in folders.look(asked) if found.state == STOP]
+    known = tuple(dry_run.Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
+    asked = dry_run.DryRun(project=project, jobs=known)
+    refused = [found.words for found in folders.check(asked) if found.state == STOP]
     refused += own.refused(asked) + sharing.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
         own.flagged(asked)
-        + sharing.withheld(plan.paths.work, jobs)
+        + sharing.withheld(project.paths.work, jobs)
         + [found.words for found in (*packages.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
-    if placeholder(name := planned.account(jobs)):
+    if placeholder(name := dry_run.account(jobs)):
         warnings.append(account_words(name))
-    written = (fingerprint_file.read(plan.root / PROJECT) or {}).get("version", __version__)
+    written = (fingerprint_file.read(project.root / PROJECT) or {}).get("version", __version__)
     if written != __version__:
         warnings.append(
             f"this project was written by plumbline-lm {written}, and {__version__} is installed: "

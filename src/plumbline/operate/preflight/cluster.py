@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline.operate.preflight import before_first_job
+from plumbline.operate.preflight.dry_run import DryRun, Job
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, State, at_once
-from plumbline.operate.preflight.planned import Job, Planned
 
 #: sbatch's options, and what the profile calls what they say.
 OPTIONS = {
@@ -117,26 +117,26 @@ def settings(configuration: str) -> list[str]:
     return trouble
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check each kind of job that is to do with SLURM, and the cluster's settings.
 
     Nothing is checked where jobs do not go to SLURM.
     """
-    if planned.executor != "slurm":
+    if dry_run.executor != "slurm":
         return []
     if shutil.which("sbatch") is None:
         found = [Finding(state=STOP, what="SLURM", words="there is no sbatch here: run this where you submit jobs")]
-        if not planned.account:
+        if not dry_run.account:
             words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
             found.append(Finding(state=NOTE, what="SLURM account", words=words))
-        elif before_first_job.placeholder(planned.account):
+        elif before_first_job.placeholder(dry_run.account):
             found.append(
-                Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(planned.account))
+                Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
             )
         return found
-    found = [*answers(kinds(planned.jobs)), *_settings()]
-    if before_first_job.placeholder(planned.account) and any(one.state == STOP for one in found):
-        found.append(Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(planned.account)))
+    found = [*answers(kinds(dry_run.jobs)), *_settings()]
+    if before_first_job.placeholder(dry_run.account) and any(one.state == STOP for one in found):
+        found.append(Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account)))
     return found
 
 

@@ -10,8 +10,8 @@ import psutil
 
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
-from plumbline.operate.preflight.planned import Planned
 from plumbline.plan import data, targets
 from plumbline.plan.estimate import estimator
 
@@ -19,21 +19,21 @@ from plumbline.plan.estimate import estimator
 CORPUS = tuple(rule for rule, stage in STAGES.items() if stage == "corpus")
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check the disk, and the memory where jobs are run on this machine."""
-    return [disk(planned), *([] if planned.elsewhere else memory(planned))]
+    return [disk(dry_run), *([] if dry_run.elsewhere else memory(dry_run))]
 
 
-def disk(planned: Planned) -> Finding:
+def disk(dry_run: DryRun) -> Finding:
     """Check that `work` can be written, and has space for the files of the jobs that are to do."""
-    plan = planned.plan
+    plan = dry_run.project
     where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.paths.work))
     if not os.access(folder, os.W_OK | os.X_OK):
         words = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
         return Finding(state=STOP, what="disk", words=words)
-    corpora = sorted({job.wildcards["corpus"] for job in planned.of(*CORPUS)})
+    corpora = sorted({job.wildcards["corpus"] for job in dry_run.of(*CORPUS)})
     unknown = [name for name in corpora if data.tokens(plan, name) is None]
-    runs = planned.runs()
+    runs = dry_run.runs()
     takes = targets.runs_bytes(estimator(plan, root=plan.root), runs)
     takes += sum(data.corpus_bytes(plan, name) for name in corpora)
     there = [Path(plan.paths.corpus(name)) for name in corpora]
@@ -53,9 +53,9 @@ def disk(planned: Planned) -> Finding:
     return Finding(state=STOP, what="disk", words=f"{words}; {remedy}")
 
 
-def memory(planned: Planned) -> list[Finding]:
+def memory(dry_run: DryRun) -> list[Finding]:
     """Check that this machine has the memory that the largest job asks for, as its rule states it."""
-    largest = max(planned.jobs, key=lambda job: job.memory, default=None)
+    largest = max(dry_run.jobs, key=lambda job: job.memory, default=None)
     if largest is None or not largest.memory:
         return []
     here = psutil.virtual_memory()
@@ -64,7 +64,7 @@ def memory(planned: Planned) -> list[Finding]:
     if largest.memory > total:
         remedy = "use a machine with more, or a smaller preset"
         return [Finding(state=STOP, what="memory", words=f"{words}, all of it; {remedy}")]
-    at_once = planned.memory_limit
+    at_once = dry_run.memory_limit
     if at_once is not None and at_once > free:
         words += (
             f"; jobs may ask for {at_once / 1e3:,.1f} GB together, {free / 1e3:,.1f} GB are free now: "

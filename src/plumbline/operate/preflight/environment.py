@@ -8,8 +8,8 @@ import sys
 from importlib import metadata
 
 from plumbline.operate.preflight import gpu
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import OK, STOP, Finding
-from plumbline.operate.preflight.planned import Planned
 
 #: Oldest Python that this is written for (pyproject.toml, requires-python).
 PYTHON = (3, 11, 2)
@@ -28,12 +28,12 @@ IMPORTS = {
 _REMEDY = "make setup, or pip install --requirement requirements.lock"
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check the version of Python, and that every package is installed which a job to do imports."""
     if sys.version_info < PYTHON:
         words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; use a newer one"
         return [Finding(state=STOP, what="environment", words=words)]
-    wanted = {name: rule for rule, names in IMPORTS.items() if planned.of(rule) for name in names}
+    wanted = {name: rule for rule, names in IMPORTS.items() if dry_run.of(rule) for name in names}
     found = [
         Finding(state=STOP, what="environment", words=f"{rule} imports {name}, which is not installed; {_REMEDY}")
         for name, rule in wanted.items()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import key, local
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
-from plumbline.operate.preflight.planned import Planned
 from plumbline.specs import suites
 from plumbline.specs.corpus import Corpus
 
@@ -16,11 +16,11 @@ from plumbline.specs.corpus import Corpus
 PATHS = ("/", "./", "../", "~")
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check each folder that a job to do reads: that it is there, readable, of the kind that is read, not empty."""
     found = []
-    for (name,) in planned.values("documents", "corpus"):
-        corpus = planned.plan.corpora[name]
+    for (name,) in dry_run.values("documents", "corpus"):
+        corpus = dry_run.project.corpora[name]
         try:
             if corpus.source == "local":
                 found.append(_texts(corpus))
@@ -28,8 +28,8 @@ def look(planned: Planned) -> list[Finding]:
                 found.append(_layout(corpus))
         except (PlumblineError, OSError) as problem:
             found.append(Finding(state=STOP, what=f"texts of {name}", words=str(problem)))
-    if planned.plan.evaluation_source == "local":
-        found += [_items(planned, suite) for (suite,) in planned.values("items", "suite")]
+    if dry_run.project.evaluation_source == "local":
+        found += [_items(dry_run, suite) for (suite,) in dry_run.values("items", "suite")]
     return found
 
 
@@ -63,9 +63,9 @@ def _layout(corpus: Corpus) -> Finding:
     return Finding(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
 
 
-def _items(planned: Planned, suite: str) -> Finding:
+def _items(dry_run: DryRun, suite: str) -> Finding:
     what, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
-    settings, read = planned.plan.config["evaluation"], suites.suite(suite, planned.plan.root)
+    settings, read = dry_run.project.config["evaluation"], suites.suite(suite, dry_run.project.root)
     tasks = read.task_names
     try:
         if not settings["folder"]:

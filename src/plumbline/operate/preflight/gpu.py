@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from plumbline.operate.console.rule_names import RUN_STAGES, STAGES
+from plumbline.operate.preflight.dry_run import DryRun, Job
 from plumbline.operate.preflight.finding import NOTE, OK, UNKNOWN, Finding
-from plumbline.operate.preflight.planned import Job, Planned
 from plumbline.plan import machines
 from plumbline.plan.estimate import estimator
 
@@ -55,23 +55,23 @@ def _seen() -> dict[str, Any]:
     return found
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check that torch finds a GPU that can be used, where jobs of runs are to do and want one."""
-    jobs = planned.of(*RULES)
+    jobs = dry_run.of(*RULES)
     if not jobs:
         return []
-    plan = planned.plan
+    plan = dry_run.project
     wanted = [
         *([f"config/presets/{plan.name}.yaml: device: gpu"] if plan.preset["device"] == "gpu" else []),
-        *([f"machine: {plan.config['machine']}"] if _machine(planned).device == "cuda" else []),
+        *([f"machine: {plan.config['machine']}"] if _machine(dry_run).device == "cuda" else []),
     ]
-    if planned.elsewhere:
-        words = f"of {_jobs(jobs)}: depends on the nodes that {planned.executor} gives them"
+    if dry_run.elsewhere:
+        words = f"of {_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
         return [Finding(state=UNKNOWN, what="device", words=words)]
     here = seen()
     if "fault" in here:
         return []  # which the environment says
-    runs = planned.runs()
+    runs = dry_run.runs()
     short = [run for run in runs if run.spec.train.precision != "float32"]
     if here["devices"]:
         words = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
@@ -102,8 +102,8 @@ def _jobs(jobs: list[Job]) -> str:
     return f"{len(jobs)} job{'s' * (len(jobs) > 1)} of runs"
 
 
-def _machine(planned: Planned) -> machines.Machine:
-    return machines.load(planned.plan.config["machine"], planned.plan.root)
+def _machine(dry_run: DryRun) -> machines.Machine:
+    return machines.load(dry_run.project.config["machine"], dry_run.project.root)
 
 
 def _why(here: dict[str, Any]) -> str:

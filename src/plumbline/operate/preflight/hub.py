@@ -11,8 +11,8 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import hub, key
 from plumbline.operate.preflight import folders
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, Finding, at_once
-from plumbline.operate.preflight.planned import Planned
 from plumbline.specs import suites
 
 #: Variables that keep the hub's libraries from asking.
@@ -37,12 +37,12 @@ class Wanted:
     otherwise: str
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check each data set that a job to do reads from the hub; one finding for all that fail for one reason."""
-    if found := offline(planned):
+    if found := offline(dry_run):
         return found
     try:
-        wanted = _wanted(planned)
+        wanted = _wanted(dry_run)
     except PlumblineError as problem:  # of a damaged lock
         return [Finding(state=STOP, what="hub.lock", words=str(problem))]
     faulty = [one for one in wanted if one.revision and not re.fullmatch(r"[0-9a-f]{40}", one.revision)]
@@ -61,15 +61,15 @@ def look(planned: Planned) -> list[Finding]:
             silent[one.what, one.where, one.otherwise, reason].append(f"{one.path}{at}")
         else:
             newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
-            words = f"{one.path} at {commit_there[:10]}{newest}{_nodes(planned)}"
-            found.append(Finding(state=UNKNOWN if planned.elsewhere else OK, what=one.what, words=words))
+            words = f"{one.path} at {commit_there[:10]}{newest}{_nodes(dry_run)}"
+            found.append(Finding(state=UNKNOWN if dry_run.elsewhere else OK, what=one.what, words=words))
     for (what, where, otherwise, reason), paths in silent.items():
         words = f"{where}: the hub does not give {', '.join(paths)} ({reason}). Check the network, name and revision, "
         found.append(Finding(state=STOP, what=what, words=f"{words}or {otherwise}"))
     return found
 
 
-def offline(planned: Planned) -> list[Finding]:
+def offline(dry_run: DryRun) -> list[Finding]:
     """Refuse data sets that are to be read while a variable of this shell forbids the hub.
 
     Jobs of a cluster inherit it.
@@ -85,7 +85,7 @@ def offline(planned: Planned) -> list[Finding]:
             f"or {otherwise}",
         )
         for what, where, otherwise in dict.fromkeys(
-            (one.what, one.where, one.otherwise) for one in _wanted(planned, locks=False)
+            (one.what, one.where, one.otherwise) for one in _wanted(dry_run, locks=False)
         )
     ]
 
@@ -105,21 +105,21 @@ def _answer(one: Wanted) -> tuple[str, str]:
         return "", f"{type(error).__name__}: {(_AT.sub('', str(error)).strip() or 'no message').splitlines()[0]}"
 
 
-def _nodes(planned: Planned) -> str:
+def _nodes(dry_run: DryRun) -> str:
     """What cannot be known from a login node."""
-    if not planned.elsewhere:
+    if not dry_run.elsewhere:
         return ""
     return "; it answers here, compute nodes were not checked (docs/on-your-cluster.md, step 6)"
 
 
-def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:
+def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[Wanted]:
     """What jobs to do read, at the commits that `locks` name where the configuration names none.
 
     Raises:
         PlumblineError: a lock that cannot be read.
     """
-    found, plan = [], planned.plan
-    for (name,) in planned.values("documents", "corpus"):
+    found, plan = [], dry_run.project
+    for (name,) in dry_run.values("documents", "corpus"):
         read = plan.corpora[name]
         if read.source != "hub" or folders.is_folder(read.hub.path):
             continue
@@ -137,19 +137,19 @@ def _wanted(planned: Planned, *, locks: bool = True) -> list[Wanted]:
             )
         )
     if plan.evaluation_source == "hub":
-        found += _items(planned)
+        found += _items(dry_run)
     return found
 
 
-def _items(planned: Planned) -> list[Wanted]:
+def _items(dry_run: DryRun) -> list[Wanted]:
     """Data sets of evaluation, each once."""
-    named = [suite for (suite,) in planned.values("items", "suite")]
-    tasks = [task for name in named for task in suites.suite(name, planned.plan.root)]
+    named = [suite for (suite,) in dry_run.values("items", "suite")]
+    tasks = [task for name in named for task in suites.suite(name, dry_run.project.root)]
     data_sets = dict.fromkeys((task.hub.path, task.hub.revision) for task in tasks if task.hub)
     return [
         Wanted(
             what=f"items of {', '.join(named)}",
-            where=f"config/presets/{planned.plan.name}.yaml: evaluation.source",
+            where=f"config/presets/{dry_run.project.name}.yaml: evaluation.source",
             path=path,
             revision=revision,
             otherwise="--config 'evaluation={source: local, folder: <one .jsonl a task>}'",

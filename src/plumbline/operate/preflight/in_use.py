@@ -7,12 +7,12 @@ from pathlib import Path
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import workflow_lock
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
-from plumbline.operate.preflight.planned import Planned
 from plumbline.train.checkpoint import records
 
 
-def look(directory: Path) -> list[Finding]:
+def check(directory: Path) -> list[Finding]:
     """Check whether a Snakemake that is started in this directory now would be let in; changes nothing."""
     try:
         left = workflow_lock.left_behind(directory)
@@ -22,11 +22,11 @@ def look(directory: Path) -> list[Finding]:
     return [Finding(state=OK, what="directory", words=words)]
 
 
-def trainers(planned: Planned) -> list[Finding]:
-    """Find runs that somebody is training already; a second trainer would wait for the first one's lease."""
+def trainers(dry_run: DryRun) -> list[Finding]:
+    """Find runs that somebody is training already; a second trainer would wait for the first one's lock."""
     found = []
-    for run in planned.runs():
-        state = Path(planned.plan.paths.work) / "state" / run.key
+    for run in dry_run.runs():
+        state = Path(dry_run.project.paths.work) / "state" / run.key
         holder = records.holder(state)
         if holder and process_record.here(holder) and not process_record.gone(holder):
             words = (

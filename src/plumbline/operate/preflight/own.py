@@ -13,17 +13,17 @@ import sys
 from pathlib import Path
 
 from plumbline.experiment import checks
-from plumbline.operate.preflight.planned import Planned
+from plumbline.operate.preflight.dry_run import DryRun
 
 
-def refused(planned: Planned) -> list[str]:
+def refused(dry_run: DryRun) -> list[str]:
     """Check the user's own method, or read what was found for this state of the code.
 
     Returns a sentence for each check that fails. Nothing is checked where neither the page nor a run of the file's own
     methods is among the jobs.
     """
-    plan = planned.plan
-    if plan.mine is None or not _asked(planned):
+    plan = dry_run.project
+    if plan.mine is None or not _asked(dry_run):
         return []
     path = Path(plan.paths.verdict_checks)
     if checks.kept(path, plan.fingerprints.checks()) is None:
@@ -38,24 +38,24 @@ def refused(planned: Planned) -> list[str]:
                     "again"
                 ]
             return [f"{plan.mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
-    failing = _sentences(planned, "failed")
+    failing = _sentences(dry_run, "failed")
     return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
 
 
-def flagged(planned: Planned) -> list[str]:
+def flagged(dry_run: DryRun) -> list[str]:
     """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
-    return _sentences(planned, "flagged")
+    return _sentences(dry_run, "flagged")
 
 
-def _asked(planned: Planned) -> bool:
-    assert planned.plan.mine is not None
-    name = planned.plan.mine.name
-    return bool(planned.of("verdict")) or any(job.wildcards.get("study") == name for job in planned.of("pretrain"))
+def _asked(dry_run: DryRun) -> bool:
+    assert dry_run.project.mine is not None
+    name = dry_run.project.mine.name
+    return bool(dry_run.of("verdict")) or any(job.wildcards.get("study") == name for job in dry_run.of("pretrain"))
 
 
-def _sentences(planned: Planned, kind: str) -> list[str]:
-    plan = planned.plan
-    if plan.mine is None or not _asked(planned):
+def _sentences(dry_run: DryRun, kind: str) -> list[str]:
+    plan = dry_run.project
+    if plan.mine is None or not _asked(dry_run):
         return []
     found = checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
     return [] if found is None else checks.sentences(found, plan.mine.path, kind)

@@ -9,21 +9,21 @@ import sys
 import urllib.request
 
 from plumbline.data.pinned_packages import PINS, Pin
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, Finding, State, at_once
-from plumbline.operate.preflight.planned import Planned
 
 #: Seconds to wait for an index, and for Debian's server.
 PATIENCE = 5
 _OF_DEBIAN = "config/corpora/<corpus>.yaml: source `packaged_large` (preset mini) reads five packages of Debian"
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """Check that the packages still to be fetched can be had.
 
     There is one finding for each index, or one for all packages that fail for one reason.
     """
-    lacking = tools(planned)
-    pins = [PINS[name] for (name,) in planned.values("fetch", "package")]
+    lacking = tools(dry_run)
+    pins = [PINS[name] for (name,) in dry_run.values("fetch", "package")]
     python = [pin for pin in pins if pin.index == "python"]
     debian = [] if lacking else [pin for pin in pins if pin.index == "debian"]
     asked = at_once(_python, python), at_once(_debian, debian)
@@ -34,36 +34,36 @@ def look(planned: Planned) -> list[Finding]:
         for pin, answer in zip(of, answers, strict=True):
             if isinstance(answer, str):
                 refused.setdefault(answer, []).append(pin)
-        found += [*faults, *(_not_served(planned, label, pins, why) for why, pins in refused.items())]
+        found += [*faults, *(_not_served(dry_run, label, pins, why) for why, pins in refused.items())]
         if of and not faults and not refused:
-            found.append(_served(planned, label, of))
+            found.append(_served(dry_run, label, of))
     return found
 
 
-def tools(planned: Planned) -> list[Finding]:
+def tools(dry_run: DryRun) -> list[Finding]:
     """Find programs of Debian that are missing here and that fetching and reading its packages needs."""
-    debian = [PINS[name] for (name,) in planned.values("fetch", "package") if PINS[name].index == "debian"]
+    debian = [PINS[name] for (name,) in dry_run.values("fetch", "package") if PINS[name].index == "debian"]
     found = []
     if debian and shutil.which("apt-get") is None:
         names = " ".join(pin.requirement for pin in debian)
         found.append(
             f"{_OF_DEBIAN}, which apt-get fetches, and apt-get is not installed. On a Debian machine or in its "
-            f"container: apt-get download {names}; then put each at {_place(planned, '<name>')}, or name a folder of "
+            f"container: apt-get download {names}; then put each at {_place(dry_run, '<name>')}, or name a folder of "
             "your own (docs/your-own-data.md)"
         )
     reads = any(
-        planned.plan.corpora[name].source == "packaged_large" for (name,) in planned.values("documents", "corpus")
+        dry_run.project.corpora[name].source == "packaged_large" for (name,) in dry_run.values("documents", "corpus")
     )
     if reads and shutil.which("dpkg-deb") is None:
         found.append(f"{_OF_DEBIAN}, which dpkg-deb unpacks, and there is none here; install the package dpkg")
-    if planned.elsewhere:
+    if dry_run.elsewhere:
         found = [f"{words}. (The system of compute nodes was not checked.)" for words in found]
-    state: State = UNKNOWN if planned.elsewhere else STOP
+    state: State = UNKNOWN if dry_run.elsewhere else STOP
     return [Finding(state=state, what="Debian packages", words=words) for words in found]
 
 
-def _place(planned: Planned, name: str) -> str:
-    return f"{planned.plan.paths.work}/packages/{name}.deb"
+def _place(dry_run: DryRun, name: str) -> str:
+    return f"{dry_run.project.paths.work}/packages/{name}.deb"
 
 
 def _python(pin: Pin) -> Finding | str | None:
@@ -124,18 +124,18 @@ def _behind_proxy() -> bool:
     return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None
 
 
-def _not_served(planned: Planned, label: str, pins: list[Pin], why: str) -> Finding:
+def _not_served(dry_run: DryRun, label: str, pins: list[Pin], why: str) -> Finding:
     names = ", ".join(pin.requirement for pin in pins)
-    places = ", ".join(f"{planned.plan.paths.package(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
+    places = ", ".join(f"{dry_run.project.paths.package(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
     what = "the file at" if len(pins) == 1 else "the files at"
     otherwise = " and ".join(dict.fromkeys(pin.without for pin in pins))
     words = f"{names} cannot be fetched: {why}. Check the network and the index, or put {what} {places}, or {otherwise}"
     return Finding(state=STOP, what=label, words=words)
 
 
-def _served(planned: Planned, label: str, pins: list[Pin]) -> Finding:
+def _served(dry_run: DryRun, label: str, pins: list[Pin]) -> Finding:
     names = ", ".join(pin.requirement for pin in pins)
-    if not planned.elsewhere:
+    if not dry_run.elsewhere:
         return Finding(state=OK, what=label, words=f"{names}: served by the index")
     words = f"{names}: served here; compute nodes were not checked (docs/on-your-cluster.md, step 6)"
     return Finding(state=UNKNOWN, what=label, words=words)

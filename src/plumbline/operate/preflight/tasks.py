@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.finding import STOP, Finding
-from plumbline.operate.preflight.planned import Planned
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 
 
-def look(planned: Planned) -> list[Finding]:
+def check(dry_run: DryRun) -> list[Finding]:
     """A line for each task of which no items can be made; what is in folders and on the hub is looked at elsewhere."""
     found = []
-    for (name,) in planned.values("items", "suite"):
-        for task in suites.suite(name, planned.plan.root):
-            if words := _obstacle(planned, task):
+    for (name,) in dry_run.values("items", "suite"):
+        for task in suites.suite(name, dry_run.project.root):
+            if words := _obstacle(dry_run, task):
                 found.append(Finding(state=STOP, what=f"items of {name}", words=f"{task.file}: {words}"))
     return found
 
 
-def _obstacle(planned: Planned, task: Task) -> str:
+def _obstacle(dry_run: DryRun, task: Task) -> str:
     """Why a task's file gives no items, and what to write; empty where it gives some."""
-    source, settings = planned.plan.evaluation_source, planned.plan.config["evaluation"]
+    source, settings = dry_run.project.evaluation_source, dry_run.project.config["evaluation"]
     if source == "hub" and task.hub is None:
         return "hub: it names no data set, and items come from the hub; add `hub`, or let evaluation.source be local"
     if source == "packaged" and task.packaged is None and task.proxy is None:

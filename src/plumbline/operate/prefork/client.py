@@ -51,7 +51,7 @@ def main() -> None:
 
 def _place(folder: Path | None = None) -> Path | None:
     """Where the socket for jobs like this one lies, in a folder of this user alone; None where there is none."""
-    folder = folder or Path(f"/tmp/plumbline-warm-{os.getuid()}")
+    folder = folder or Path(f"/tmp/plumbline-prefork-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()

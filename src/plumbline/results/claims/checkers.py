@@ -1,6 +1,6 @@
-"""Compares printed values with measured ones: a default rule for each kind of claim, and rules a study may choose.
+"""Compares printed values with computed ones: a default rule for each kind of claim, and rules a study may choose.
 
-A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every measured
+A training run repeated elsewhere does not land on the printed digits; a count of parameters does. So every computed
 quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
 where the paper itself says "about" and 30 % where it says "roughly".
 
@@ -23,16 +23,24 @@ from plumbline.audit.published import Claim
 from plumbline.core.errors import PlumblineError, nearest
 
 Verdict = Literal[
-    "reproduced", "partly", "not reproduced", "diverged", "not tested", "mini", "demo", "smoke", "other texts"
+    "reproduced",
+    "partly",
+    "not reproduced",
+    "diverged",
+    "not tested",
+    "not judged (mini size)",
+    "not judged (demo size)",
+    "not judged (smoke size)",
+    "not judged (other texts)",
 ]
 
-#: (printed, measured) -> whether they are near enough.
+#: (printed, computed) -> whether they are near enough.
 Near = Callable[[float, float], bool]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
-    """The values that were measured for a claim, under the claim's own names, and how near each must be.
+class Computed:
+    """The values that were computed for a claim, under the claim's own names, and how near each must be.
 
     `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
     """
@@ -43,22 +51,22 @@ class Measured:
     shown: dict[str, Any] = field(default_factory=dict)
 
 
-#: A rule: a claim and what was measured -> a verdict, and why.
-Compare = Callable[[Claim, Measured], tuple[Verdict, str]]
+#: A rule: a claim and what was computed -> a verdict, and why.
+Compare = Callable[[Claim, Computed], tuple[Verdict, str]]
 
 
 def near(tolerance: float) -> Near:
     """Make a test of nearness: within an absolute distance."""
-    return lambda printed, measured: abs(printed - measured) <= tolerance + 1e-12
+    return lambda printed, computed: abs(printed - computed) <= tolerance + 1e-12
 
 
 def factor(times: float) -> Near:
     """Make a test of nearness: of the same sign and within a factor."""
 
-    def close(printed: float, measured: float) -> bool:
-        if printed == 0 or measured == 0 or (printed > 0) != (measured > 0):
-            return printed == measured
-        return 1 / times <= measured / printed <= times
+    def close(printed: float, computed: float) -> bool:
+        if printed == 0 or computed == 0 or (printed > 0) != (computed > 0):
+            return printed == computed
+        return 1 / times <= computed / printed <= times
 
     return close
 
@@ -71,37 +79,37 @@ def half_unit(printed: float) -> float:
     return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
 
 
-def check(claim: Claim, measured: Measured, compare: Compare | None = None) -> tuple[Verdict, str]:
+def check(claim: Claim, computed: Computed, compare: Compare | None = None) -> tuple[Verdict, str]:
     """Give the verdict of a claim by the rule `compare`, by default that of the claim's kind; and the reason.
 
     Raises:
         PlumblineError: the claim is of no known kind.
     """
-    if measured.holds is not None:
-        return ("reproduced", "it holds") if measured.holds else ("not reproduced", "it does not hold")
+    if computed.holds is not None:
+        return ("reproduced", "it holds") if computed.holds else ("not reproduced", "it does not hold")
     if claim.kind not in KINDS:
         raise PlumblineError(
             f"claims.yaml: {claim.id}: kind: {claim.kind!r} is none of {sorted(KINDS)}{nearest(claim.kind, KINDS)}"
         )
-    return (compare or KINDS[claim.kind])(claim, measured)
+    return (compare or KINDS[claim.kind])(claim, computed)
 
 
-def number(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-    """Compare numbers: reproduced if all measured values are near their printed ones, partly if some are, else not
+def number(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    """Compare numbers: reproduced if all computed values are near their printed ones, partly if some are, else not
     reproduced.
     """
-    names = [name for name in claim.values if name in measured.values]
-    apart = [name for name in names if not _agree(claim, measured, name)]
-    assert names, f"{claim.id}: nothing measured under a printed name"
+    names = [name for name in claim.values if name in computed.values]
+    apart = [name for name in names if not _agree(claim, computed, name)]
+    assert names, f"{claim.id}: nothing computed under a printed name"
     if not apart:
         return "reproduced", f"{len(names)} of {len(names)} values agree"
     verdict: Verdict = "partly" if len(apart) < len(names) else "not reproduced"
     return verdict, f"{len(names) - len(apart)} of {len(names)} values agree; apart: {', '.join(apart)}"
 
 
-def _agree(claim: Claim, measured: Measured, name: str) -> bool:
-    printed, got = claim.values[name], measured.values[name]
-    given = measured.near.get(name) if isinstance(measured.near, dict) else measured.near
+def _agree(claim: Claim, computed: Computed, name: str) -> bool:
+    printed, got = claim.values[name], computed.values[name]
+    given = computed.near.get(name) if isinstance(computed.near, dict) else computed.near
     if isinstance(printed, list):
         if printed and isinstance(printed[0], str):
             return set(printed) == set(got)
@@ -122,28 +130,28 @@ def _close(printed: Any, got: Any, given: Near | None, claim: Claim) -> bool:
     return near(max(half_unit(printed), share * abs(float(printed))))(float(printed), float(got))
 
 
-def ratio(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def ratio(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
     """Compare numbers as `number` does, within 25 % unless the claim or the measurement says otherwise."""
-    if measured.near is None and not claim.tolerance:
-        measured = replace(measured, near=factor(1.25))
-    return number(claim, measured)
+    if computed.near is None and not claim.tolerance:
+        computed = replace(computed, near=factor(1.25))
+    return number(claim, computed)
 
 
-def qualitative(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+def qualitative(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
     """Compare lists of names: reproduced if they are the same, partly if at least half of the names are common to
     both.
 
     A value that is no list counts as agreeing or not.
     """
     verdicts = []
-    for name, got in measured.values.items():
+    for name, got in computed.values.items():
         printed = claim.values[name]
         if not isinstance(printed, list):
-            verdicts.append(1.0 if _agree(claim, measured, name) else 0.0)
+            verdicts.append(1.0 if _agree(claim, computed, name) else 0.0)
             continue
         union = set(printed) | set(got)
         verdicts.append(len(set(printed) & set(got)) / len(union) if union else 1.0)
-    assert verdicts, f"{claim.id}: nothing measured"
+    assert verdicts, f"{claim.id}: nothing computed"
     if min(verdicts) == 1.0:
         return "reproduced", "the same names"
     share = math.fsum(verdicts) / len(verdicts)
@@ -167,10 +175,10 @@ def signs(*names: str, beyond: float | None = None) -> Compare:
     Another sign is not reproduced, another side partly.
     """
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
         sides = True
         for name in names:
-            printed, got = (np.atleast_1d(values[name]) for values in (claim.values, measured.values))
+            printed, got = (np.atleast_1d(values[name]) for values in (claim.values, computed.values))
             for one, other in zip(printed, got, strict=True):
                 if np.sign(one) != np.sign(other):
                     return "not reproduced", f"{name} has the other sign"
@@ -189,14 +197,14 @@ def _same_side(one: float, other: float, beyond: float) -> bool:
 def order(name: str) -> Compare:
     """Make a rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-        printed, got = list(claim.values[name]), list(measured.values[name])
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+        printed, got = list(claim.values[name]), list(computed.values[name])
         if printed == got:
             return "reproduced", "the same order"
         if set(printed) != set(got):
             shared = len(set(printed) & set(got))
             verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
-            return verdict, f"{shared} of {len(printed)} of the printed names are among the measured"
+            return verdict, f"{shared} of {len(printed)} of the printed names are among the computed"
         tau = float(stats.kendalltau(range(len(printed)), [got.index(entry) for entry in printed]).statistic)
         return ("partly" if tau >= 0.5 else "not reproduced"), f"Kendall's tau {tau:+.2f} with the printed order"
 
@@ -206,8 +214,8 @@ def order(name: str) -> Compare:
 def first(name: str) -> Compare:
     """Make a rule: the printed first of an order is the first; what follows it is not claimed."""
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-        found, printed = measured.values[name][0], claim.values[name][0]
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+        found, printed = computed.values[name][0], claim.values[name][0]
         return ("reproduced" if found == printed else "not reproduced"), f"{found} is first"
 
     return compare
@@ -217,11 +225,11 @@ def parts(*names: str) -> Compare:
     """Make a rule for a statement of several parts: reproduced if all of them hold, not reproduced if none does, else
     partly.
 
-    Each part is measured as yes or no; `names` are the measurement's own.
+    Each part is computed as yes or no; `names` are the measurement's own.
     """
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-        failed = [name for name in names if not measured.values[name]]
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+        failed = [name for name in names if not computed.values[name]]
         if not failed:
             return "reproduced", "every part holds"
         verdict: Verdict = "partly" if len(failed) < len(names) else "not reproduced"
@@ -231,10 +239,10 @@ def parts(*names: str) -> Compare:
 
 
 def said(*names: str) -> Compare:
-    """Make a rule: what is measured as yes or no under these names holds; else the claim is not reproduced."""
+    """Make a rule: what is computed as yes or no under these names holds; else the claim is not reproduced."""
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-        failed = [name for name in names if not measured.values[name]]
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+        failed = [name for name in names if not computed.values[name]]
         return ("not reproduced", f"not so: {', '.join(failed)}") if failed else ("reproduced", "it holds")
 
     return compare
@@ -243,10 +251,10 @@ def said(*names: str) -> Compare:
 def in_turn(*rules: Compare) -> Compare:
     """Make a rule of several: reproduced if all say so; else the verdict of the first that does not."""
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
         why = []
         for rule in rules:
-            verdict, reason = rule(claim, measured)
+            verdict, reason = rule(claim, computed)
             if verdict != "reproduced":
                 return verdict, reason
             why.append(reason)
@@ -258,8 +266,8 @@ def in_turn(*rules: Compare) -> Compare:
 def at_most_partly(rule: Compare) -> Compare:
     """Make a rule for a side remark of a claim: if the remark does not hold, the claim is partly reproduced."""
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-        verdict, why = rule(claim, measured)
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+        verdict, why = rule(claim, computed)
         return ("partly" if verdict == "not reproduced" else verdict), why
 
     return compare
@@ -284,13 +292,13 @@ def statistic(
         p: the claim's value that holds its p-value.
     """
 
-    def compare(claim: Claim, measured: Measured) -> tuple[Verdict, str]:
-        printed, got = claim.values[name], measured.values[name]
+    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+        printed, got = claim.values[name], computed.values[name]
         if np.sign(printed) != np.sign(got):
             return "not reproduced", f"{name} has the other sign"
         if beyond is not None and not _same_side(printed, got, beyond):
             return "not reproduced", f"{name} is on the other side of {beyond:g}"
-        if p is not None and (claim.values[p] < level) != (measured.values[p] < level):
+        if p is not None and (claim.values[p] < level) != (computed.values[p] < level):
             return "not reproduced", f"{p} is on the other side of {level:g}"
         if close is not None and not close(printed, got):
             return "partly", f"{name} is not near {printed:g}"

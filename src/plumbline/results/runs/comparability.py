@@ -45,7 +45,7 @@ LABELS = {
 LABELS_OF_CORPUS = {"tokenizer_sha256": "the tokenizer", "items_sha256": "the items"}
 
 #: Those that are noted where they differ.
-NOTED_LABELS = {"torch": "torch", "device": "device", "made_of": "code"}
+NOTED_LABELS = {"torch": "torch", "device": "device", "fingerprint": "code"}
 
 #: What is said of a run's folder that is not as the others', and what asking again does.
 _OTHERWISE: dict[Folder, tuple[str, str]] = {

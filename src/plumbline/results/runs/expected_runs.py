@@ -77,7 +77,7 @@ def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: s
     return _listed(text)
 
 
-def require_planned(digest: str, study: Study, groups: Iterable[str]) -> None:
+def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
     """Refuse to read other runs than those that the job was planned with, of which it was given the digest alone.
 
     Raises:

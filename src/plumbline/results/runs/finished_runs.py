@@ -15,7 +15,7 @@ from plumbline import NUMERICS
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.comparability import Mixing
 from plumbline.results.runs.expected_runs import Expected
 
@@ -126,7 +126,7 @@ class RunFrames:
         Raises:
             PlumblineError: the target does not say that it reads it.
         """
-        return measured.read(measured.place(self.work, self.measured_key(name)))
+        return measurement_file.read(measurement_file.place(self.work, self.measured_key(name)))
 
     def measured_key(self, name: str) -> str:
         """Look up the key of a measurement, ``measured/study/name``, by which cells and claims name it.
@@ -146,10 +146,10 @@ class RunFrames:
 
         `MISSING` where the measurement was not made.
         """
-        if not measured.is_key(key):
+        if not measurement_file.is_key(key):
             return str(self.runs.loc[key, "run_id"])
-        path = measured.place(self.work, key)
-        return str(measured.made_with(path)["made_of"]) if path.exists() else MISSING
+        path = measurement_file.place(self.work, key)
+        return str(measurement_file.made_with(path)["fingerprint"]) if path.exists() else MISSING
 
     @property
     def task_sources(self) -> dict[str, str]:

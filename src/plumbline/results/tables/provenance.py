@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 
 if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one
     from plumbline.results.runs.finished_runs import RunFrames
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # a finished table is shown and traced without loading what m
 FACTS = ("git_commit", "git_dirty", "data_fingerprint", "validation_fingerprint", "device", "packages")
 
 #: What it repeats of what a measurement was made with.
-MEASURED_FACTS = ("made_of", "options", "seconds", "git_commit", "git_dirty", "host", "device_name", "packages")
+MEASURED_FACTS = ("fingerprint", "options", "seconds", "git_commit", "git_dirty", "host", "device_name", "packages")
 
 #: Kinds of columns that are named where two of them stand side by side.
 KINDS = ("reproduced", "published")
@@ -97,7 +97,7 @@ def _of_cells(table: Table, what: Callable[[dict[str, Cell], Column], Any]) -> d
 
 def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
     """Collect what a provenance file says of one run, or of one measurement."""
-    if measured.is_key(key):
+    if measurement_file.is_key(key):
         return _measured_facts(frames, key)
     facts: dict[str, Any] = {name: frames.runs.loc[key, name] for name in ("run_id", "outcome")}
     manifest = frames.manifests.get(key)
@@ -117,13 +117,13 @@ def run_facts(frames: RunFrames, key: str) -> dict[str, Any]:
 
 
 def _measured_facts(frames: RunFrames, key: str) -> dict[str, Any]:
-    path = measured.place(frames.work, key)
+    path = measurement_file.place(frames.work, key)
     if not path.exists():
         return {"outcome": "missing"}
-    said = measured.made_with(path)
+    said = measurement_file.made_with(path)
     facts = {
         "outcome": "measured",
-        "frame": measured.place(Path(frames.named), key).as_posix(),
+        "frame": measurement_file.place(Path(frames.named), key).as_posix(),
         "frame_sha256": said["frame_sha256"],
     }
     return facts | {name: said[name] for name in MEASURED_FACTS if name in said}

@@ -25,17 +25,17 @@ SIGNS = {"Δ": r"$\Delta$", "σ": r"$\sigma$", "−": "$-$", "√": r"$\surd$", 
 SIGNS |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "≤": r"$\le$", "×": r"$\times$", "²": "$^2$"}
 
 
-def write(table: Table, frames: RunFrames, out: str | Path, made_of: str = "") -> list[Path]:
+def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "") -> list[Path]:
     """Write a table as `out` (csv) and, beside it, as md and tex, with its provenance.json; returns the paths.
 
-    `made_of`: the table's fingerprint, which the provenance repeats.
+    `fingerprint`: the table's fingerprint, which the provenance repeats.
     """
     out = Path(out)
     paths = [out, out.with_suffix(".md"), out.with_suffix(".tex"), out.with_suffix(".provenance.json")]
     text = to_csv(table)
     atomic_write_text(paths[1], to_markdown(table))
     atomic_write_text(paths[2], to_tex(table))
-    atomic_write_json(paths[3], provenance(table, frames, text) | {fingerprint_file.KEY: made_of})
+    atomic_write_json(paths[3], provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint})
     atomic_write_text(out, text)
     return paths
 

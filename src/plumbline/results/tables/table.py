@@ -175,7 +175,7 @@ def reference_of(study: Study, target: str) -> str:
 
 
 PRESET_NOTES = {
-    "paper": "Sizes and budget of the paper, under the interpretations of deviations.md.",
+    "paper": "Sizes and budget of the paper, under the interpretations of interpretations.md.",
     "mini": "The paper's experiment on small models: not its scale. Its numbers are no reproduction of the printed "
     "ones.",
     "demo": "The paper's experiment on tiny models: its numbers show that the pipeline works, and say "
@@ -184,15 +184,15 @@ PRESET_NOTES = {
 }
 
 
-#: What stands above a table of runs, or of claims, whose sizes alone are the document's.
+#: What stands above a table of runs, or of claims, whose sizes alone are the paper's.
 OTHER_TEXTS_NOTE = (
     "Other texts than the paper's: they come from the source {}. Its numbers are no reproduction of the printed ones."
 )
 
 #: What stands above a table of scores of a study that extends another one, and is scored on a suite of its own.
 OTHER_SUITE_NOTE = (
-    "Another suite than the document's: every average that was reproduced here, whatever its heading says, is "
-    "{suite.average} of the suite {suite.name} ({suite.words}); printed numbers are of the document's suite {extended}."
+    "Another suite than the paper's: every average that was reproduced here, whatever its heading says, is "
+    "{suite.average} of the suite {suite.name} ({suite.words}); printed numbers are of the paper's suite {extended}."
 )
 
 #: What stands above a table that no run or measurement is behind.
@@ -209,7 +209,7 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
     warnings = [f"Preset: {study.preset}. " + notes[study.preset]]
     warnings += [OTHER_TEXTS_NOTE.format(study.other_texts)] * bool(study.other_texts)
     if frames is not None and study.other_suite is not None:
-        warnings.append(OTHER_SUITE_NOTE.format(suite=study.other_suite, extended=study.sheet["extended_suite"]))
+        warnings.append(OTHER_SUITE_NOTE.format(suite=study.other_suite, extended=study.definition["extended_suite"]))
     sources = {} if frames is None else frames.task_sources
     stand_ins = [task for task, source in sources.items() if source != "benchmark"]
     if stand_ins:
@@ -223,10 +223,16 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
 
 def notes_of(study: Study) -> list[str]:
     """Write the notes that stand under every table of a study: which interpretations are in force."""
-    rulings = [
-        ruling["id"] for ruling in study.sheet["rulings"] if study.preset in ruling.get("presets", [study.preset])
+    interpretations = [
+        interpretation["id"]
+        for interpretation in study.definition["interpretations"]
+        if study.preset in interpretation.get("presets", [study.preset])
     ]
-    return [f"Interpretations of what the paper leaves open (deviations.md): {', '.join(rulings)}."] if rulings else []
+    return (
+        [f"Interpretations of what the paper leaves open (interpretations.md): {', '.join(interpretations)}."]
+        if interpretations
+        else []
+    )
 
 
 #: What every table says of itself in each row.

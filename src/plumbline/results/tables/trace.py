@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.results.tables import provenance
 
 #: What is printed of a manifest, in this order.
@@ -51,7 +51,7 @@ def trace(table: Path, row: str, column: str) -> str:
     elif not keys:
         lines.append("  not measured: this cell comes from no run")
     for key in keys:
-        show = _measured if measured.is_key(key) else _run
+        show = _measured if measurement_file.is_key(key) else _run
         lines += ["", *show(key, content["runs"][key])]
     return "\n".join(lines)
 
@@ -106,7 +106,7 @@ def _measured(key: str, facts: dict[str, Any]) -> list[str]:
     if "frame" not in facts:
         return [key, "  missing: this was not measured"]
     path = Path(facts["frame"])
-    lines = [f"{key}  made of {facts['made_of']}", f"  frame            {path}"]
+    lines = [f"{key}  made of {facts['fingerprint']}", f"  frame            {path}"]
     if not path.exists():
         lines.append("  (not on this machine; what the table recorded:)")
     elif sha256_file(path) != facts["frame_sha256"]:

@@ -20,8 +20,8 @@ from typing import Any
 
 from plumbline.runtime.distributed import Ranks
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.rolling import Checkpoints
-from plumbline.train.checkpoint.run_lock import Lease
+from plumbline.train.checkpoint.rolling import RollingCheckpoints
+from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import Written
 from plumbline.train.checkpoint.writer import Writer
 from plumbline.train.disk import guarded
@@ -46,8 +46,10 @@ class Saved:
 class BackgroundSaving:
     """Writes the checkpoints of one run in the background. All methods are called by every rank at the same step."""
 
-    def __init__(self, checkpoints: Checkpoints, ranks: Ranks, lease: Lease | None, progress: Progress) -> None:
-        self.checkpoints, self.ranks, self.lease, self.progress = checkpoints, ranks, lease, progress
+    def __init__(
+        self, checkpoints: RollingCheckpoints, ranks: Ranks, run_lock: RunLock | None, progress: Progress
+    ) -> None:
+        self.checkpoints, self.ranks, self.run_lock, self.progress = checkpoints, ranks, run_lock, progress
         self._writer = Writer()
         self._shards: tuple[Saved, Path] | None = None
         self._steps = self._ask_after = 0
@@ -68,12 +70,12 @@ class BackgroundSaving:
         saved, there = replace(saved, files=copies[0]), copies[1]
         if saved.sharded:
             self._begin_shards(saved, there)
-        elif self.lease is not None:
+        elif self.run_lock is not None:
             self._start(lambda: self._whole(saved, there))
         if not beside:
             self.wait(saved.step)
 
-    def look(self, step: int) -> None:
+    def note_progress(self, step: int) -> None:
         """Check, before the step after `step`, how the writing goes, and name a checkpoint that is done.
 
         Never waits for the disk.
@@ -97,7 +99,7 @@ class BackgroundSaving:
         `step`: the updates that the loop has made.
 
         Raises:
-            NoRoom, LeaseError, OSError, RuntimeError: it could not be written.
+            NoRoom, RunLockError, OSError, RuntimeError: it could not be written.
         """
         if self._shards is not None:
             self._name()
@@ -105,7 +107,7 @@ class BackgroundSaving:
         self.ranks.barrier()
 
     def let_end(self) -> None:
-        """Wait until this rank writes no more, before its lease is given back because of another error.
+        """Wait until this rank writes no more, before its lock is given back because of another error.
 
         Nothing is raised.
         """
@@ -116,8 +118,8 @@ class BackgroundSaving:
 
     def _begin_shards(self, saved: Saved, there: Callable[[], None]) -> None:
         temporary: Path | None = None
-        if self.lease is not None:
-            self.lease.check()
+        if self.run_lock is not None:
+            self.run_lock.check()
             temporary = guarded(self.checkpoints.directory, lambda: self.checkpoints.begin(saved.step))
         temporary = self.ranks.broadcast(temporary)
         assert temporary is not None
@@ -140,14 +142,14 @@ class BackgroundSaving:
         (saved, temporary), self._shards = self._shards, None
         directory = self.checkpoints.directory
         guarded(directory, lambda: snapshot.on_every_rank(self.ranks, self._writer.wait))
-        if self.lease is not None:
+        if self.run_lock is not None:
             self._start(lambda: self._finish(temporary, saved))
 
     # By the thread
 
     def _whole(self, saved: Saved, there: Callable[[], None]) -> None:
-        assert self.lease is not None
-        self.lease.check()
+        assert self.run_lock is not None
+        self.run_lock.check()
         temporary = self.checkpoints.begin(saved.step)
         self._tensors(temporary, saved, there)
         self._finish(temporary, saved)
@@ -157,7 +159,7 @@ class BackgroundSaving:
         snapshot.write(temporary, saved.files)
 
     def _finish(self, temporary: Path, saved: Saved) -> None:
-        assert self.lease is not None
+        assert self.run_lock is not None
         saved.state.write(temporary)
-        self.checkpoints.finish(temporary, saved.step, saved.metadata, saved.diverged, check=self.lease.check)
+        self.checkpoints.finish(temporary, saved.step, saved.metadata, saved.diverged, check=self.run_lock.check)
         self._done = saved.step

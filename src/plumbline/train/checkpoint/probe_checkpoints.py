@@ -23,17 +23,17 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_json, free_name, fsync_directory, parse_json, sha256_file
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.rolling import METADATA, Checkpoints, damage
+from plumbline.train.checkpoint.rolling import METADATA, RollingCheckpoints, damage
 from plumbline.train.checkpoint.snapshot import MODEL, write_weights
-from plumbline.train.checkpoint.state import afresh
+from plumbline.train.checkpoint.state import how_to_restart
 
 
-class Points:
+class ProbeCheckpoints:
     """Keeps the probe points of one run. All methods but `due` are for rank 0 only."""
 
     def __init__(self, state: Path, spec: RunSpec) -> None:
         self.spec = spec
-        self.kept = Checkpoints(state / FOLDER, keep=None)
+        self.kept = RollingCheckpoints(state / FOLDER, keep=None)
         fractions = sorted({fraction for probe in spec.probes for fraction in probe.at})
         #: Fraction -> step.
         self.steps = {fraction: round(fraction * spec.train.steps) for fraction in fractions}
@@ -111,7 +111,7 @@ class Points:
         if fault is not None:
             raise PlumblineError(
                 f"{kept}: the weights of a probe point are damaged ({fault}), and only training can make them: "
-                f"restore a copy, or {afresh(self.kept.directory.parent)}"
+                f"restore a copy, or {how_to_restart(self.kept.directory.parent)}"
             )
         target = directory / f"{kept.name}.safetensors"
         try:

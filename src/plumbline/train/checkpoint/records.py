@@ -49,7 +49,7 @@ def saved_at(directory: Path) -> float | None:
 
 
 def holder(directory: Path) -> dict[str, Any] | None:
-    """Read which process has the lease of a run, as `process_record.read` gives it.
+    """Read which process has the lock of a run, as `process_record.read` gives it.
 
     Empty where the record is broken, None if nobody has it.
     """
@@ -57,12 +57,12 @@ def holder(directory: Path) -> dict[str, Any] | None:
 
 
 def holder_in_words(directory: Path) -> str:
-    """Say for people which process has the lease of a run."""
+    """Say for people which process has the lock of a run."""
     return run_lock.who(directory / run_lock.NAME)
 
 
 def alive(directory: Path, holder: dict[str, Any]) -> bool:
-    """Whether the `holder` of the lease gave a sign of life within its limit."""
+    """Whether the `holder` of the lock gave a sign of life within its limit."""
     if process_record.gone(holder):
         return False
     try:
@@ -85,9 +85,9 @@ def set_aside(directory: Path) -> Path:
     """Move a run's state to a sibling directory for good, so that the run starts at step 0; returns where it is.
 
     Raises:
-        LeaseError: a trainer is at work in it.
+        RunLockError: a trainer is at work in it.
     """
-    with run_lock.Lease(directory, limit=120.0, wait=0.0):
+    with run_lock.RunLock(directory, limit=120.0, wait=0.0):
         return state.StateDirectory(directory).set_aside()
 
 

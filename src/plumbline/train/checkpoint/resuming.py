@@ -25,8 +25,8 @@ from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.rolling import Checkpoint
 from plumbline.train.checkpoint.run_directory import RunDirectory
-from plumbline.train.checkpoint.run_lock import Lease
-from plumbline.train.checkpoint.state import afresh
+from plumbline.train.checkpoint.run_lock import RunLock
+from plumbline.train.checkpoint.state import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk import guarded, readable
 from plumbline.train.interventions import Intervention
@@ -35,15 +35,15 @@ from plumbline.train.settings import Settings
 
 
 @contextlib.contextmanager
-def locked(settings: Settings, stop: StopRequest) -> Iterator[Lease]:
-    """Hold the run's lease during a ``with`` block, so that no other trainer works in its state directory.
+def locked(settings: Settings, stop: StopRequest) -> Iterator[RunLock]:
+    """Hold the run's lock during a ``with`` block, so that no other trainer works in its state directory.
 
     Raises:
-        LeaseError: another trainer still has it after the time to wait.
+        RunLockError: another trainer still has it after the time to wait.
         Stopped: asked to stop while waiting.
         NoRoom, Unreadable: the disk has something against it.
     """
-    mine = Lease(settings.state, limit=settings.lease_seconds, wait=settings.wait_seconds, stop=stop)
+    mine = RunLock(settings.state, limit=settings.lock_seconds, wait=settings.wait_seconds, stop=stop)
     with contextlib.ExitStack() as stack:
         with readable(settings.state):
             guarded(settings.state, lambda: stack.enter_context(mine))
@@ -53,14 +53,14 @@ def locked(settings: Settings, stop: StopRequest) -> Iterator[Lease]:
 class Resumption:
     """Finds where one run is to continue, and restores it.
 
-    Without a lease nothing is claimed, and the run is at its start.
+    Without a lock nothing is claimed, and the run is at its start.
     """
 
     def __init__(
-        self, spec: RunSpec, settings: Settings, ranks: Ranks, lease: Lease | None, fingerprints: dict[str, str]
+        self, spec: RunSpec, settings: Settings, ranks: Ranks, run_lock: RunLock | None, fingerprints: dict[str, str]
     ) -> None:
         """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
-        self.directory = RunDirectory(spec, settings, ranks, lease, fingerprints)
+        self.directory = RunDirectory(spec, settings, ranks, run_lock, fingerprints)
         self._found: Checkpoint | None = None
 
     @property
@@ -136,19 +136,21 @@ class Resumption:
         return found
 
     def _claim(self) -> Checkpoint | None:
-        """Under the lease: make the state directory this run's, and find the checkpoint to continue from."""
+        """Under the lock: make the state directory this run's, and find the checkpoint to continue from."""
         directory, spec, place = self.directory, self.directory.spec, self.directory.settings.state
         identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
         directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)
         directory.records.refuse_if_given_up(directory.circumstances)
         found = directory.checkpoints.newest()
         if found is None and directory.checkpoints.found_any():
-            raise PlumblineError(f"{place}: none of its checkpoints is intact; restore a copy, or {afresh(place)}")
+            raise PlumblineError(
+                f"{place}: none of its checkpoints is intact; restore a copy, or {how_to_restart(place)}"
+            )
         lost = directory.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
         if lost:
             raise PlumblineError(
                 f"{place}: the weights of its probe point at step {lost[0]} are lost, and only "
-                f"training can make them: restore a copy, or {afresh(place)}"
+                f"training can make them: restore a copy, or {how_to_restart(place)}"
             )
         self._record_start(found)
         return found

@@ -57,7 +57,7 @@ class Checkpoint:
     metadata: dict[str, Any]
 
 
-class Checkpoints:
+class RollingCheckpoints:
     """Writes and finds the checkpoints of one state directory. Used by rank 0 only."""
 
     def __init__(self, directory: Path, keep: int | None) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.probe_checkpoints import Points
-from plumbline.train.checkpoint.rolling import Checkpoints
-from plumbline.train.checkpoint.run_lock import Lease
+from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
+from plumbline.train.checkpoint.rolling import RollingCheckpoints
+from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.state import StateDirectory
 from plumbline.train.settings import Settings
 
@@ -17,7 +17,7 @@ from plumbline.train.settings import Settings
 class RunDirectory:
     """Names what lies in the state directory of one run, as one rank sees it.
 
-    Only the rank with the lease changes it.
+    Only the rank with the lock changes it.
 
     Attributes:
         whose: what says of a checkpoint or a probe point which run's it is.
@@ -26,15 +26,15 @@ class RunDirectory:
     """
 
     def __init__(
-        self, spec: RunSpec, settings: Settings, ranks: Ranks, lease: Lease | None, fingerprints: dict[str, str]
+        self, spec: RunSpec, settings: Settings, ranks: Ranks, run_lock: RunLock | None, fingerprints: dict[str, str]
     ) -> None:
         """`fingerprints` are those of the run's packs, by their keys in the metadata of checkpoints."""
-        self.spec, self.settings, self.ranks, self.lease = spec, settings, ranks, lease
+        self.spec, self.settings, self.ranks, self.run_lock = spec, settings, ranks, run_lock
         self.whose = {"run_id": spec.run_id, **fingerprints}
         self.made_with = provenance.made_with()
         self.records = StateDirectory(settings.state)
-        self.checkpoints = Checkpoints(settings.state, settings.keep)
-        self.points = Points(settings.state, spec)
+        self.checkpoints = RollingCheckpoints(settings.state, settings.keep)
+        self.points = ProbeCheckpoints(settings.state, spec)
         self.started = False
 
     @property

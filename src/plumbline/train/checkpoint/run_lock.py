@@ -1,12 +1,12 @@
-"""Lets only one trainer at a time work at a run, by a lease in the state directory.
+"""Lets only one trainer at a time work at a run, by a lock in the state directory.
 
-The lease is a file made with O_EXCL that names its holder; a thread refreshes its modification time. Beside it an
-flock, where the file system has locks, settles races on one machine at once. A lease is stale, and is taken over,
+The lock is a file made with O_EXCL that names its holder; a thread refreshes its modification time. Beside it an
+flock, where the file system has locks, settles races on one machine at once. A lock is stale, and is taken over,
 
 - when its holder ran on this very machine and that process is gone (compared by process id and start time), or
 - when its heartbeat is older than `limit` seconds, by the clock of the file system that holds it.
 
-A holder that lost its lease (it was suspended, or cut off from the file system) notices before it writes the next
+A holder that lost its lock (it was suspended, or cut off from the file system) notices before it writes the next
 checkpoint, and before each of its outputs: `check` raises, and the trainer stops.
 """
 
@@ -26,16 +26,16 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.system import fcntl
 from plumbline.runtime.stop import StopRequest
 
-NAME = "lease.json"
-LOCK = "lease.lock"
+NAME = "run_lock.json"
+LOCK = "run_lock.flock"
 
 
-class LeaseError(PlumblineError):
+class RunLockError(PlumblineError):
     """Raised where another trainer has the run."""
 
 
-class Lease:
-    """A trainer's lease on a run, held from `acquire` to `release`; use it as a context manager."""
+class RunLock:
+    """A trainer's lock on a run, held from `acquire` to `release`; use it as a context manager."""
 
     def __init__(self, directory: Path, *, limit: float, wait: float, stop: StopRequest | None = None) -> None:
         """`limit`: seconds after which a silent holder is taken for dead; `wait`: how long to wait for a live one."""
@@ -45,9 +45,9 @@ class Lease:
         self.token = uuid.uuid4().hex
         self._lock: int | None = None
         self._finished = threading.Event()
-        self._heartbeat = threading.Thread(target=self._beat, name="lease heartbeat", daemon=True)
+        self._heartbeat = threading.Thread(target=self._beat, name="run lock heartbeat", daemon=True)
 
-    def __enter__(self) -> Lease:
+    def __enter__(self) -> RunLock:
         try:
             self.acquire()
         except BaseException:
@@ -59,10 +59,10 @@ class Lease:
         self.release()
 
     def acquire(self) -> None:
-        """Take the lease, and wait while another living trainer holds it.
+        """Take the lock, and wait while another living trainer holds it.
 
         Raises:
-            LeaseError: another trainer still holds it after `wait` seconds.
+            RunLockError: another trainer still holds it after `wait` seconds.
             Stopped: asked to stop while waiting.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class Lease:
         while not (self._lock_file() and self._create()):
             holder = who(self.path)
             if time.monotonic() >= deadline:
-                raise LeaseError(
+                raise RunLockError(
                     f"{self.directory} is held by {holder}; waited {self.wait:g} s. Two trainers may not train one "
                     f"run: stop the other one, or wait until it ends (it is taken for dead {self.limit:g} s after "
                     f"its last heartbeat)"
@@ -83,10 +83,10 @@ class Lease:
         self._heartbeat.start()
 
     def check(self) -> None:
-        """Make sure, before anything is written, that the lease is still this trainer's.
+        """Make sure, before anything is written, that the lock is still this trainer's.
 
         Raises:
-            LeaseError: it was taken over.
+            RunLockError: it was taken over.
         """
         for _ in range(5):
             holder = process_record.read(self.path)
@@ -94,14 +94,14 @@ class Lease:
                 return
             if holder:
                 break
-            time.sleep(0.1)  # a take-over that was aimed at another lease puts ours back
-        raise LeaseError(
+            time.sleep(0.1)  # a take-over that was aimed at another lock puts ours back
+        raise RunLockError(
             f"{self.directory} was taken over by {who(self.path)} while this trainer was silent; "
             f"nothing more is written here"
         )
 
     def release(self) -> None:
-        """Give the lease back, if it is still this trainer's."""
+        """Give the lock back, if it is still this trainer's."""
         self._finished.set()
         if self._heartbeat.is_alive():
             self._heartbeat.join()
@@ -113,7 +113,7 @@ class Lease:
             self._lock = None
 
     def _lock_file(self) -> bool:
-        """Take the flock; True also where the file system has none, since the lease file alone then decides."""
+        """Take the flock; True also where the file system has none, since the lock file alone then decides."""
         if self._lock is not None:
             return True
         descriptor = os.open(self.directory / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
@@ -163,7 +163,7 @@ class Lease:
 
 
 def who(path: Path) -> str:
-    """Say for people who holds a lease; of a broken one, its file and what is wrong with it."""
+    """Say for people who holds a lock; of a broken one, its file and what is wrong with it."""
     holder = process_record.read(path)
     if holder is None:
         return "an unknown trainer"

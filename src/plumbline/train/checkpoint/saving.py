@@ -1,8 +1,8 @@
 """Saves a run at work: the one door through which anything of it is written into its state directory.
 
 Rolling checkpoints, at once or while further steps are taken; the weights at probe points; how the start went. The
-outputs get their weights here as well. Only the rank that has the lease writes (of sharded tensors each rank its own),
-and it makes sure that the lease is still its own before anything gets its name.
+outputs get their weights here as well. Only the rank that has the lock writes (of sharded tensors each rank its own),
+and it makes sure that the lock is still its own before anything gets its name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.background import BackgroundSaving, Saved
 from plumbline.train.checkpoint.run_directory import RunDirectory
-from plumbline.train.checkpoint.run_lock import LeaseError
+from plumbline.train.checkpoint.run_lock import RunLockError
 from plumbline.train.checkpoint.state import COUNTED
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk import guarded, is_full
@@ -44,19 +44,19 @@ class Saver:
     ) -> None:
         self.directory, self.model, self.optimizer, self.interventions = directory, model, optimizer, interventions
         ranks, settings = directory.ranks, directory.settings
-        self._background = BackgroundSaving(directory.checkpoints, ranks, directory.lease, progress)
+        self._background = BackgroundSaving(directory.checkpoints, ranks, directory.run_lock, progress)
         default = 15.0 if ranks.device.type == "cpu" else 600.0
         self._every_seconds = default if settings.checkpoint_seconds is None else settings.checkpoint_seconds
         self._saved_at = time.monotonic()
 
     def check(self) -> None:
-        """Make sure, before anything is written, that the lease is still this trainer's.
+        """Make sure, before anything is written, that the lock is still this trainer's.
 
         Raises:
-            LeaseError: it was taken over.
+            RunLockError: it was taken over.
         """
-        assert self.directory.lease is not None
-        self.directory.lease.check()
+        assert self.directory.run_lock is not None
+        self.directory.run_lock.check()
 
     # Rolling checkpoints
 
@@ -105,13 +105,13 @@ class Saver:
         self._background.begin(saved, beside=beside)
         self._saved_at = time.monotonic()
 
-    def look(self, step: int) -> None:
+    def note_progress(self, step: int) -> None:
         """Check, before the step after `step`, how the writing goes; never waits for the disk (a collective).
 
         Raises:
             Exception: as `wait`.
         """
-        self._background.look(step)
+        self._background.note_progress(step)
 
     def wait(self, step: int) -> None:
         """Wait until every checkpoint that was begun is there, on all ranks (a collective).
@@ -119,12 +119,12 @@ class Saver:
         `step`: the updates that the loop has made.
 
         Raises:
-            NoRoom, LeaseError, OSError, RuntimeError: it could not be written.
+            NoRoom, RunLockError, OSError, RuntimeError: it could not be written.
         """
         self._background.wait(step)
 
     def let_end(self) -> None:
-        """Wait until this rank writes no more, before its lease is given back because of another error.
+        """Wait until this rank writes no more, before its lock is given back because of another error.
 
         Nothing is raised.
         """
@@ -139,16 +139,16 @@ class Saver:
     def keep_point(self, step: int) -> None:
         """Keep the weights after `step` for good, where it is a probe point (a collective)."""
         directory, ranks = self.directory, self.directory.ranks
-        points, lease = directory.points, directory.lease
+        points, run_lock = directory.points, directory.run_lock
         if not points.due(step):
             return
         if ranks.broadcast(ranks.leader and points.has(step, directory.made_with)):
             return
         whole = weights.whole(self.model, ranks)
-        if lease is not None:
-            lease.check()
+        if run_lock is not None:
+            run_lock.check()
             metadata = {**directory.whose, **directory.made_with}
-            guarded(points.kept.directory, lambda: points.keep(step, whole, metadata, lease.check))
+            guarded(points.kept.directory, lambda: points.keep(step, whole, metadata, run_lock.check))
         ranks.barrier()
 
     def leave(self, outputs: Path, whole: dict[str, torch.Tensor], last: int, completed: bool) -> None:
@@ -169,18 +169,18 @@ class Saver:
 
     def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
         """Record how this process's start has ended, with `facts` of it; a failure to write them is ignored."""
-        if not self.directory.started or self.directory.lease is None:
+        if not self.directory.started or self.directory.run_lock is None:
             return
-        with contextlib.suppress(LeaseError, OSError):
+        with contextlib.suppress(RunLockError, OSError):
             self.check()
             self.directory.records.amend(ended=how, ended_at=step, **facts)
 
     def end_by(self, error: Exception, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
         """Record that this process's start ended by an error.
 
-        An error in the loop counts towards giving the run up, unless it is the disk's or the lease's.
+        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's.
         """
-        how = "disk full" if is_full(error) else "lease lost" if isinstance(error, LeaseError) else "error"
+        how = "disk full" if is_full(error) else "lock lost" if isinstance(error, RunLockError) else "error"
         if in_loop and how == "error":
             how = COUNTED
         self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})

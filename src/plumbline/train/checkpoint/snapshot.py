@@ -20,7 +20,7 @@ from plumbline.model.decoder import create
 from plumbline.model.init import initialise
 from plumbline.runtime.distributed import Ranks
 from plumbline.train.checkpoint.shards import Shards, file_name, pieces
-from plumbline.train.checkpoint.state import afresh
+from plumbline.train.checkpoint.state import how_to_restart
 from plumbline.train.disk import NoRoom, is_full
 from plumbline.train.optim import Optimizer
 from plumbline.train.weights import is_sharded
@@ -166,7 +166,7 @@ def _load_shards(directory: Path, model: nn.Module, optimizer: Optimizer | None)
     if (directory / ".metadata").exists():
         raise PlumblineError(
             f"{directory} was written by torch.distributed.checkpoint, whose index is a pickle: reading it would run "
-            f"what it contains, so it is not read; {afresh(directory.parent.parent)}"
+            f"what it contains, so it is not read; {how_to_restart(directory.parent.parent)}"
         )
     shards = Shards(directory)
     parameters = {name: value.detach() for name, value in model.named_parameters()}

@@ -6,7 +6,7 @@ ended; `fault.json` the reason why the run may not be started again; `progress.j
 
 State belongs to a run id and its data. Where another run comes (an edited learning rate), what is there moves beside
 the directory, to ``<name>.of-<run id>-<data>``, and comes back with its run. Nothing is removed, and nobody starts
-afresh who had got anywhere, unless that is asked for (``python -m plumbline.operate.cleanup --afresh DIR``).
+afresh who had got anywhere, unless that is asked for (``python -m plumbline.operate.cleanup --restart DIR``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, free_name, fsync_directory, parse_json, sha256_text
 from plumbline.train.checkpoint import run_lock
-from plumbline.train.checkpoint.rolling import Checkpoints
+from plumbline.train.checkpoint.rolling import RollingCheckpoints
 
 IDENTITY = "run.json"
 STARTS = "starts.json"
@@ -42,7 +42,7 @@ class GivenUp(PlumblineError):
 
 
 class StateDirectory:
-    """Keeps the records of one state directory. Used by rank 0 only, under the lease."""
+    """Keeps the records of one state directory. Used by rank 0 only, under the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,12 +69,12 @@ class StateDirectory:
         held = read_or_set_aside(self.path / IDENTITY)
         if isinstance(held, dict) and all(key in held for key in WHOSE):
             return held
-        kept = [Checkpoints(folder, keep=None) for folder in (self.path, self.path / "points")]
+        kept = [RollingCheckpoints(folder, keep=None) for folder in (self.path, self.path / "points")]
         found = next((owner for checkpoints in kept if (owner := checkpoints.owner(WHOSE))), None)
         if found is None and any(checkpoints.found_any() for checkpoints in kept):
             raise PlumblineError(
                 f"{self.path} holds checkpoints, and neither {IDENTITY} nor any of them names their run; restore "
-                f"{IDENTITY}, or {afresh(self.path)}"
+                f"{IDENTITY}, or {how_to_restart(self.path)}"
             )
         return found
 
@@ -97,9 +97,9 @@ class StateDirectory:
         print(f"{self.path}: this run's state is back from {place}", file=sys.stderr)
 
     def _move_all(self, source: Path, target: Path) -> None:
-        """Move everything but the lease, the identity last; what is in the way gets another name."""
+        """Move everything but the lock, the identity last; what is in the way gets another name."""
         for entry in sorted(source.iterdir(), key=lambda entry: (entry.name == IDENTITY, entry.name)):
-            if entry.name in _OURS or entry.name.startswith((".lease", ".clock")):
+            if entry.name in _OURS or entry.name.startswith((".lock", ".clock")):
                 continue
             if os.path.lexists(target / entry.name):
                 os.rename(target / entry.name, free_name(target / entry.name, "replaced"))
@@ -108,7 +108,7 @@ class StateDirectory:
         fsync_directory(target)
 
     def set_aside(self) -> Path:
-        """Move everything but the lease to a sibling ``<name>.set-aside-N`` for good, so that the run starts at step
+        """Move everything but the lock to a sibling ``<name>.set-aside-N`` for good, so that the run starts at step
         0.
         """
         place = next(
@@ -190,9 +190,9 @@ class StateDirectory:
         atomic_write_json(self.path / STARTS, [*earlier, last | facts])
 
 
-def afresh(state: Path) -> str:
+def how_to_restart(state: Path) -> str:
     """Spell, for an error message, the command that makes a run begin at step 0."""
-    return f"restart the run with `python -m plumbline.operate.cleanup --afresh {state}`"
+    return f"restart the run with `python -m plumbline.operate.cleanup --restart {state}`"
 
 
 def is_aside(name: str) -> bool:

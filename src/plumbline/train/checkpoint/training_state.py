@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from plumbline.core.files import atomic_write_text, parse_json, pretty_json
-from plumbline.probes import Reading
+from plumbline.probes import ProbeValue
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
@@ -29,7 +29,7 @@ METRICS = "metrics.npy"
 ONLINE = "online.npy"
 LOOP = "loop.json"
 
-#: Readings of online probes: -1 is no layer or head, not-a-number is no null.
+#: Values of online probes: -1 is no layer or head, not-a-number is no null.
 ONLINE_ROW = np.dtype(
     [
         ("step", "<i8"),
@@ -60,13 +60,13 @@ class Written:
             rows = [
                 (
                     step,
-                    reading.probe,
-                    -1 if reading.layer is None else reading.layer,
-                    -1 if reading.head is None else reading.head,
-                    reading.value,
-                    float("nan") if reading.null is None else reading.null,
+                    probe_value.probe,
+                    -1 if probe_value.layer is None else probe_value.layer,
+                    -1 if probe_value.head is None else probe_value.head,
+                    probe_value.value,
+                    float("nan") if probe_value.null is None else probe_value.null,
                 )
-                for step, reading in self.online.readings
+                for step, probe_value in self.online.probe_values
             ]
             _save(directory / ONLINE, np.array(rows, dtype=ONLINE_ROW))
         atomic_write_text(directory / LOOP, self.loop)
@@ -111,10 +111,10 @@ class TrainingState:
         loop = parse_json((directory / LOOP).read_text(encoding="utf-8"))
         self.metrics = Metrics(np.load(directory / METRICS, allow_pickle=False).tolist())
         if self.online.probes:
-            self.online.readings = [
+            self.online.probe_values = [
                 (
                     step,
-                    Reading(
+                    ProbeValue(
                         probe=probe,
                         layer=None if layer < 0 else layer,
                         head=None if head < 0 else head,

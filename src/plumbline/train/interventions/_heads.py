@@ -14,7 +14,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention import Attention
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.roles import QUERY_KEY, roles
@@ -144,7 +144,7 @@ class _Layer:
         with torch.device("cpu"):
             self.attention, self.positions = Attention(spec, 0), build("positions", spec)
             self.x_BTD = _made_up(1, 3, spec.width)
-            self.visibility = Visibility.of(torch.zeros(1, 3, dtype=torch.int64), None, None)
+            self.attention_mask = AttentionMask.of(torch.zeros(1, 3, dtype=torch.int64), None, None)
         self.roles = roles(self.attention)
         for value in self.attention.parameters():
             value.copy_(_made_up(*value.shape))
@@ -162,7 +162,7 @@ class _Layer:
         found: list[torch.Tensor] = []
         mixer = self.attention.mixer
         handle = mixer.register_forward_pre_hook(lambda _, given: found.append(mixer.scores(given[0], given[1])))
-        self.attention(self.x_BTD, ForwardContext(visibility=self.visibility, cache=None), self.positions)
+        self.attention(self.x_BTD, ForwardContext(attention_mask=self.attention_mask, cache=None), self.positions)
         handle.remove()
         return found[0]
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from plumbline.core.errors import PlumblineError
 
-#: The context length, in tokens, at which the document states its threshold.
+#: The context length, in tokens, at which the paper states its threshold.
 STATED_CONTEXT = 1024
 
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import Attachment
@@ -53,7 +53,7 @@ class EntropyFloor(Released):
             raise PlumblineError(f"interventions: entropy_floor.weight ({weight:g}) must be 0 or more")
         self.floor, self.full_weight = floor, weight
         self.active = self.watching = False
-        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, Visibility]] = {}
+        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
 
     def attach(self, run: Attachment) -> None:
         """Watch the upper layers' mixers, to see the queries and keys of each forward pass.
@@ -97,8 +97,8 @@ class EntropyFloor(Released):
     def _see(self, layer: int, mixer: torch.nn.Module, given: Any) -> None:
         # Layers that are computed again for the gradient go by here as well; the watch is over by then.
         if self.watching:
-            q_BHQW, k_BGKW, _, visibility, _ = given
-            self.seen[layer] = (q_BHQW, k_BGKW, visibility)
+            q_BHQW, k_BGKW, _, attention_mask, _ = given
+            self.seen[layer] = (q_BHQW, k_BGKW, attention_mask)
 
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
         """Compute the term for the micro-batch whose forward pass was the last; None where it is zero."""
@@ -114,7 +114,7 @@ class EntropyFloor(Released):
 
 
 def normalised_entropy(
-    mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility
+    mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask
 ) -> torch.Tensor:
     """Compute the mean over sequences, heads and queries with more than one key of H_i / log(keys), differentiable.
 
@@ -125,24 +125,26 @@ def normalised_entropy(
     recompute = torch.is_grad_enabled() and queries > mixer.recompute_above
     total = torch.zeros((), device=q_BHQW.device)
     for start, stop in mixer.spans(queries):
-        part = visibility.rows(start, stop)
+        part = attention_mask.rows(start, stop)
         inputs = (mixer, q_BHQW[:, :, start:stop], k_BGKW[:, :, : part.key_positions_BK.shape[1]], part)
         total = total + (
             checkpoint(_entropy_sum, *inputs, use_reentrant=False, preserve_rng_state=False)
             if recompute
             else _entropy_sum(*inputs)
         )
-    rows = (visibility.visible_B1Q1 > 1).expand(q_BHQW.shape[0], -1, -1, -1).sum() * q_BHQW.shape[1]
+    rows = (attention_mask.visible_B1Q1 > 1).expand(q_BHQW.shape[0], -1, -1, -1).sum() * q_BHQW.shape[1]
     return total / rows
 
 
-def _entropy_sum(mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
-    visible_B1QK = visibility.mask_B1QK
+def _entropy_sum(
+    mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask
+) -> torch.Tensor:
+    visible_B1QK = attention_mask.mask_B1QK
     scores_BHQK = mixer.scores(q_BHQW, k_BGKW)
     log_BHQK = scores_BHQK.masked_fill(~visible_B1QK, float("-inf")).log_softmax(dim=-1)
     # 0 log 0 is 0, and so is its gradient.
     entropy_BHQ = -(log_BHQK.exp() * log_BHQK.masked_fill(~visible_B1QK, 0.0)).sum(dim=-1)
-    keys_B1Q = visibility.visible_B1Q1[..., 0].to(entropy_BHQ.dtype)
+    keys_B1Q = attention_mask.visible_B1Q1[..., 0].to(entropy_BHQ.dtype)
     return (entropy_BHQ * torch.where(keys_B1Q > 1, 1.0 / keys_B1Q.log(), 0.0)).sum()
 
 
@@ -157,10 +159,10 @@ def is_softmax(mixer: Mixer, heads: int, width: int) -> bool:
     device = torch.device("cpu")
     q_BHTW = torch.linspace(-3.0, 4.0, heads * 5 * width, device=device).sin().reshape(1, heads, 5, width)
     k_BGTW = torch.linspace(-5.0, 2.0, mixer.groups * 5 * width, device=device).cos().reshape(1, mixer.groups, 5, width)
-    visibility = Visibility.of(torch.zeros(1, 5, dtype=torch.int64, device=device), None, None)
+    attention_mask = AttentionMask.of(torch.zeros(1, 5, dtype=torch.int64, device=device), None, None)
     for size in (1.0, 1000.0):  # a cap is not felt by small scores
-        expected = masked_softmax(mixer.scores(size * q_BHTW, k_BGTW), visibility)
-        weights = mixer.weights(size * q_BHTW, k_BGTW, visibility)
+        expected = masked_softmax(mixer.scores(size * q_BHTW, k_BGTW), attention_mask)
+        weights = mixer.weights(size * q_BHTW, k_BGTW, attention_mask)
         if weights.shape != expected.shape or not torch.allclose(weights, expected):
             return False
     return True

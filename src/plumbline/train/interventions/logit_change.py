@@ -138,7 +138,7 @@ class LogitChange(Intervention):
 
     def report(self, step: int) -> dict[str, Any]:
         """Say which layer and head were read, and how often."""
-        return {"layer": self.layer, "head": self.head, "readings": len(self.found)}
+        return {"layer": self.layer, "head": self.head, "evaluations": len(self.found)}
 
 
 def change(before: Scores, after: Scores) -> tuple[float, float]:

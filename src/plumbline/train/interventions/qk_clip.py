@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.attention_mask import Visibility
+from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.mixers._base import Mixer
 from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import component
@@ -42,7 +42,7 @@ class QKClip(Intervention):
         if threshold <= 0:
             raise PlumblineError(f"interventions: qk_clip.threshold ({threshold:g}) must be above 0")
         self.threshold = threshold
-        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, Visibility]] = {}
+        self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
         self.watching = False
         self.steps: list[tuple[int, float, int]] = []
 
@@ -78,8 +78,8 @@ class QKClip(Intervention):
     def _see(self, layer: int, mixer: torch.nn.Module, given: Any) -> None:
         # Layers that are computed again for the gradient go by here as well; the watch is over by then.
         if self.watching:
-            q_BHQW, k_BGKW, _, visibility, _ = given
-            self.seen[layer] = (q_BHQW, k_BGKW, visibility)
+            q_BHQW, k_BGKW, _, attention_mask, _ = given
+            self.seen[layer] = (q_BHQW, k_BGKW, attention_mask)
 
     @torch.no_grad()
     def extra_loss(self, step: int, tokens_BT: torch.Tensor) -> torch.Tensor | None:
@@ -136,11 +136,13 @@ class QKClip(Intervention):
         }
 
 
-def largest_scores(mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, visibility: Visibility) -> torch.Tensor:
+def largest_scores(
+    mixer: Mixer, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask
+) -> torch.Tensor:
     """Compute each head's largest scaled score (H,) of visible entries, with its sign, in float32 or wider."""
     found = []
     for start, stop in mixer.spans(q_BHQW.shape[2]):
-        part = visibility.rows(start, stop)
+        part = attention_mask.rows(start, stop)
         scores_BHQK = mixer.scores(q_BHQW[:, :, start:stop], k_BGKW[:, :, : part.key_positions_BK.shape[1]])
         found.append(scores_BHQK.masked_fill_(~part.mask_B1QK, float("-inf")).amax(dim=(0, 2, 3)))
     return torch.stack(found).amax(0)

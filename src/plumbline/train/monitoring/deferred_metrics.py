@@ -2,8 +2,8 @@
 
 A device works through a queue, and whoever asks it for a number waits until the queue is empty: asked in every step, it
 then rests while the host prepares the next one. So a step's numbers travel to the host behind the step's own work, and
-are looked at when more steps are in the queue. What must not wait is decided on the device: `Readings.skip` is 1 from
-the first step on whose loss or gradient norm is no finite number, and an update that is skipped changes nothing.
+are looked at when more steps are in the queue. What must not wait is decided on the device: `DeferredMetrics.skip` is 1
+from the first step on whose loss or gradient norm is no finite number, and an update that is skipped changes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def steps_late(asked: int | None, ranks: Ranks, can_skip: bool) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class StepMetrics:
     """The numbers of one step, as they came from the device: the mean loss a token (nats) and the gradient's norm
     before clipping.
 
@@ -61,7 +61,7 @@ class Reading:
         return math.isfinite(self.loss) and math.isfinite(self.grad_norm)
 
 
-class Readings:
+class DeferredMetrics:
     """Holds the steps whose numbers nobody has looked at yet, the oldest first.
 
     Attributes:
@@ -84,7 +84,7 @@ class Readings:
         """Add a step's numbers, and return `skip` for its update.
 
         `loss` is this rank's part of the mean loss, `stop` and `save` are this rank's wishes: summed over the ranks.
-        `known` is the rest of the Reading. Nothing here waits for the device.
+        `known` is the rest of the StepMetrics. Nothing here waits for the device.
         """
         wishes = [torch.full((), float(wish), dtype=torch.float64, device=loss.device) for wish in (stop, save)]
         summed = torch.stack([loss.double(), *wishes])
@@ -95,12 +95,12 @@ class Readings:
         self._unread.append((known, _sent(values)))
         return self.skip
 
-    def read(self, late: int) -> Iterator[Reading]:
+    def read(self, late: int) -> Iterator[StepMetrics]:
         """Read the numbers of all but the last `late` steps; waits for the device as far as it must."""
         while len(self._unread) > late:
             known, arrived = self._unread.popleft()
             loss, stop, save, grad_norm = arrived()
-            yield Reading(**known, loss=loss, grad_norm=grad_norm, stop=stop > 0, save=save > 0)
+            yield StepMetrics(**known, loss=loss, grad_norm=grad_norm, stop=stop > 0, save=save > 0)
 
     def drop(self) -> None:
         """Forget the steps whose numbers nobody has looked at."""

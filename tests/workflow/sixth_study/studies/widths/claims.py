@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from plumbline.audit.published import Claim
-from plumbline.results.claims.measures import Evidence, Measures, Values
+from plumbline.results.claims.registry import ClaimChecks, Evidence, Values
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]
 
-MEASURES = Measures()
+CHECKS = ClaimChecks()
 
 
-@MEASURES.of("wide_is_lower")
+@CHECKS.of("wide_is_lower")
 def wide_is_lower(evidence: Evidence, claim: Claim) -> Values:
     losses = evidence.frames.runs.set_index("method")["validation_loss"]
     evidence.used |= set(evidence.frames.runs.index)
     return {"lowest": losses.idxmin()}
 
 
-@MEASURES.of("four_times", scope="arithmetic")
+@CHECKS.of("four_times", scope="arithmetic")
 def four_times(evidence: Evidence, claim: Claim) -> Values:
     width = {run.spec.method: run.spec.model.ffn_width for run in evidence.study.runs.values()}
     return {"times": width["wide"] // width["narrow"]}

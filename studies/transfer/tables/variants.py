@@ -1,7 +1,7 @@
-"""Readings: other meanings of what the document leaves open, and methods as their authors have them, by method.
+"""Variants: other meanings of what the paper leaves open, and methods as their authors have them, by method.
 
-Source: rulings of studies/transfer/study.yaml. Not a table of the document; printed numbers (Tables 2, 4 and 7)
-stand beside the default reading, and the printed share of parameters beside every one, which it may decide between.
+Source: interpretations of studies/transfer/study.yaml. Not a table of the paper; printed numbers (Tables 2, 4 and 7)
+stand beside the default variant, and the printed share of parameters beside every one, which it may decide between.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.model.decoder import on_meta
-from plumbline.results.deviations import reading_change
+from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
 from plumbline.results.tables.layout import beside, labels, ours
@@ -41,15 +41,15 @@ from plumbline.stats import NoiseFloor, noise_floor, two_sided_t
 
 from ..headline import BASE, headline_runs
 
-#: The word of a default reading where others have their distance from it.
+#: The word of a default variant where others have their distance from it.
 DEFAULT = "default"
 
-#: The size at which the document prints shares of parameters.
+#: The size at which the paper prints shares of parameters.
 SIZE = "paper"
 
 COLUMNS = [
-    *labels("reading", "Reading"),
-    Column(name="rulings", header="rulings", kind="label"),
+    *labels("variant", "Variant"),
+    Column(name="interpretations", header="interpretations", kind="label"),
     ours("parameters", "parameters", ",d"),
     ours("delta_params_pct", "ΔP (%)", "+.2f"),
     ours("delta_params_pct_paper", "ΔP at paper size (%)", "+.2f"),
@@ -60,7 +60,7 @@ COLUMNS = [
     *beside("delta", "Δ", "+.4f"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
-    ours("p_prediction", "p prediction", PROBABILITY),
+    ours("p_new_run", "p, new run", PROBABILITY),
     ours("delta_less_default", "Δ less default's", "+.4f", narrow=True),
     Column(name="outcome", header="outcome", kind="fact"),
     Column(name="n_seeds", header="seeds", kind="fact", format="d"),
@@ -87,17 +87,17 @@ class _World:
         return headline_runs(self.base, name, self.reference)
 
     def at_paper_size(self, name: str) -> int:
-        """Parameters of a method or reading at the document's own size."""
+        """Parameters of a method or variant at the paper's own size."""
         if name not in self.exact:
             path = f"studies/{self.study.name}/study.yaml"
-            model = make_spec(self.study.sheet, self.corpus, SIZE, BASE, name, 0, path).model
+            model = make_spec(self.study.definition, self.corpus, SIZE, BASE, name, 0, path).model
             self.exact[name] = sum(value.numel() for value in on_meta(model).parameters())
         return self.exact[name]
 
 
-def readings(frames: RunFrames, study: Study, published: Published) -> Table:
-    """The reference and every method with a reading, each followed by its readings, in the order of the YAML."""
-    reference = reference_of(study, "readings")
+def variants(frames: RunFrames, study: Study, published: Published) -> Table:
+    """The reference and every method with a variant, each followed by its variants, in the order of the YAML."""
+    reference = reference_of(study, "variants")
     base = frames.select(BASE)
     floor_runs = headline_runs(base, reference, reference)
     world = _World(
@@ -109,7 +109,7 @@ def readings(frames: RunFrames, study: Study, published: Published) -> Table:
         corpus=corpus.load(study.corpus, SIZE),
         exact={},
     )
-    there = [name for name in study.readings if len(world.runs(name))]
+    there = [name for name in study.variants if len(world.runs(name))]
     prints = {name: published.table(name) for name in ("table2", "table4", "table7")}
     rows = []
     for method in study.methods:
@@ -120,22 +120,22 @@ def readings(frames: RunFrames, study: Study, published: Published) -> Table:
                 for name in (method, *own)
             ]
     return Table(
-        name="readings",
-        title=f"Other readings at {study.scale_label(BASE)}, each below its method's default one.",
+        name="variants",
+        title=f"Other variants at {study.scale_label(BASE)}, each below its method's default one.",
         study=study.name,
         preset=study.preset,
-        key="reading",
+        key="variant",
         columns=COLUMNS,
         rows=rows,
         notes=[
-            f"One seed a reading, as for every method but {study.label(reference)}: a difference from the default "
-            "(its run of the same seed) may be the seed's. No reading is tuned, and none was chosen by these numbers.",
-            "Δ and z are Table 2's, from the mean and σ of the reference's seeds; p prediction reads Δ as that of one "
-            f"new run (Student's t). They are corrected for nothing: readings are not among the {study.m} comparisons.",
-            "`official` and `original` are methods as their authors have them. Rulings: those of which a reading is an "
-            "alternative; under a default, those of its readings.",
+            f"One seed a variant, as for every method but {study.label(reference)}: a difference from the default "
+            "(its run of the same seed) may be the seed's. No variant is tuned, and none was chosen by these numbers.",
+            "Δ and z are Table 2's, from the mean and σ of the reference's seeds; p, new run reads Δ as that of one "
+            f"new run (Student's t). They are corrected for nothing: variants are not among the {study.m} comparisons.",
+            "`official` and `original` are methods as their authors have them. Interpretations: those of which a "
+            "variant is an alternative; under a default, those of its variants.",
             "ΔP at paper size is exact, by the modules on the meta device; the printed ΔP is the method's, whichever "
-            "reading it was.",
+            "interpretation it was.",
             *notes_of(study),
         ],
         warnings=warnings_of(study, frames),
@@ -151,25 +151,25 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
     no_z = word if math.isnan(average) else NO_FLOOR
     no_p = REFERENCE if name == world.reference else no_z
     return {
-        "reading": Cell(name),
+        "variant": Cell(name),
         "label": Cell(study.label(name)),
-        "rulings": Cell(", ".join(_rulings(study, name)) or "none"),
+        "interpretations": Cell(", ".join(_interpretations(study, name)) or "none"),
         "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
         "loss_less_default": _less(world, name, default, "validation_loss"),
         "climb_avg": number(average, word, own),
         "delta": number(float(world.floor.delta(average)), no_z, compared),
         "z": number(float(world.floor.z(average)), no_z, compared),
-        "p_prediction": number(None if name == world.reference else _p(world.floor, average), no_p, compared),
+        "p_new_run": number(None if name == world.reference else _p(world.floor, average), no_p, compared),
         "delta_less_default": _less(world, name, default, "average"),
         "outcome": Cell(joint_outcome(behind["outcome"]), own),
         "n_seeds": Cell(int((behind["outcome"] == COMPLETED).sum()), own),
-        "says": Cell("the default reading" if name == default else reading_change(study, name)),
+        "says": Cell("the default variant" if name == default else variant_change(study, name)),
         "run_ids": Cell(" ".join(behind["run_id"]), own),
     } | _parameters(world, name)
 
 
 def _printed(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[str, Cell]:
-    """What is printed of a default reading; of others the method's share of parameters alone."""
+    """What is printed of a default variant; of others the method's share of parameters alone."""
     cells = printed_cells(prints["table2"], name, {"climb_avg": "climb_avg", "delta": "delta", "z": "z"})
     cells |= printed_cells(prints["table7"], name, {"validation_loss": "val_loss"})
     return cells | printed_cells(prints["table4"], default, {"delta_params_pct_paper": "delta_params_pct"})
@@ -181,7 +181,7 @@ def _p(floor: NoiseFloor, average: float) -> float:
 
 
 def _less(world: _World, name: str, default: str, column: str) -> Cell:
-    """By how much a run's value is above that of its default reading's run with the same seed."""
+    """By how much a run's value is above that of its default variant's run with the same seed."""
     if name == default:
         return Cell(None, word=DEFAULT)
     mine, runs = world.runs(name), world.base[world.base["method"] == default]
@@ -193,14 +193,18 @@ def _less(world: _World, name: str, default: str, column: str) -> Cell:
     return number(difference, absent([*mine["outcome"], *same["outcome"]]), both)
 
 
-def _rulings(study: Study, name: str) -> list[str]:
-    """The rulings that name a reading as an alternative; of a default those that name one of its readings."""
-    names = {name, *(other for other in study.readings if other.partition(".")[0] == name)}
-    return [ruling["id"] for ruling in study.sheet["rulings"] if names & set(ruling["alternatives"])]
+def _interpretations(study: Study, name: str) -> list[str]:
+    """The interpretations that name a variant as an alternative; of a default those that name one of its variants."""
+    names = {name, *(other for other in study.variants if other.partition(".")[0] == name)}
+    return [
+        interpretation["id"]
+        for interpretation in study.definition["interpretations"]
+        if names & set(interpretation["alternatives"])
+    ]
 
 
 def _parameters(world: _World, name: str) -> dict[str, Cell]:
-    """Parameters of the runs, and their share over the reference's, here and at the document's own size."""
+    """Parameters of the runs, and their share over the reference's, here and at the paper's own size."""
     word = absent(world.runs(name)["outcome"])
     counts = [world.runs(each)["parameters"].dropna() for each in (name, world.reference)]
     keys = tuple(dict.fromkeys(key for count in counts for key in count.index))

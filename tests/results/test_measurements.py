@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.measurements import measure as verb
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
+from plumbline.results.measurements import run_measurement as verb
 from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
 from plumbline.results.tables import render
 from plumbline.results.tables.table import Cell, Column, Table, number
@@ -60,7 +60,7 @@ CODE = "studies/widths/measurements/stretch.py"
 def made(root: Path) -> tuple[Path, list[str]]:
     """The measurement as the verb makes it, and what it said meanwhile."""
     said: list[str] = []
-    out = measured.place(root / "work", KEY)
+    out = measurement_file.place(root / "work", KEY)
     verb.measure(study_of(root), "stretch", out, said.append)
     return out, said
 
@@ -75,7 +75,7 @@ def test_a_frame_is_written_with_what_it_was_made_with(root: Path) -> None:
     frame = frames_of(root).measured("stretch")
     assert frame is not None and list(frame["width"]) == [32, 128] and (frame["largest"] > 5).all()
     facts = json.loads(out.with_suffix(".json").read_text())
-    assert facts["made_of"] == of_measurement(study_of(root), "stretch")
+    assert facts["fingerprint"] == of_measurement(study_of(root), "stretch")
     assert facts["options"] == {"seed": 1, "draws": 2}, "minutes are no option"
     assert (facts["study"], facts["measurement"], facts["preset"]) == ("widths", "stretch", "smoke")
     assert {"host", "device_name", "code", "git_commit", "lock_sha256", "started", "finished"} <= facts.keys()
@@ -135,9 +135,9 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     out, _ = made(root)
     frames = frames_of(root)
     assert frames.identity(KEY) == of_measurement(study_of(root), "stretch")
-    measured.require_present(out, frames.identity(KEY), KEY)
+    measurement_file.require_present(out, frames.identity(KEY), KEY)
     with pytest.raises(PlumblineError, match=r"was measured with other code, options or specs than measured/widths"):
-        measured.require_present(out, "0" * 16, KEY)
+        measurement_file.require_present(out, "0" * 16, KEY)
     pd.DataFrame({"width": [1]}).to_parquet(out)
     with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json describes"):
         frames.measured("stretch")
@@ -196,11 +196,11 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_of_deviations_says_its_options(root: Path) -> None:
-    from plumbline.results.deviations import deviations
+    from plumbline.results.interpretations import interpretations
     from plumbline.specs import corpus
 
     edited(root, YAML, "    smoke: {seed: 1", "    paper: {seed: 1, draws: 90}\n    smoke: {seed: 1")
     study = study_of(root)
-    said = deviations(study, corpus.load(study.corpus, "smoke", root=root))
+    said = interpretations(study, corpus.load(study.corpus, "smoke", root=root))
     assert "- Measurement `stretch` has options.seed = 1, options.draws = 2.\n  At paper it has " in said
     assert "options.draws = 90" in said

@@ -1,6 +1,6 @@
-"""Readings: other readings of what the document leaves open, each beside the run that it is a reading of.
+"""Variants: other interpretations of what the summary leaves open, each beside the run that it is a variant of.
 
-Source: rulings of studies/quack/study.yaml. Not a table of the document, which says what came of one alone
+Source: interpretations of studies/quack/study.yaml. Not a table of the summary, which says what came of one alone
 (spectral norms).
 """
 
@@ -18,33 +18,33 @@ from ..grid import DIFFERENT, Grid
 from ..layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
 
 COLUMNS = [
-    *labels("row", "Reading"),
+    *labels("row", "Variant"),
     Column(name="attention", header="attention", kind="label"),
     ours("loss", "loss", ".3f", narrow=True),
-    ours("loss_default", "default reading", ".3f", narrow=True),
+    ours("loss_default", "default variant", ".3f", narrow=True),
     ours("delta", "Δ", "+.3f", narrow=True),
-    said("trouble", "not stable", narrow=True),
-    said("trouble_default", "default reading's"),
+    said("trouble", "diverged or spiked", narrow=True),
+    said("trouble_default", "default variant's"),
     ours("largest", "largest logit", ".3g"),
-    ours("largest_default", "default reading's", ".3g"),
+    ours("largest_default", "default variant's", ".3g"),
     Column(name="says", header="what it is", kind="label"),
     *FACTS,
 ]
 
 
-def readings(frames: RunFrames, study: Study, published: Published) -> Table:
-    """One row for each reading and attention that has a run of it."""
+def variants(frames: RunFrames, study: Study, published: Published) -> Table:
+    """One row for each variant and attention that has a run of it."""
     grid = Grid(frames, study)
-    rows = [_row(grid, scale, method, key) for scale in grid.scales for method, key in grid.readings(scale).items()]
+    rows = [_row(grid, scale, method, key) for scale in grid.scales for method, key in grid.variants(scale).items()]
     return finished(
-        "readings",
-        f"Other readings at a base rate of {grid.middle_eta:g} (of QuacK at tau = 1), beside the default ones.",
+        "variants",
+        f"Other variants at a base rate of {grid.middle_eta:g} (of QuacK at tau = 1), beside the default ones.",
         study,
         key="row",
         columns=COLUMNS,
         rows=rows,
         notes=[
-            f"One seed: differences below {DIFFERENT:g} nats count as none (ruling slightly).",
+            f"One seed: differences below {DIFFERENT:g} nats count as none (interpretation slightly).",
             STABLE_NOTE,
             LARGEST_NOTE,
         ],
@@ -52,11 +52,11 @@ def readings(frames: RunFrames, study: Study, published: Published) -> Table:
 
 
 def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
-    name, _, reading = method.partition(".")
+    name, _, variant = method.partition(".")
     other = grid.read_from(scale, method)
     difference = grid.loss(key) - grid.loss(other)
     both = (key, *([other] if other else []))
-    entry = grid.study.sheet["methods"][name]["readings"][reading]
+    entry = grid.study.definition["methods"][name]["variants"][variant]
     return {
         "row": Cell(f"{scale}/{method}"),
         "label": Cell(f"{attention(scale)} {grid.study.label(method)}"),

@@ -1,4 +1,4 @@
-"""Table 2 leads with what may be believed: few items cannot look like significance, few seeds neither."""
+"""Table 2 leads with what is significant: few items cannot look like significance, few seeds neither."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     ups = np.array([1.0] * 2 + [-1.0] + [0.0] * 13)
     spread = 8 * ups.var(ddof=1) / 16  # but for the two items in which seeds differ
     assert row.loc["softpick", "se_items"] == pytest.approx(math.sqrt(spread) / 12, rel=0.05)
-    believed = dict(row["believed"])
-    assert believed.pop("baseline") == "reference" and believed.pop("ssmax") == "diverged"
-    assert [believed.pop(method) for method in ("softpick", "qknorm", "sigmoid_attn")] == [
-        "nothing: item noise", "unsettled: 3 seeds", "worse"
+    significance = dict(row["significance"])
+    assert significance.pop("baseline") == "reference" and significance.pop("ssmax") == "diverged"
+    assert [significance.pop(method) for method in ("softpick", "qknorm", "sigmoid_attn")] == [
+        "not significant (item sampling)", "inconclusive (baseline seeds)", "worse"
     ]  # fmt: skip
-    assert set(believed.values()) == {"missing"} and table.cell("ssmax", "p_both").word == "diverged"
+    assert set(significance.values()) == {"missing"} and table.cell("ssmax", "p_both").word == "diverged"
     assert table.warnings[0] == (
-        "To be believed (Bonferroni): 1 of 19 methods differ from Baseline on other seeds and other items (worse: "
-        "Sigmoid Attention); 2 on other items alone, 2 on other seeds alone (prediction t), 3 by the document's z."
+        "Significant (Bonferroni): 1 of 19 methods differ from Baseline on other seeds and other items (worse: "
+        "Sigmoid Attention); 2 on other items alone, 2 on other seeds alone (prediction t), 3 by the paper's z."
     )
     assert (
         table.warnings[1].startswith("At chance: 1 of 12 tasks, on which Baseline") and "(boolq)" in table.warnings[1]
@@ -83,10 +83,13 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     out = tmp_path / "table2.csv"
     render.write(table, frames, out)
     shown = show(out)
-    assert shown.startswith("To be believed (Bonferroni): 1 of 19 methods differ") and "unsettled: 3 seeds" in shown
+    assert (
+        shown.startswith("Significant (Bonferroni): 1 of 19 methods differ")
+        and "inconclusive (baseline seeds)" in shown
+    )
     facts = provenance(table, frames, out.read_text())["runs"][SOFTPICK]
     assert facts["examples"].endswith("softpick/s42/examples.parquet") and len(facts["examples_sha256"]) == 64
-    assert f"  examples         {facts['examples']}" in trace(out, "softpick", "± items")
+    assert f"  examples         {facts['examples']}" in trace(out, "softpick", "SE (items)")
 
 
 def test_other_items_are_refused_and_named_in_a_table_of_what_is_there(world: World) -> None:
@@ -96,7 +99,7 @@ def test_other_items_are_refused_and_named_in_a_table_of_what_is_there(world: Wo
     with pytest.raises(PlumblineError, match=r"softpick/s42 and .*baseline/s42 did not answer the same items: 24 are"):
         table2(frames, world.study, PUBLISHED)
     table = table2(replace(frames, mixed=("Mixed scores: the items.",)), world.study, PUBLISHED)
-    assert table.cell("softpick", "se_items").word == table.cell("softpick", "believed").value == "other items"
+    assert table.cell("softpick", "se_items").word == table.cell("softpick", "significance").value == "other items"
     assert table.cell("qknorm", "se_items").value > 0
 
 
@@ -131,6 +134,6 @@ def test_two_items_a_task_tell_nothing(tmp_path: Path) -> None:
         answered(world, "baseline", seed, few)
     answered(world, "softpick", 42, few * 0)
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
-    assert table.cell("softpick", "believed").value == "unsettled: items"
+    assert table.cell("softpick", "significance").value == "inconclusive (no item error)"
     assert {table.cell("softpick", name).word for name in ("se_items", "p_items", "p_both")} == {"too few items"}
     assert "untested on other items alone" in table.warnings[0] and not table.warnings[1].startswith("At chance")

@@ -1,31 +1,31 @@
-"""deviations.md says every ruling, arm and stand-in of its study."""
+"""interpretations.md says every interpretation, arm and stand-in of its study."""
 
 from __future__ import annotations
 
 import pytest
 
-from plumbline.results.deviations import deviations
+from plumbline.results.interpretations import interpretations
 from plumbline.specs import corpus, study_config
 
 
 def page(preset: str, source: str = corpus.AS_THE_CORPUS_SAYS) -> str:
     study = study_config.load("transfer", preset, source=source)
-    return deviations(study, corpus.load(study.corpus, preset, source))
+    return interpretations(study, corpus.load(study.corpus, preset, source))
 
 
 @pytest.mark.parametrize("preset", ["paper", "demo"])
-def test_every_ruling_and_arm_is_there(preset):
+def test_every_interpretation_and_arm_is_there(preset):
     study = study_config.load("transfer", preset)
     text = page(preset)
     assert f"preset {preset}" in text and "Generated from `studies/transfer/study.yaml`" in text
-    for ruling in study.sheet["rulings"]:
-        assert ruling["choice"] in text and ruling["text"] in text and ruling["source"] in text
-    for name, arm in study.sheet["arms"].items():
+    for interpretation in study.definition["interpretations"]:
+        assert interpretation["choice"] in text and interpretation["text"] in text and interpretation["source"] in text
+    for name, arm in study.definition["arms"].items():
         assert f"`{name}`" in text and arm["label"] in text
     assert text.index("## Interpretations that apply") < text.index("## Runs outside the comparison")
 
 
-def test_rulings_of_another_preset_stand_apart():
+def test_interpretations_of_another_preset_stand_apart():
     text = page("demo")
     in_force, apart = text.split("## Interpretations for other presets")
     assert "### tokens per step" in apart and "### demo learning rate" in in_force
@@ -35,10 +35,10 @@ def test_rulings_of_another_preset_stand_apart():
 def test_an_arm_says_everything_that_it_changes():
     """Its own part and the preset's together, lists included."""
     study = study_config.load("transfer", "demo")
-    arm = study.sheet["arms"]["second_hardware"]
+    arm = study.definition["arms"]["second_hardware"]
     arm |= {"interventions": [{"name": "freeze", "role": "norm"}], "model": {"ffn_width": 7, "layers": 3}}
     arm["demo"] = {"model": {"ffn_width": 9}}
-    text = deviations(study, corpus.load(study.corpus, "demo"))
+    text = interpretations(study, corpus.load(study.corpus, "demo"))
     said = next(line for line in text.splitlines() if "Under demo it differs from `baseline`" in line)
     assert 'interventions = [{"name": "freeze", "role": "norm"}]' in said
     assert "model.ffn_width = 9" in said and "model.layers = 3" in said
@@ -55,7 +55,7 @@ def test_the_corpus_is_told_with_the_source_it_is_read_from():
 
 def test_a_study_without_arms_suite_and_noise_floor():
     whole = study_config.load("transfer", "demo")
-    kept = {key: value for key, value in whole.sheet.items() if key not in ("arms", "suite", "noise_floor")}
-    bare = study_config.Study(name="bare", preset="demo", sheet=kept | {"rulings": []}, runs={})
-    text = deviations(bare, corpus.load(bare.corpus, "demo"))
+    kept = {key: value for key, value in whole.definition.items() if key not in ("arms", "suite", "noise_floor")}
+    bare = study_config.Study(name="bare", preset="demo", definition=kept | {"interpretations": []}, runs={})
+    text = interpretations(bare, corpus.load(bare.corpus, "demo"))
     assert text.count("None.") == 2 and "Evaluation" not in text and "Scale `base` is 1.2M" in text

@@ -45,14 +45,14 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Planned:
+class DryRun:
     """A configuration and the jobs that a command line would run under it.
 
     `account`: the account that jobs give to SLURM; `memory_limit`: MB that all jobs at one time may ask for, None for
     no limit.
     """
 
-    plan: Project
+    project: Project
     jobs: tuple[Job, ...]
     executor: str = "local"
     account: str = ""
@@ -73,7 +73,7 @@ class Planned:
 
     def runs(self, rule: str = "pretrain") -> list[Run]:
         """List the runs that jobs of a rule are for."""
-        return [self.plan.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
+        return [self.project.run(*of_run) for of_run in self.values(rule, "study", "scale", "method", "seed")]
 
     def counted(self) -> str:
         """Count the jobs in words, as in ``26 of pretrain, 1 of table``."""
@@ -85,7 +85,7 @@ class Planned:
 class Asked:
     """The answer of a dry run: the jobs, if it succeeded, and Snakemake's error, if it refused."""
 
-    planned: Planned | None
+    dry_run: DryRun | None
     refused: str
 
 
@@ -103,10 +103,10 @@ def _told_to(listener: list[tuple[Any, Project]]) -> Iterator[None]:
         _TOLD.pop()
 
 
-def tell(workflow: Any, plan: Project) -> bool:
+def tell(workflow: Any, project: Project) -> bool:
     """Give a workflow and its configuration to an `ask` in this process that waits for them; whether there is one."""
     if _TOLD:
-        _TOLD[-1].append((workflow, plan))
+        _TOLD[-1].append((workflow, project))
     return bool(_TOLD)
 
 
@@ -133,15 +133,15 @@ def ask(words: Sequence[str]) -> Asked:
         sys.argv, os.environ["PATH"] = before, path
     refused = _sentence(said.getvalue()) if code else ""
     if not seen:
-        return Asked(planned=None, refused=refused or "Snakemake planned nothing and gave no reason")
-    return Asked(planned=_planned(*seen[0], executor), refused=refused)
+        return Asked(dry_run=None, refused=refused or "Snakemake planned nothing and gave no reason")
+    return Asked(dry_run=_dry_run(*seen[0], executor), refused=refused)
 
 
-def _planned(workflow: Any, plan: Project, executor: str) -> Planned:
+def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
     jobs = snakemake_internals.needed_jobs(workflow)
     limit = snakemake_internals.resource_limits(workflow).get("mem_mb")
-    return Planned(
-        plan=plan,
+    return DryRun(
+        project=project,
         jobs=tuple(map(Job.of, jobs)),
         executor=executor,
         account=account(jobs),

@@ -1,6 +1,6 @@
 """What the study's tables, figures and claims read of its runs. NaN is a value that is not there, whatever the reason.
 
-Source: premature study, sections 2, 4 and 5; definitions in `rulings` of studies/premature/study.yaml.
+Source: premature study, sections 2, 4 and 5; definitions in `interpretations` of studies/premature/study.yaml.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTROL, INTERVENTION = "gpt", "gpt_slow"
 #: Where the early readouts are taken, where the control of appendix E is compared, and the end.
 EARLY, FIFTH, END = 0.03, 0.2, 1.0
 
-#: Upper attention is sharp below this normalised entropy (Figure 3A; ruling `sharp_threshold`).
+#: Upper attention is sharp below this normalised entropy (Figure 3A; interpretation `sharp_threshold`).
 SHARP = 0.75
 
 Part = Literal["upper", "lower", "first_upper", "model"]
@@ -35,7 +35,7 @@ def slowed(architecture: str) -> str:
     return f"{architecture}_slow"
 
 
-class Readings:
+class RunValues:
     """Numbers of a study's runs, by the key of a run; None is the key of a run that is not expected at all."""
 
     def __init__(self, frames: RunFrames, study: Study) -> None:
@@ -122,16 +122,16 @@ class Readings:
         return self.study.runs[key].spec.model.layers // 2
 
     def value(self, key: str | None, probe: str, fraction: float, part: Part = "upper", column: str = "value") -> float:
-        """The mean of a reading over a part's layers and heads at a fraction of training; `model`: of no layer."""
+        """The mean of a value over a part's layers and heads at a fraction of training; `model`: of no layer."""
         curve = self.curve(key, probe, part, column)
         return float(curve[fraction]) if fraction in curve.index else math.nan
 
     def null(self, key: str | None, probe: str, fraction: float, part: Part = "upper") -> float:
-        """The mean of the reading's null, likewise."""
+        """The mean of the value's null, likewise."""
         return self.value(key, probe, fraction, part, "null")
 
     def curve(self, key: str | None, probe: str, part: Part = "upper", column: str = "value") -> pd.Series:
-        """Fraction of training -> mean of a reading over a part's layers and heads, by rising fraction."""
+        """Fraction of training -> mean of a value over a part's layers and heads, by rising fraction."""
         if key is None:
             return pd.Series(dtype=float)
         name = (key, probe, part, column)
@@ -170,6 +170,6 @@ class Readings:
             yield seed, self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
 
 
-def completed(readings: Readings, keys: Iterable[str | None]) -> int:
+def completed(run_values: RunValues, keys: Iterable[str | None]) -> int:
     """How many runs are complete."""
-    return sum(readings.outcome(key) == COMPLETED for key in keys)
+    return sum(run_values.outcome(key) == COMPLETED for key in keys)

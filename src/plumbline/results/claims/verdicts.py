@@ -13,8 +13,8 @@ import numpy as np
 
 from plumbline.audit.published import Claim
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.results.claims.checkers import Measured, check
-from plumbline.results.claims.measures import Absent, Evidence, Measures
+from plumbline.results.claims.checkers import Computed, check
+from plumbline.results.claims.registry import Absent, ClaimChecks, Evidence
 from plumbline.results.tables.render import markdown
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.specs.paper import named
@@ -35,52 +35,51 @@ COLUMNS = (
     "preset",
 )
 
-#: The one preset whose models are the document's. At the others a claim about trained models gets no verdict: the
-#: preset's name stands there.
+#: The one preset whose models are the paper's. At the others a claim about trained models is not judged.
 VERDICTS = "paper"
-#: What stands there where the models are of the document's size, and were trained on other texts.
-OTHER_TEXTS = "other texts"
+#: The verdict where the models are of the paper's size, and were trained on other texts.
+OTHER_TEXTS = "not judged (other texts)"
 
 
-def judge(claims: list[Claim], measures: Measures, evidence: Evidence) -> list[dict[str, str]]:
+def judge_claims(claims: list[Claim], checks: ClaimChecks, evidence: Evidence) -> list[dict[str, str]]:
     """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
     Raises:
-        PlumblineError: a measure is registered for a claim that the paper does not make.
+        PlumblineError: a check is registered for a claim that the paper does not make.
     """
     known = {claim.id for claim in claims}
-    unknown = sorted(set(measures) - known)
+    unknown = sorted(set(checks) - known)
     if unknown:
         path = evidence.published.directory / "claims.yaml"
-        raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to measure{nearest(unknown[0], known)}")
-    return [_judged(claim, measures, evidence) for claim in claims]
+        raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to check{nearest(unknown[0], known)}")
+    return [_judged(claim, checks, evidence) for claim in claims]
 
 
-def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, str]:
+def _judged(claim: Claim, checks: ClaimChecks, evidence: Evidence) -> dict[str, str]:
     preset, elsewhere = evidence.study.preset, evidence.study.other_texts
     row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
     row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
-    measure = measures.get(claim.id)
+    registered = checks.get(claim.id)
     evidence.used.clear()
-    if measure is None or measure.function is None:
-        row |= {"verdict": "not tested", "why": measure.untested if measure else "no measure is written for it"}
+    if registered is None or registered.function is None:
+        row |= {"verdict": "not tested", "why": registered.untested if registered else "no check is written for it"}
     else:
         try:
-            measured = measure(evidence, claim)
-            row["reproduced"] = _shown(measured)
-            row["verdict"], row["why"] = check(claim, measured, measure.compare)
-            if measure.scope == "training" and preset != VERDICTS:
+            computed = registered(evidence, claim)
+            row["reproduced"] = _shown(computed)
+            row["verdict"], row["why"] = check(claim, computed, registered.compare)
+            if registered.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
-                row["verdict"] = preset
-            elif measure.scope == "training" and elsewhere:
-                row["why"] = f"models of texts from {elsewhere}, not of the document's, cannot ({row['why']} there)"
+                row["verdict"] = f"not judged ({preset} size)"
+            elif registered.scope == "training" and elsewhere:
+                row["why"] = f"models of texts from {elsewhere}, not of the paper's, cannot ({row['why']} there)"
                 row["verdict"] = OTHER_TEXTS
         except Absent as absent:
             row["reproduced"] = absent.word
             row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
             row["why"] = str(absent)
             if absent.word == "diverged" and preset != VERDICTS:
-                row["verdict"] = preset
+                row["verdict"] = f"not judged ({preset} size)"
             elif absent.word == "diverged" and elsewhere:
                 row["verdict"] = OTHER_TEXTS
     runs = sorted(evidence.used)
@@ -88,10 +87,10 @@ def _judged(claim: Claim, measures: Measures, evidence: Evidence) -> dict[str, s
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
 
 
-def _shown(measured: Measured) -> str:
-    values = measured.values | measured.shown
-    if measured.holds is not None:
-        values = {"holds": measured.holds} | values
+def _shown(computed: Computed) -> str:
+    values = computed.values | computed.shown
+    if computed.holds is not None:
+        values = {"holds": computed.holds} | values
     return _spell(values)
 
 

@@ -34,7 +34,7 @@ def write(frame: pd.DataFrame, path: Path, facts: dict[str, Any]) -> None:
     """
     from plumbline.core import frames
 
-    frames.write_measured(frame, path, {"made_of": str(facts["made_of"])})
+    frames.write_measured(frame, path, {"fingerprint": str(facts["fingerprint"])})
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     more = {"rows": len(frame), "finished": finished, "frame_sha256": sha256_file(path)}
     atomic_write_json(beside(path), facts | more)
@@ -63,7 +63,7 @@ def made_with(path: Path) -> dict[str, Any]:
     """
     try:
         content = parse_json(beside(path).read_text(encoding="utf-8"))
-        content["frame_sha256"], content["made_of"]
+        content["frame_sha256"], content["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PlumblineError(
             f"{beside(path)} does not say what {path.name} was made with ({error!r}); delete both and measure again"
@@ -71,13 +71,13 @@ def made_with(path: Path) -> dict[str, Any]:
     return content
 
 
-def require_present(path: Path, made_of: str, key: str) -> None:
-    """Refuse a measurement's frame that was made with other code or options than the present ones (`made_of`).
+def require_present(path: Path, fingerprint: str, key: str) -> None:
+    """Refuse a measurement's frame that was made with other code or options than the present ones (`fingerprint`).
 
     Raises:
         PlumblineError: it was; nothing is refused where there is no frame.
     """
-    if path.exists() and made_with(path)["made_of"] != made_of:
+    if path.exists() and made_with(path)["fingerprint"] != fingerprint:
         raise PlumblineError(
             f"{path} was measured with other code, options or specs than {key} has now; measure it again (snakemake "
             f"{path}), or restore what it was measured with"

@@ -1,4 +1,4 @@
-"""Makes what a target needs that no run gives: ``python -m plumbline.results.measurements.measure STUDY NAME``.
+"""Makes what a target needs that no run gives: ``python -m plumbline.results.measurements.run_measurement STUDY NAME``.
 
 A measurement is a function of its own name in ``studies/<study>/measurements/<name>.py``, called with the
 study, its options of the preset, and a function for lines of progress; it returns a frame. Of the study's runs it sees
@@ -23,7 +23,7 @@ import pandas as pd
 
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.results.measurements import measured
+from plumbline.results.measurements import measurement_file
 from plumbline.runtime import provenance
 from plumbline.specs import study_config, study_parts
 from plumbline.specs.config import PRESETS
@@ -68,10 +68,10 @@ def measure(study: Study, name: str, out: Path, say: Callable[[str], None]) -> N
             f"{study_parts.file(one.study, 'measurements', name, study.root)}: {name} returned no frame but {frame!r}"
         )
     facts: dict[str, Any] = {"study": one.study, "measurement": name, "preset": study.preset, "options": one.options}
-    facts |= {"made_of": of_measurement(study, name), "code": measurement_code(one, study.root)}
+    facts |= {"fingerprint": of_measurement(study, name), "code": measurement_code(one, study.root)}
     facts |= {"started": started, "seconds": round(seconds, 3)}
     facts |= provenance.code() | {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
-    measured.write(frame, out, facts | _machine())
+    measurement_file.write(frame, out, facts | _machine())
 
 
 def _machine() -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _machine() -> dict[str, Any]:
 def main() -> None:
     """Make the measurement that the command line names, and say what was written."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.results.measurements.measure", description=__doc__.split("\n")[0]
+        prog="python -m plumbline.results.measurements.run_measurement", description=__doc__.split("\n")[0]
     )
     parser.add_argument("study")
     parser.add_argument("name", help="an entry of `measurements` in studies/STUDY/study.yaml")

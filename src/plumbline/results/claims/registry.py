@@ -1,4 +1,4 @@
-"""Registers how each claim is measured: small functions, one for each claim id of a study."""
+"""Registers how each claim is checked: small functions, one for each claim id of a study."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from plumbline.audit.published import Claim, Published
-from plumbline.results.claims.checkers import Compare, Measured, Near
+from plumbline.results.claims.checkers import Compare, Computed, Near
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 #: `training`: trained models speak, so that a small one cannot. `arithmetic`: sizes and definitions, at any preset.
 Scope = Literal["training", "arithmetic"]
 
-Values = dict[str, Any] | Measured
+Values = dict[str, Any] | Computed
 
 
 class Evidence:
@@ -41,7 +41,7 @@ class Absent(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measure:
+class ClaimCheck:
     """The way in which a claim is measured and compared; `untested` is the reason where it cannot be."""
 
     scope: Scope = "training"
@@ -50,14 +50,14 @@ class Measure:
     near: dict[str, Near] | Near | None = None
     compare: Compare | None = None
 
-    def __call__(self, evidence: Any, claim: Claim) -> Measured:
+    def __call__(self, evidence: Any, claim: Claim) -> Computed:
         """Measure a claim by the registered function; values alone are given the registered nearness."""
         assert self.function is not None
         got = self.function(evidence, claim)
-        return got if isinstance(got, Measured) else Measured(values=got, near=self.near)
+        return got if isinstance(got, Computed) else Computed(values=got, near=self.near)
 
 
-class Measures(dict[str, Measure]):
+class ClaimChecks(dict[str, ClaimCheck]):
     """The register of a study's measures: claim id -> measure."""
 
     def of(
@@ -75,19 +75,19 @@ class Measures(dict[str, Measure]):
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             for name in ids:
-                assert name not in self, f"{name} is measured twice"
-                self[name] = Measure(scope=scope, function=function, near=near, compare=compare)
+                assert name not in self, f"{name} is checked twice"
+                self[name] = ClaimCheck(scope=scope, function=function, near=near, compare=compare)
             return function
 
         return register
 
     def untested(self, reasons: dict[str, str]) -> None:
-        """Register claims that nothing here can measure, with the reason."""
+        """Register claims that nothing here can check, with the reason."""
         for name, reason in reasons.items():
-            assert name not in self, f"{name} is measured twice"
-            self[name] = Measure(untested=reason)
+            assert name not in self, f"{name} is checked twice"
+            self[name] = ClaimCheck(untested=reason)
 
-    def merged(self, others: Iterable[Measures]) -> Measures:
+    def merged(self, others: Iterable[ClaimChecks]) -> ClaimChecks:
         """Add the measures of other registers to this one, and return it."""
         for other in others:
             assert not set(self) & set(other), sorted(set(self) & set(other))

@@ -1,6 +1,6 @@
-"""Readings: every run beside the baseline and beside the run that it is a variant of.
+"""Variants: every run beside the baseline and beside the run that it is a variant of.
 
-Not a table of the document, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
+Not a table of the paper, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..losses import (
 KINDS = {
     "table2": "Table 2",
     "nonlinear": "proposed",
-    "readings": "reading",
+    "variants": "variant",
     "rates": "rate",
     "norm_free": "theory",
 }
@@ -42,7 +42,7 @@ COLUMNS = [
     ours("percent_of", "vs that (%)", "+.2f", narrow=True),
     ours("body", "non-embedding (M)", ".3f"),
     ours("peak_rate", "peak rate", ".3g"),
-    ours("smallest_rate", "smallest rate", ".2g"),
+    ours("minimum_learning_rate", "minimum learning rate", ".2g"),
     ours("weight_decay", "weight decay", ".3g"),
     ours("divisor", "scores / √d_k over", ".4g"),
     Column(name="says", header="what it is", kind="label"),
@@ -50,12 +50,12 @@ COLUMNS = [
 ]
 
 
-def readings(frames: RunFrames, study: Study, published: Published) -> Table:
+def variants(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each run, in the order of the study's groups."""
     losses, printed = Losses(frames, study), published.table("table2", key="config_id")
     rows = []
     for method, kind in _methods(study).items():
-        arm = study.sheet.get("arms", {}).get(method, {})
+        arm = study.definition.get("arms", {}).get(method, {})
         of = arm.get("of", "")
         row = {"run": Cell(method), "label": Cell(study.label(method)), "kind": Cell(kind), "of": Cell(of)}
         row |= {"says": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
@@ -63,7 +63,7 @@ def readings(frames: RunFrames, study: Study, published: Published) -> Table:
         row |= {"percent": _against(losses, method, BASELINE), "percent_of": _against(losses, method, of)}
         rows.append(row | printed_cells(printed, method, {"val_loss": "val_loss_60k"}) | facts(losses, method))
     return finished(
-        "readings",
+        "variants",
         f"All runs at {study.scale_label(SCALE)}: other schedules, scales, decays and queries.",
         study,
         published,
@@ -71,8 +71,8 @@ def readings(frames: RunFrames, study: Study, published: Published) -> Table:
         columns=COLUMNS,
         rows=rows,
         notes=[
-            f"One seed: differences below {SAME:.2g} % count as none (ruling same_loss).",
-            "The document compares reduced models at rates that were searched for with baselines at a rate that was "
+            f"One seed: differences below {SAME:.2g} % count as none (interpretation same_loss).",
+            "The paper compares reduced models at rates that were searched for with baselines at a rate that was "
             "not; rows of the kind `rate` have both under the same schedules.",
         ],
         printed=published.shown("table2"),
@@ -95,7 +95,7 @@ def _settings(study: Study, method: str) -> dict[str, Cell]:
     return {
         "body": Cell(counts(spec.model).body / 1e6),
         "peak_rate": Cell(spec.optimizer.learning_rate),
-        "smallest_rate": Cell(smallest_rate(spec)),
+        "minimum_learning_rate": Cell(smallest_rate(spec)),
         "weight_decay": Cell(spec.optimizer.weight_decay),
         "divisor": Cell(divisor(spec.model)),
     }

@@ -1,4 +1,5 @@
-"""Writes what a paper leaves open and what is done here about it: ``python -m plumbline.results.deviations STUDY``."""
+"""Writes what a paper leaves open and what is done here about it: ``python -m plumbline.results.interpretations
+STUDY``."""
 
 from __future__ import annotations
 
@@ -17,31 +18,33 @@ from plumbline.specs.measurement import measurements
 from plumbline.specs.study_config import Study
 
 
-def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
+def interpretations(study: Study, read: Corpus, items: str | None = None) -> str:
     """Write the page of a study at its preset as Markdown: interpretations, arms, variants, corpus and sizes."""
-    everything = study.sheet["rulings"]
-    here = [ruling for ruling in everything if study.preset in ruling.get("presets", [study.preset])]
-    elsewhere = [ruling for ruling in everything if ruling not in here]
+    everything = study.definition["interpretations"]
+    here = [
+        interpretation for interpretation in everything if study.preset in interpretation.get("presets", [study.preset])
+    ]
+    elsewhere = [interpretation for interpretation in everything if interpretation not in here]
     lines = [
-        f"# {study.sheet['title']}",
+        f"# {study.definition['title']}",
         "",
-        f"Deviations and interpretations of the study `{study.name}`, preset {study.preset_named}.",
+        f"Interpretations and interpretations of the study `{study.name}`, preset {study.preset_named}.",
     ]
     if study.paper:
         lines.append(f"Its paper: {study.paper}{f', {study.paper.link}' if study.paper.link else ''}.")
     if study.code != study.name:
         lines.append(f"It extends `{study.code}`, whose recipe, scales and interpretations apply here too.")
     lines += [f"Generated from `{study.file}`; change it there.", ""]
-    in_force = [line for ruling in here for line in _ruling(ruling)]
+    in_force = [line for interpretation in here for line in _interpretation(interpretation)]
     lines += ["## Interpretations that apply", "", *(in_force or ["None.", ""])]
     if elsewhere:
         lines += [
             "## Interpretations for other presets",
             "",
-            *(line for ruling in elsewhere for line in _ruling(ruling)),
+            *(line for interpretation in elsewhere for line in _interpretation(interpretation)),
         ]
     lines += ["## Runs outside the comparison of methods", "", *_arms(study)]
-    lines += ["## Variants of a method", "", *_readings(study)]
+    lines += ["## Variants of a method", "", *_variants(study)]
     if swept := _sweeps(study):
         lines += ["## Methods that are swept", "", *swept]
     lines += ["## Stand-ins and sizes of this preset", "", *_sizes(study, read, items)]
@@ -50,35 +53,35 @@ def deviations(study: Study, read: Corpus, items: str | None = None) -> str:
 
 def arm_change(study: Study, name: str) -> str:
     """Say in words what an arm changes of its method at the study's preset; empty for nothing."""
-    arm = study.sheet.get("arms", {}).get(name, {})
+    arm = study.definition.get("arms", {}).get(name, {})
     return _spell(
         study_config.overlay({part: arm[part] for part in study_config.PARTS if part in arm}, arm.get(study.preset, {}))
     )
 
 
-def reading_change(study: Study, name: str) -> str:
+def variant_change(study: Study, name: str) -> str:
     """Say in words what a variant ``<method>.<variant>`` changes of its method, or give the note in the study's
     YAML.
     """
-    method, _, reading = name.partition(".")
-    change = study.sheet["methods"][method]["readings"][reading]
+    method, _, variant = name.partition(".")
+    change = study.definition["methods"][method]["variants"][variant]
     return change.get("note", "").strip() or _spell(change)
 
 
-def _ruling(ruling: dict[str, Any]) -> list[str]:
-    lines = [f"### {ruling['id'].replace('_', ' ')}", "", ruling["text"], ""]
-    lines += [f"- Source: {ruling['source']}", f"- Choice: {ruling['choice']}"]
-    lines.append(f"- Alternatives: {'; '.join(ruling['alternatives']) or 'none'}")
-    if "about" in ruling:
-        lines.append(f"- Concerns: {', '.join(f'`{name}`' for name in ruling['about'])}")
-    if "presets" in ruling:
-        lines.append(f"- Presets: {', '.join(ruling['presets'])}")
+def _interpretation(interpretation: dict[str, Any]) -> list[str]:
+    lines = [f"### {interpretation['id'].replace('_', ' ')}", "", interpretation["text"], ""]
+    lines += [f"- Source: {interpretation['source']}", f"- Choice: {interpretation['choice']}"]
+    lines.append(f"- Alternatives: {'; '.join(interpretation['alternatives']) or 'none'}")
+    if "about" in interpretation:
+        lines.append(f"- Concerns: {', '.join(f'`{name}`' for name in interpretation['about'])}")
+    if "presets" in interpretation:
+        lines.append(f"- Presets: {', '.join(interpretation['presets'])}")
     return [*lines, ""]
 
 
 def _arms(study: Study) -> list[str]:
     lines = []
-    for name, arm in study.sheet.get("arms", {}).items():
+    for name, arm in study.definition.get("arms", {}).items():
         presets = arm.get("presets", list(PRESETS))
         change = arm_change(study, name)
         lines.append(f"- **{arm['label']}** (`{name}`, presets {', '.join(presets)}). {arm['note'].strip()}")
@@ -91,8 +94,8 @@ def _arms(study: Study) -> list[str]:
     return [*lines, ""] if lines else ["None.", ""]
 
 
-def _readings(study: Study) -> list[str]:
-    lines = [f"- `{name}`: {reading_change(study, name)}" for name in study.readings]
+def _variants(study: Study) -> list[str]:
+    lines = [f"- `{name}`: {variant_change(study, name)}" for name in study.variants]
     return [*lines, ""] if lines else ["None is declared; the alternatives are options of components.", ""]
 
 
@@ -110,8 +113,8 @@ def _sweeps(study: Study) -> list[str]:
 
 def _entries(study: Study) -> dict[str, dict[str, Any]]:
     """What the YAML says of each method of the comparison, a swept one once."""
-    names = (name.partition(".")[0] for name in study.sheet["comparison"])
-    return {name: study.sheet["methods"][name] for name in names}
+    names = (name.partition(".")[0] for name in study.definition["comparison"])
+    return {name: study.definition["methods"][name] for name in names}
 
 
 def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
@@ -121,15 +124,15 @@ def _sizes(study: Study, read: Corpus, source: str | None) -> list[str]:
         limit = f"at most {evaluation['limit']} items a task" if evaluation["limit"] else "all items"
         items = source or evaluation["source"]
         lines.append(f"- Evaluation by the suite `{study.suite.name}`: {limit}, items from {items}.")
-    for name, presets in study.sheet["scales"].items():
+    for name, presets in study.definition["scales"].items():
         if study.preset in presets:
             here = presets[study.preset]
             sizes = {part: values for part, values in here.items() if part not in ("label", "size")}
             lines.append(f"- Scale `{name}` is {here['label']}: {_spell(sizes)}.")
             if study.preset != "paper" and "paper" in presets:
                 lines.append(f"  The paper's is {presets['paper']['label']}.")
-    whole = measurements(study.sheet, study.code, "paper")
-    for name in study.sheet.get("measurements", {}):
+    whole = measurements(study.definition, study.code, "paper")
+    for name in study.definition.get("measurements", {}):
         if name not in study.measurements:
             lines.append(f"- Measurement `{name}` is not made under {study.preset}.")
             continue
@@ -166,15 +169,15 @@ def main() -> None:
         help="where documents come from, if not as the corpus's file says",
     )
     parser.add_argument("--evaluation", help="where items come from, if not as the preset's file says")
-    parser.add_argument("--made-of", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args()
     study = study_config.load(given.study, given.preset, source=given.source)
-    text = deviations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)
+    text = interpretations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)
     if given.out is None:
         print(text, end="")
     else:
         atomic_write_text(given.out, text)
-        fingerprint_file.write(given.out, given.made_of)
+        fingerprint_file.write(given.out, given.fingerprint)
 
 
 if __name__ == "__main__":

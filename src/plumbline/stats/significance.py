@@ -1,0 +1,42 @@
+"""Says in words whether a distance from a reference is significant: one rule over what items, seeds and both say.
+
+Source: ours. All p-values are corrected for the tests made; `plumbline.stats.items` has what they are of.
+"""
+
+from __future__ import annotations
+
+import math
+
+BETTER, WORSE = "better", "worse"
+ITEM_SAMPLING, SEED_VARIANCE = "not significant (item sampling)", "not significant (seed variance)"
+NO_ITEM_ERROR, BASELINE_SEEDS = "inconclusive (no item error)", "inconclusive (baseline seeds)"
+
+#: The rule as it stands under a table.
+RULE = (
+    "Significance, the first that holds (level 0.05, p-values after Bonferroni): not significant (item sampling), if "
+    "other items could undo the difference (p, items); better or worse, if other seeds and other items together could "
+    "not (p, seeds and items); not significant (seed variance), if not even z, which takes σ as known, stands out (p "
+    "Bonferroni); else inconclusive (baseline seeds): z stands out, but with so few seeds of the reference σ is not "
+    "known well enough. Where the error of the items is not known: inconclusive (no item error)."
+)
+
+
+def significance(delta: float, *, p_items: float, p_both: float, p_z: float, alpha: float = 0.05) -> str:
+    """The word for a difference `delta` (higher is better) from a reference.
+
+    Args:
+        delta: the difference; 0 is not significant.
+        p_items: corrected p of these runs on other items; NaN where it is not known.
+        p_both: corrected p on other seeds and other items; NaN without a noise floor.
+        p_z: corrected p of the normal z, which takes mean and spread of the reference as known; NaN as p_both.
+        alpha: the level.
+    """
+    if delta == 0 or p_items > alpha:
+        return ITEM_SAMPLING
+    if math.isnan(p_items):
+        return NO_ITEM_ERROR
+    if p_both <= alpha:
+        return BETTER if delta > 0 else WORSE
+    if p_z > alpha:
+        return SEED_VARIANCE
+    return BASELINE_SEEDS
