@@ -1,4 +1,4 @@
-"""How long a newcomer waits: the set-up, Table 2, and all of one study with its readings, from a fresh clone.
+"""How long a newcomer waits: the set-up, Table 2, and all of one study with its variants, from a fresh clone.
 
     python benchmarks/demo_minutes.py                    # two clones, one after the other
 

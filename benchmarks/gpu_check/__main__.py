@@ -168,7 +168,7 @@ def main() -> int:
         "sizes": given.sizes,
         "rehearsal": setting.rehearsal,
     }
-    if given.afresh:
+    if given.restart:
         path.unlink(missing_ok=True)
         shutil.rmtree(RUNS, ignore_errors=True)
     if given.before is not None:

@@ -68,9 +68,9 @@ def test_numbers_made_of_printed_ones_keep_their_cells():
 def test_the_list_is_closed(tmp_path):
     path = tmp_path / "unchecked_numbers.yaml"
     assert read_unchecked(path) == []
-    path.write_text("unread: [{file: table1, row: [x], reason: why}]\n")
+    path.write_text("unchecked: [{file: table1, row: [x], reason: why}]\n")
     with pytest.raises(PlumblineError, match="unknown key 'row'; did you mean 'rows'"):
         read_unchecked(path)
-    path.write_text("unread: [{file: table1}]\n")
+    path.write_text("unchecked: [{file: table1}]\n")
     with pytest.raises(PlumblineError, match="'reason' is a required property; add it"):
         read_unchecked(path)

@@ -20,7 +20,7 @@ from tests.model.methods import ALL
 from tests.model_specs import small
 from tests.probes.helpers import Largest, keyed, scrambled, seen, tokens
 
-#: Every mixer of a method or reading, as an overlay.
+#: Every mixer of a method or variant, as an overlay.
 MIXERS = {str(given["mixer"]): {"mixer": given["mixer"]} for given in ALL.values() if "mixer" in given} | {
     "softmax": {}
 }
@@ -29,7 +29,7 @@ BOUND = 1.5
 
 
 def told(weighed: Weighed, beyond: float = 50.0) -> dict[str, Any]:
-    """The readings of one part of one layer."""
+    """The values of one part of one layer."""
     probe = AttentionConcentration(beyond=beyond)
     probe.weights(0, lambda: iter([weighed]))
     return {name: probe_value for (name, _, head), probe_value in keyed(probe.probe_values(None)).items() if head == 0}

@@ -1,4 +1,4 @@
-"""``python -m plumbline.probes``: offline readings beside the online ones, checked files, runs that diverged."""
+"""``python -m plumbline.probes``: offline values next to the online ones, checked files, runs that diverged."""
 
 from __future__ import annotations
 

@@ -76,4 +76,4 @@ def test_a_variant_is_an_alternative_of_an_interpretation(name: str) -> None:
     alternatives = {text for interpretation in definition["interpretations"] for text in interpretation["alternatives"]}
     said = {text for text in alternatives if re.fullmatch(rf"({'|'.join(definition['methods'])})\.\w+", text)}
     assert said | set(OF_THE_DOCUMENT) >= variants, "no interpretation names it"
-    assert said <= variants, "an interpretation names a reading that is not there"
+    assert said <= variants, "an interpretation names a variant that is not there"

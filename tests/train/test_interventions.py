@@ -214,7 +214,7 @@ def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_p
 
 
 def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, slowed: Path, capfd) -> None:
-    """In the frame of online readings, in the state's log, and on stderr with the limit that is used."""
+    """In the frame of online probe values, in the state's log, and on stderr with the limit that is used."""
     from plumbline.data.loader import Pack
     from plumbline.train.interventions._release import Rule, release_step
     from plumbline.train.interventions._released import lower_copy_score
@@ -244,7 +244,7 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
 
 
 def test_scores_come_with_what_probes_read(packs: Path, tmp_path: Path) -> None:
-    """Into one frame with readings at probe points; only the intervention reads anything online here."""
+    """Into one frame with values at probe points; only the intervention reads anything online here."""
     from plumbline.probes._offline import read_run
 
     probed = spec(slow(**ALWAYS), probes=[{"name": "query_key_norms", "at": [1.0], "sequences": 2}])

@@ -108,7 +108,7 @@ def test_it_changes_nothing(packs: Path, tmp_path: Path) -> None:
 
 
 def test_bfloat16_runs_are_read_in_float32(packs: Path, tmp_path: Path) -> None:
-    """A reading of an update that does nothing is zero, and one of a small update is not lost."""
+    """The change of an update that does nothing is zero, and one of a small update is not lost."""
     still = chosen(MANY_HEADS, watch(every=1), train__precision="bfloat16", optimizer__learning_rate=1e-6)
     assert train(still, settings(packs, tmp_path)) == 0
     found = frames.read(tmp_path / "out/points/online.parquet", "probes")
@@ -126,7 +126,7 @@ def test_the_middle_is_the_papers(packs: Path, layers: int, heads: int, middle: 
     of = chosen(MANY_HEADS | sizes, watch())
     (hook,) = attached(of, create(of.model, 0), Pack(packs / "validation.json"))
     assert (hook.layer, hook.head) == middle
-    assert {"layer": hook.layer, "head": hook.head, "readings": 0} == hook.report(0)
+    assert {"layer": hook.layer, "head": hook.head, "evaluations": 0} == hook.report(0)
 
 
 def test_another_head_may_be_chosen(packs: Path) -> None:

@@ -22,7 +22,7 @@ STEEP = {"learning_rate": 0.02, "weight_decay": 1.0}
 
 
 def everything(kind: str, optimizer: dict[str, Any], threshold: float) -> RunSpec:
-    """Ratios that reach the limit, logits that are clipped, and readings of both."""
+    """Ratios that reach the limit, logits that are clipped, and values of both."""
     return run_spec(
         model=KINDS[kind],
         optimizer=optimizer | STEEP,
@@ -44,7 +44,7 @@ def whole(
     assert train(of, settings(packs, work, micro_batch=4)) == 0
     watch, quack, clip = read(work / "out/outcome.json")["interventions"]
     assert quack["ratios_clamped"] > 0 and quack["ratio_lowest"] < 0.98 and 0 < clip["steps"] < 12
-    assert watch["readings"] == 3
+    assert watch["evaluations"] == 3
     return of, work
 
 
@@ -52,7 +52,7 @@ def whole(
 def test_stopped_anywhere_and_resumed_to_the_same_bits(
     packs: Path, tmp_path: Path, whole: tuple[RunSpec, Path], polls: tuple[int, ...]
 ) -> None:
-    """Also in a step between the two sides of a reading. Weights, readings, and what was decided."""
+    """Also in a step between the two sides of an evaluation. Weights, values, and what was decided."""
     of, uninterrupted = whole
     chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9, micro_batch=4)
     codes = [train(of, chosen, StopAt(number)) for number in polls]
@@ -92,7 +92,7 @@ def test_norms_at_the_start_are_taken_once(packs: Path, tmp_path: Path, whole, m
 
 
 def assert_alike(work: Path, reference: Path) -> None:
-    """The same run up to rounding: weights, readings and decisions."""
+    """The same run up to rounding: weights, values and decisions."""
     mine, other = (frames.read(path / "out/points/online.parquet", "probes") for path in (work, reference))
     assert mine[["step", "probe"]].equals(other[["step", "probe"]])
     torch.testing.assert_close(torch.tensor(mine.value), torch.tensor(other.value), rtol=1e-3, atol=1e-5)

@@ -35,7 +35,7 @@ CLASSES = {
     "follows": "the paper's own numbers and definitions determine the printed number",
     "copy": "the paper prints the number twice",
     CONTRADICTION: "one of these two that fails",
-    "other interpretation": "the row uses one of several possible meanings of the text: a mismatch is evidence against it",
+    "other interpretation": "the row uses one of several meanings of the text: a mismatch is evidence against it",
     "outside source": "an input is from outside the paper: a mismatch may come from there",
 }
 

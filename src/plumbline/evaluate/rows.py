@@ -93,7 +93,7 @@ def beside(rows: Sequence[Laid]) -> Laid:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Branched(AttentionMask):
-    """Visibility in rows of trees: `mask` (B, Q, K) says what positions alone do not."""
+    """The attention mask of rows of trees: `mask` (B, Q, K) says what positions alone do not."""
 
     mask: torch.Tensor
 

@@ -154,4 +154,4 @@ class Probe:
         `model` is in evaluation mode; its parameters may be sharded, so that all ranks must take part in a forward call
         of it.
         """
-        raise TypeError(f"{type(self).__name__} defines no readings")
+        raise TypeError(f"{type(self).__name__} defines no probe values")

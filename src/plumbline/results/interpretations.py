@@ -28,7 +28,7 @@ def interpretations(study: Study, read: Corpus, items: str | None = None) -> str
     lines = [
         f"# {study.definition['title']}",
         "",
-        f"Interpretations and interpretations of the study `{study.name}`, preset {study.preset_named}.",
+        f"Interpretations of the study `{study.name}`, preset {study.preset_named}.",
     ]
     if study.paper:
         lines.append(f"Its paper: {study.paper}{f', {study.paper.link}' if study.paper.link else ''}.")

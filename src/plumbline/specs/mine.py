@@ -196,7 +196,7 @@ def _methods(
 def _require_method(
     method: str | None, methods: dict[str, dict[str, Any]], path: str, key: str, *, swept: bool = False
 ) -> None:
-    """Refuse what is no method, or a reading that it has not; a swept one without a point, unless all are meant."""
+    """Refuse an unknown method or variant; a swept one without a point, unless all are meant."""
     if method is None:
         raise PlumblineError(f"{path}: {key}: the study has no noise floor, so name the method to compare with")
     name, _, rest = method.partition(".")

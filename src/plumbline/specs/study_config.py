@@ -226,7 +226,7 @@ def made(definition: dict[str, Any], path: str, preset: str, root: Path, source:
     """Make the study of a complete YAML.
 
     Args:
-        sheet: the content of the YAML, completed by `extended`.
+        definition: the content of the YAML, completed by `extended`.
         path: the YAML's path, for messages.
         source: replaces the source of the corpus's texts, unless it is `corpus`.
         parent: the study that it extends, if any.

@@ -87,7 +87,7 @@ def repeated(ledger: Ledger) -> None:
 
 
 def table_5(ledger: Ledger) -> None:
-    """Table 5's readings of attention beside the diagnostics, and their order."""
+    """Table 5's statistics of attention beside the diagnostics, and their order."""
     check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
     # Section 5.6: measured "at the same 3% checkpoint used for the attention diagnostics".
     diagnostics = {
@@ -95,19 +95,19 @@ def table_5(ledger: Ledger) -> None:
         "swiglu_2560": (t3["gpt_swiglu", "logit_3pct"], t3["gpt_swiglu", "entropy_3pct"]),
         "geglu_2560": (prose("geglu_logit"), prose("geglu_entropy")),
     }
-    readings = ("logit", "entropy")
+    statistics = ("logit", "entropy")
     for arm, shown in diagnostics.items():
-        for reading, printed in zip(readings, shown, strict=True):
-            what = f"{reading} of {arm} in the diagnostics is Table 5's"
-            original = t5[arm, f"upper_{reading}"]
-            ledger.copy(f"t5_{reading}_{arm}", what, "sec 5.6, tables 3, 5", printed, original)
-    for reading, printed in zip(readings, zip(*diagnostics.values(), strict=True), strict=True):
+        for statistic, printed in zip(statistics, shown, strict=True):
+            what = f"{statistic} of {arm} in the diagnostics is Table 5's"
+            original = t5[arm, f"upper_{statistic}"]
+            ledger.copy(f"t5_{statistic}_{arm}", what, "sec 5.6, tables 3, 5", printed, original)
+    for statistic, printed in zip(statistics, zip(*diagnostics.values(), strict=True), strict=True):
         check(
-            f"t5_rank_upper_{reading}",
-            f"pairs of architectures that upper_{reading} orders alike in the diagnostics and in Table 5",
+            f"t5_rank_upper_{statistic}",
+            f"pairs of architectures that upper_{statistic} orders alike in the diagnostics and in Table 5",
             "sec 5.6, tables 3, 5",
             exact(len(diagnostics) * (len(diagnostics) - 1) // 2),
-            in_same_order(list(printed), t5.column(f"upper_{reading}", list(diagnostics))),
+            in_same_order(list(printed), t5.column(f"upper_{statistic}", list(diagnostics))),
         )
     pairs = [(a, b) for a in ("swiglu_2560", "geglu_2560") for b in ("gelu_3840", "gelu_2560")]
     for column, more in (("upper_logit", "gelu"), ("upper_entropy", "gated")):

@@ -1,4 +1,4 @@
-"""Visibility, chunks and roles: the parts that all mixers rely on."""
+"""Masks, chunks and roles: the parts that all mixers rely on."""
 
 from __future__ import annotations
 
