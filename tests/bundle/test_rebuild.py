@@ -311,7 +311,7 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
     copy = tmp_path / "project"
     shutil.copytree(root, copy)
     fingerprint_file.beside(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
-    with pytest.raises(PlumblineError, match="does not say what interpretations transfer was made of"):
+    with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
         verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
     with pytest.raises(

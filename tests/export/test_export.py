@@ -180,7 +180,7 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     (out / output_folder.RECORD).unlink()
     with pytest.raises(PlumblineError, match=r"holds notes/mine\.txt, which no export wrote"):
         output_folder.require_free(out, "a", True)
-    with pytest.raises(PlumblineError, match=r"mine\.txt is no folder"):
+    with pytest.raises(PlumblineError, match=r"mine\.txt is not a folder"):
         output_folder.require_free(out / "notes/mine.txt", "a", True)
 
 

@@ -115,7 +115,7 @@ def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, 
     lines = at_work[-1].splitlines()
     bars = [re.sub("[━╸╺ ]+", " ", line).strip() for line in lines if "━" in line]
     assert [bar.split()[0] for bar in bars] == ["fetch", "corpus", "train", "evaluate", "tables"]
-    assert bars[0] == "fetch 2/2" and re.fullmatch(r"train \d/6 1 at work(, \d failed)?", bars[2])
+    assert bars[0] == "fetch 2/2" and re.fullmatch(r"train \d/6 1 running(, \d failed)?", bars[2])
     assert re.fullmatch(r"  train transfer/base/baseline/s42  step \d/6  loss 7\.\d{4}", lines[-2])
     assert re.fullmatch(r"0:00:0\d passed, about \d+ (s|min) left", lines[-1])
     last = masked(screens[-1]).splitlines()

@@ -143,7 +143,7 @@ def test_runs_of_other_packs_stand_in_no_table(world: World, name: str, what: st
     assert (
         words.startswith(f"{SOFTPICK} and {BASELINE} were trained on other data") and f"; the {what}climbmix" in words
     )
-    assert "at context 128): cccccccccccccccc against " in words and "pretrained anew" in words
+    assert "at context 128): cccccccccccccccc against " in words and "pretrained again" in words
     assert f"Remove {world.root}/runs/{SOFTPICK} (or" in words
     assert len(read(world, mixed=True).mixed) == 1
 
@@ -280,7 +280,7 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
     ones = (f"{SOFTPICK} and {BASELINE}", f"{BASELINE} and {SOFTPICK}")
     assert words.startswith(tuple(f"{both} were probed differently, " for both in ones))
     assert f"the code of probe {NORMS}: {'3' * 16} against {'1' * 16}. Remove {world.root}/probes/" in words
-    assert "so that it is probed anew" in words
+    assert "so that it is probed again" in words
     (said,) = read_probes(world, mixed=True).mixed
     assert said.startswith(f"Mixed probes: the code of probe {NORMS}: ")
     probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
