@@ -1,4 +1,4 @@
-"""What a study measures beside its runs: side experiments and times of steps, each a function of the study's code."""
+"""What a study measures besides its runs: side experiments and times of steps, each a function of the study's code."""
 
 
 rule measure:

@@ -2,7 +2,7 @@
 
 
 rule pretrain:
-    """Carry out one run's spec.
+    """Train one run as its spec says.
 
     The state directory is no output: Snakemake deletes outputs of failed jobs, and the state is what an interrupted
     run goes on from. How it is launched (one process, torchrun, srun), and with which flags that cannot change what a

@@ -114,7 +114,7 @@ rule claims:
 
 
 rule interpretations:
-    """What a paper leaves open or contradicts, and the interpretation taken, from the study's YAML."""
+    """What a paper leaves open or contradicts, and how it is interpreted, from the study's YAML."""
     output:
         f"{MADE}/{{study}}/interpretations.md",
     log:

@@ -1,4 +1,4 @@
-"""A verdict on a modification of one's own: --config mine=my/cosine.yaml, results/verdict/cosine.md.
+"""A verdict on your own modification: --config mine=my/cosine.yaml, results/verdict/cosine.md.
 
 Its runs are made by the rules of every study; before the first of them the method is checked (operate/preflight/own.py).
 """
