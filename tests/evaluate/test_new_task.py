@@ -64,7 +64,7 @@ ITEMS = 8
 def project(tmp_path: Path) -> Path:
     """A project with one more task than the package's, its items and solved examples of it."""
     root = tmp_path / "project"
-    (root / "config/studies").mkdir(parents=True)
+    (root / "studies").mkdir(parents=True)
     (root / "config/tasks").mkdir()
     (root / "config/tasks/sciq.yaml").write_text(SCIQ)
     (root / "workflow").mkdir()

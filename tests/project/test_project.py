@@ -335,8 +335,8 @@ def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Pat
 
 
 def test_a_suite_of_its_own_is_scored_beside_the_parent_s(root: Path) -> None:
-    (root / "config/studies/other").mkdir()
-    (root / "config/studies/other/study.yaml").write_text(
+    (root / "studies/other").mkdir()
+    (root / "studies/other/study.yaml").write_text(
         "{study: other, title: t, extends: transfer, suite: piqa, methods: {more: {label: More}}, seeds: [42]}"
     )
     both, alone = planned(root, studies=["transfer", "other"]), planned(root, studies=["other"])

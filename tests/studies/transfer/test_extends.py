@@ -96,9 +96,9 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
     """Its references' runs lie with the parent's, their scores on its suite with its own; those on the parent's are
     not read."""
     root = mine.root.parent
-    (root / "config/studies/other").mkdir(exist_ok=True)
+    (root / "studies/other").mkdir(exist_ok=True)
     content = yaml.safe_dump(MINE | {"study": "other", "suite": "piqa"})
-    (root / "config/studies/other/study.yaml").write_text(content)
+    (root / "studies/other/study.yaml").write_text(content)
     world = World(tmp_path, "demo", study_config.load("other", "demo", root))
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, curve(44, 5.0, every=11))
     key = "transfer/base/baseline/s42"
@@ -112,8 +112,8 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
 
 def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:
     root = mine.root.parent
-    (root / "config/studies/seven").mkdir()
-    (root / "config/studies/seven/study.yaml").write_text(
+    (root / "studies/seven").mkdir()
+    (root / "studies/seven/study.yaml").write_text(
         yaml.safe_dump(MINE | {"study": "seven", "suite": "premature7"})
     )
     study = study_config.load("seven", "demo", root)
