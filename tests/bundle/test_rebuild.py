@@ -50,7 +50,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fingerprint = asked.fingerprints.product("transfer", "table", "table1")
         expected = asked.targets.expected("transfer", "table1")
         table = words("table", "transfer", "table1", out=out / "table1.csv", fingerprint=fingerprint)
-        work = ["--work", asked.paths.work, "--planned", expected]
+        work = ["--work", asked.paths.work, "--expected-runs", expected]
         patch.setattr(sys, "argv", [*table, *work])
         results.main()
         fingerprint = asked.fingerprints.product("transfer", "interpretations")
@@ -269,7 +269,7 @@ def test_the_package_of_a_bundles_commit_makes_its_products_itself(
 
 def test_what_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        contents.parse(b'{"format": 1, "and": "nothing"}', "here")
+        contents.parse(b'{"format": 2, "and": "nothing"}', "here")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def rows(repository: Path) -> dict[str, list[str]]:
     text = (repository / "README.md").read_text().partition("Two commands;")[0]
     return {
         name: rest
-        for name, *rest in re.findall(r"^\| `(\w+)` \|(?:[^|]*\|){2} (.*?) \| (.*?) \| (.*?) \|$", text, re.M)
+        for name, *rest in re.findall(r"^\| \[`(\w+)`\]\(\S+\) \|(?:[^|]*\|){3} (.*?) \| (.*?) \| (.*?) \|$", text, re.M)
     }
 
 

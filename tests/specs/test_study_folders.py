@@ -67,7 +67,7 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
     bring("wide_is_fast", "wide_is_fast/study.yaml")
     assert study_folders.folder("wide", tmp_path) == site / "wide_is_fast"
     bring("wide_too", "wide_too/study.yaml")
-    with pytest.raises(PlumblineError, match=r"both bring a study 'wide' \(\S+ and \S+\); uninstall one of them"):
+    with pytest.raises(PlumblineError, match=r"both provide a study 'wide' \(\S+ and \S+\); uninstall one of them"):
         studies(tmp_path)
     monkeypatch.undo()
     installed.offers.cache_clear()
