@@ -26,7 +26,7 @@ from plumbline.theory.basis_transfer import (
 from plumbline.theory.gated_energy import gelu, second_moment
 
 CPU = torch.device("cpu")
-HOW = Fit(steps=150, batch=128, learning_rate=5e-3, weight_decay=0.1, gradient_clip=3.0, fit_quality=3)
+HOW = Fit(steps=150, batch=128, learning_rate=5e-3, weight_decay=0.1, gradient_clip=3.0, evaluations=3)
 
 
 def drawn(width: int, samples: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

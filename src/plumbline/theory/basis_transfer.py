@@ -199,7 +199,7 @@ def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) 
 class Fit:
     """Settings of the fit of an MLP: AdamW with a cosine from `learning_rate` to 0, on `batch` new points in each step.
 
-    `fit_quality`: how often the error is measured, evenly over the steps, in addition to the start. `tf32`: products of
+    `evaluations`: how often the error is measured, evenly over the steps, in addition to the start. `tf32`: products of
     the fit in TF32 where the device has it; errors are measured in float32. The MLP starts from the distribution of the
     target's own weights, and the betas of AdamW are those of torch: the paper gives neither.
     """
@@ -209,7 +209,7 @@ class Fit:
     learning_rate: float
     weight_decay: float
     gradient_clip: float
-    fit_quality: int = 10
+    evaluations: int = 10
     tf32: bool = False
 
 
@@ -235,7 +235,7 @@ def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> It
         with torch.no_grad():
             return fit_quality((predict(x_ND), target(x_ND)) for x_ND in held)
 
-    read_at = {round(how.steps * number / how.fit_quality) for number in range(1, how.fit_quality + 1)}
+    read_at = {round(how.steps * number / how.evaluations) for number in range(1, how.evaluations + 1)}
     yield 0, read()
     generator = _generator(device, seed, width, "train")
     for step in range(1, how.steps + 1):

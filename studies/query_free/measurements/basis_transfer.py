@@ -39,7 +39,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ridge: Fraction
     ridge_samples: Count
     samples: Count
-    fit_quality: Count = 10
+    evaluations: Count = 10
     tf32: bool = False
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             gradient_clip=self.gradient_clip,
-            fit_quality=min(self.fit_quality, self.steps),
+            evaluations=min(self.evaluations, self.steps),
             tf32=self.tf32,
         )
 

@@ -23,7 +23,7 @@ OPTIONS: dict[str, Any] = {
     "ridge": 1e-6,
     "ridge_samples": 500,
     "samples": 200,
-    "variants": 2,
+    "evaluations": 2,
 }
 
 

@@ -79,7 +79,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert (
         table.warnings[1].startswith("At chance: 1 of 12 tasks, on which Baseline") and "(boolq)" in table.warnings[1]
     )
-    assert any(note.startswith("Believed, the first that holds") for note in table.notes)
+    assert any(note.startswith("Significance, the first that holds") for note in table.notes)
     out = tmp_path / "table2.csv"
     render.write(table, frames, out)
     shown = show(out)
