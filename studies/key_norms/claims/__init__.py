@@ -7,4 +7,4 @@ from .evidence import Evidence
 
 CHECKS = ClaimChecks().merged(part.CHECKS for part in (definitions, trained))
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

@@ -28,19 +28,19 @@ def final_norm(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"norm": e.norm(group)}, shown=e.beside(group))
 
 
-@CHECKS.of("early_falls")
+@CHECKS.of()
 def early_falls(e: Evidence, claim: Claim) -> Values:
     values = {"start": e.start(), "end": e.norm("early")}
     return Computed(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
 
 
-@CHECKS.of("late_rises")
+@CHECKS.of()
 def late_rises(e: Evidence, claim: Claim) -> Values:
     values = {"start": e.start(), "end": e.norm("final")}
     return Computed(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
 
 
-@CHECKS.of("order_end", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def order_end(e: Evidence, claim: Claim) -> Values:
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
     listed = sorted(norms, key=norms.__getitem__, reverse=True)
@@ -65,13 +65,13 @@ def _sides(e: Evidence) -> dict[str, int]:
     }
 
 
-@CHECKS.of("few_stay_at_8")
+@CHECKS.of()
 def few_stay_at_8(e: Evidence, claim: Claim) -> Values:
     sides = _sides(e)
     return Computed(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
 
 
-@CHECKS.of("two_regimes")
+@CHECKS.of()
 def two_regimes(e: Evidence, claim: Claim) -> Values:
     """Both regimes have layers, and together they have most."""
     sides = _sides(e)
@@ -87,13 +87,13 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
     return norm, entropy, {"norm_above_mean": norm, "entropy_above_mean": entropy, "spearman": rho}
 
 
-@CHECKS.of("early_attends_many")
+@CHECKS.of()
 def early_attends_many(e: Evidence, claim: Claim) -> Values:
     norm, entropy, shown = _attention(e, "early")
     return Computed(holds=norm < 0 < entropy, shown=shown)
 
 
-@CHECKS.of("late_attends_few")
+@CHECKS.of()
 def late_attends_few(e: Evidence, claim: Claim) -> Values:
     norm, entropy, shown = _attention(e, "final")
     return Computed(holds=entropy < 0 < norm, shown=shown)

@@ -16,4 +16,4 @@ from .evidence import Evidence
 PARTS = (losses, downstream, mechanism, architectures, controls, release, theorems)
 CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

@@ -36,7 +36,7 @@ def _table3(e: Evidence, claim: Claim) -> Values:
 CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE)(_table3)
 
 
-@CHECKS.of("llama_gain", near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
+@CHECKS.of(near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
 def llama_gain(e: Evidence, claim: Claim) -> Values:
     control, intervention = e.ppl("llama"), e.ppl(slowed("llama"))
     return {"control": control, "intervention": intervention, "gain": control - intervention}
@@ -46,28 +46,28 @@ def _gains(e: Evidence) -> dict[str, float]:
     return {name: e.architecture_gain(name) for name in ARCHITECTURES}
 
 
-@CHECKS.of("gain_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def gain_order(e: Evidence, claim: Claim) -> Values:
     gains = _gains(e)
     return Computed(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
 
 
-@CHECKS.of("rmsnorm_alone", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: Claim) -> Values:
     return {"gain": e.architecture_gain("gpt_rmsnorm")} | _readouts(e, "gpt_rmsnorm")
 
 
-@CHECKS.of("biasless_partial", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def biasless_partial(e: Evidence, claim: Claim) -> Values:
     return {"gain": e.architecture_gain("gpt_biasless")}
 
 
-@CHECKS.of("swiglu_suppressor", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: Claim) -> Values:
     return {"gain": e.architecture_gain("gpt_swiglu")} | _readouts(e, "gpt_swiglu")
 
 
-@CHECKS.of("entropy_gain_relation")
+@CHECKS.of()
 def entropy_gain_relation(e: Evidence, claim: Claim) -> Values:
     gains = _gains(e)
     found = spearman([e.entropy(name) for name in gains], gains.values())
@@ -84,19 +84,19 @@ def _table4(e: Evidence, claim: Claim) -> Values:
 CHECKS.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LEVEL, "intervention": LEVEL})(_table4)
 
 
-@CHECKS.of("control_ppl_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def control_ppl_order(e: Evidence, claim: Claim) -> Values:
     found = {name: e.ppl(name) for name in claim.values["order"]}
     return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
-@CHECKS.of("geglu_at_least")
+@CHECKS.of()
 def geglu_at_least(e: Evidence, claim: Claim) -> Values:
     gains = {name: e.architecture_gain(f"gpt_{name}") for name in ("geglu", "swiglu")}
     return Computed(holds=gains["geglu"] <= gains["swiglu"], shown=gains)
 
 
-@CHECKS.of("geglu_readout", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def geglu_readout(e: Evidence, claim: Claim) -> Values:
     return _readouts(e, "gpt_geglu")
 
@@ -122,29 +122,29 @@ def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, 
     }
 
 
-@CHECKS.of("write_reduction_3840", near=REDUCTION)
+@CHECKS.of(near=REDUCTION)
 def write_reduction_3840(e: Evidence, claim: Claim) -> Values:
     return _reductions(e, "gpt")
 
 
-@CHECKS.of("write_reduction_2560", near=REDUCTION)
+@CHECKS.of(near=REDUCTION)
 def write_reduction_2560(e: Evidence, claim: Claim) -> Values:
     return _reductions(e, "gpt_gelu2560")
 
 
-@CHECKS.of("first_upper_reduction", near=REDUCTION)
+@CHECKS.of(near=REDUCTION)
 def first_upper_reduction(e: Evidence, claim: Claim) -> Values:
     found = [*_reductions(e, "gpt", "first_upper").values(), *_reductions(e, "gpt_gelu2560", "first_upper").values()]
     return {"range": [min(found), max(found)]}
 
 
-@CHECKS.of("write_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def write_order(e: Evidence, claim: Claim) -> Values:
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
     return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
-@CHECKS.of("gated_logit_entropy")
+@CHECKS.of()
 def gated_logit_entropy(e: Evidence, claim: Claim) -> Values:
     found = {name: _readouts(e, method) for name, method in RUNS.items()}
     gated = [one for name, one in found.items() if "glu" in name]

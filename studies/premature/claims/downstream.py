@@ -44,12 +44,12 @@ def _task(e: Evidence, claim: Claim) -> Values:
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
-@CHECKS.of("downstream_mean", near=near(2 * 0.143))
+@CHECKS.of(near=near(2 * 0.143))
 def downstream_mean(e: Evidence, claim: Claim) -> Values:
     return {"pp": 100 * _delta(e, "mean").mean}
 
 
-@CHECKS.of("downstream_wins", near=near(2))
+@CHECKS.of(near=near(2))
 def downstream_wins(e: Evidence, claim: Claim) -> Values:
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
@@ -68,7 +68,7 @@ def _largest(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return "partly" if verdict == "reproduced" else verdict, f"{why}; {claim.values['flat']} is not nearly flat"
 
 
-@CHECKS.of("downstream_largest", compare=_largest)
+@CHECKS.of(compare=_largest)
 def downstream_largest(e: Evidence, claim: Claim) -> Values:
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
     ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]

@@ -24,13 +24,13 @@ TOKENS, SAVED = near(2 * 0.035), near(2 * 1.41)
 COMPARABLE = 1.25
 
 
-@CHECKS.of("ppl_gain_270m", near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
+@CHECKS.of(near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
 def ppl_gain_270m(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(e.base, "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of("loss_gain_270m", near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
+@CHECKS.of(near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
 def loss_gain_270m(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(e.base, "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
@@ -45,7 +45,7 @@ def levels_270m(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of("tokens_saved_270m")
+@CHECKS.of()
 def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     tokens, tokens_sd = e.moments(e.base, "tokens_b", "intervention")
     saved = e.base.saved
@@ -63,7 +63,7 @@ def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of("gain_every_paired_difference", compare=signs("loss", "ppl", "tokens_b"))
+@CHECKS.of(compare=signs("loss", "ppl", "tokens_b"))
 def gain_every_paired_difference(e: Evidence, claim: Claim) -> Values:
     means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_b")}
     return Computed(values=means, shown={"pairs": len(e.base.pairs)})
@@ -73,19 +73,19 @@ def _large(e: Evidence) -> Paired:
     return Paired(e.run_values, LARGE)
 
 
-@CHECKS.of("ppl_gain_0p7b", near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
+@CHECKS.of(near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
 def ppl_gain_0p7b(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of("loss_gain_0p7b", near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
+@CHECKS.of(near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
 def loss_gain_0p7b(e: Evidence, claim: Claim) -> Values:
     mean, sigma = e.moments(_large(e), "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
-@CHECKS.of("levels_0p7b")
+@CHECKS.of()
 def levels_0p7b(e: Evidence, claim: Claim) -> Values:
     values, close = {}, {}
     for side in ("control", "intervention"):
@@ -95,14 +95,14 @@ def levels_0p7b(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of("tokens_saved_0p7b", near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
+@CHECKS.of(near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
 def tokens_saved_0p7b(e: Evidence, claim: Claim) -> Values:
     tokens, sigma = e.moments(_large(e), "tokens_b", "intervention")
     saved = -e.moments(_large(e), "tokens_b", "difference")[0]
     return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved}
 
 
-@CHECKS.of("mechanism_0p7b")
+@CHECKS.of()
 def mechanism_0p7b(e: Evidence, claim: Claim) -> Values:
     sides = (CONTROL, INTERVENTION)
     entropy, logit = ([e.read(side, name, scale=LARGE) for side in sides] for name in ("entropy", "logit_mean_abs"))

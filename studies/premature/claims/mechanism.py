@@ -50,19 +50,19 @@ def ablation(e: Evidence, claim: Claim) -> Values:
     return {"at_3pct": float(lost[EARLY]), "at_end": float(lost[END])}
 
 
-@CHECKS.of("ablation_order")
+@CHECKS.of()
 def ablation_order(e: Evidence, claim: Claim) -> Values:
     control, intervention = _lost(e, CONTROL), _lost(e, INTERVENTION)
     return Computed(holds=bool((control > intervention).all()), shown={"points": len(control)})
 
 
-@CHECKS.of("ablation_grows")
+@CHECKS.of()
 def ablation_grows(e: Evidence, claim: Claim) -> Values:
     lost = _lost(e, INTERVENTION)
     return Computed(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
 
 
-@CHECKS.of("ablation_equivalent", scope="arithmetic")
+@CHECKS.of(scope="arithmetic")
 def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
     """A softmax of zero scores is uniform, however they came to be zero: so at every size."""
     worst = 0.0
@@ -77,7 +77,7 @@ def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
 
 
-@CHECKS.of("lower_routing_same")
+@CHECKS.of()
 def lower_routing_same(e: Evidence, claim: Claim) -> Values:
     keys = {side: _read(e, method) for side, method in SIDES.items()}
     return Computed(
@@ -87,7 +87,7 @@ def lower_routing_same(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("sharp_crossing", near=near(0.5))
+@CHECKS.of(near=near(0.5))
 def sharp_crossing(e: Evidence, claim: Claim) -> Values:
     return {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
 
@@ -98,31 +98,31 @@ def _read(e: Evidence, method: str) -> str:
     return e.key(method)
 
 
-@CHECKS.of("entropy_3pct", near=ENTROPY)
+@CHECKS.of(near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: Claim) -> Values:
     return {side: e.entropy(method) for side, method in SIDES.items()}
 
 
-@CHECKS.of("logit_3pct", near=LOGIT)
+@CHECKS.of(near=LOGIT)
 def logit_3pct(e: Evidence, claim: Claim) -> Values:
     return {side: e.logit(method) for side, method in SIDES.items()}
 
 
-@CHECKS.of("entropy_order")
+@CHECKS.of()
 def entropy_order(e: Evidence, claim: Claim) -> Values:
     control, intervention = (_curve(e, method, "entropy") for method in SIDES.values())
     early = intervention[:FIFTH] > control[:FIFTH]
     return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
-@CHECKS.of("logit_growth_suppressed")
+@CHECKS.of()
 def logit_growth_suppressed(e: Evidence, claim: Claim) -> Values:
     control, intervention = (_curve(e, method, "logit_mean_abs") for method in SIDES.values())
     early = intervention[:FIFTH] < control[:FIFTH]
     return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
-@CHECKS.of("singular_value")
+@CHECKS.of()
 def singular_value(e: Evidence, claim: Claim) -> Values:
     control, intervention = (e.read(method, "bilinear_top") for method in SIDES.values())
     return Computed(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
@@ -133,7 +133,7 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
     return {side: [e.read(method, probe) for probe in probes] for side, method in SIDES.items()}
 
 
-@CHECKS.of("locality", near=near(0.1))
+@CHECKS.of(near=near(0.1))
 def locality(e: Evidence, claim: Claim) -> Values:
     nulls = {}
     for side, method in SIDES.items():
@@ -142,13 +142,13 @@ def locality(e: Evidence, claim: Claim) -> Values:
     return Computed(values=_ratios(e), near=near(0.1), shown=nulls)
 
 
-@CHECKS.of("locality_order")
+@CHECKS.of()
 def locality_order(e: Evidence, claim: Claim) -> Values:
     found = _ratios(e)
     both = [one > other for one, other in zip(found["control"], found["intervention"], strict=True)]
     return Computed(holds=all(both), shown=found)
 
 
-@CHECKS.of("immature_energy", near=near(0.05))
+@CHECKS.of(near=near(0.05))
 def immature_energy(e: Evidence, claim: Claim) -> Values:
     return {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}

@@ -36,7 +36,7 @@ RULES = ("main", "lower_threshold", "higher_threshold", "no_patience", "stricter
 CHECKS.of(*(f"t8_{rule}" for rule in RULES))(_rule)
 
 
-@CHECKS.of("release_window")
+@CHECKS.of()
 def release_window(e: Evidence, claim: Claim) -> Values:
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
@@ -45,7 +45,7 @@ def release_window(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
 
 
-@CHECKS.of("release_main", near=ON_THE_GRID)
+@CHECKS.of(near=ON_THE_GRID)
 def release_main(e: Evidence, claim: Claim) -> Values:
     main = _replays(e)["main"]
     crossing = math.inf if math.isnan(main.crossing) else 100 * main.crossing

@@ -21,7 +21,7 @@ def _sizes(e: Evidence) -> checks.Sizes:
     return checks.sizes(e.study.code)
 
 
-@CHECKS.of("rho_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def rho_init(e: Evidence, claim: Claim) -> Values:
     these = _sizes(e)
     values = {"geglu": checks.rho(these, "gelu"), "swiglu": checks.rho(these, "silu"), "nu": these.variance}
@@ -30,12 +30,12 @@ def rho_init(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=near(0.0006))
 
 
-@CHECKS.of("fourfold", near=near(1e-3), **ARITHMETIC)
+@CHECKS.of(near=near(1e-3), **ARITHMETIC)
 def fourfold(e: Evidence, claim: Claim) -> Values:
     return {"alpha": checks.learning_rate_factor(checks.heads(_sizes(e).single), claim.values["alpha"])}
 
 
-@CHECKS.of("theorem1", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def theorem1(e: Evidence, claim: Claim) -> Values:
     """No step beyond the bound, and a head that meets it: a bound that is too large by a factor is none."""
     model = _sizes(e).single
@@ -43,7 +43,7 @@ def theorem1(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
 
 
-@CHECKS.of("rho_squared", near=near(0.01), **ARITHMETIC)
+@CHECKS.of(near=near(0.01), **ARITHMETIC)
 def rho_squared(e: Evidence, claim: Claim) -> Values:
     found = checks.heads(_sizes(e).single)
     beside = checks.energy_power(found, alone=False)
@@ -51,13 +51,13 @@ def rho_squared(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
 
 
-@CHECKS.of("logit_range", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def logit_range(e: Evidence, claim: Claim) -> Values:
     least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
     return Computed(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
 
 
-@CHECKS.of("ffn_match", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def ffn_match(e: Evidence, claim: Claim) -> Values:
     """The widths, where two matrices of the one have as many weights as three of the other."""
     these = _sizes(e)

@@ -7,4 +7,4 @@ from .evidence import Evidence
 
 CHECKS = ClaimChecks().merged(part.CHECKS for part in (design, theorem, timed, trained))
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

@@ -27,7 +27,7 @@ def faster(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
 
 
-@CHECKS.of("cheaper")
+@CHECKS.of()
 def cheaper(e: Evidence, claim: Claim) -> Values:
     """In three pairs of four and more."""
     found = _ratio(e)

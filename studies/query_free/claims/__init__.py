@@ -8,4 +8,4 @@ from .evidence import Evidence
 PARTS = (losses, rates, sizes, theorems, transfer)
 CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

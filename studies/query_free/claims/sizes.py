@@ -29,25 +29,25 @@ WHOLE = near(0.5)
 CHINCHILLA = 20
 
 
-@CHECKS.of("fewer_params", near=WHOLE, **ARITHMETIC)
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
 def fewer_params(e: Evidence, claim: Claim) -> Values:
     reduced, baseline = e.counts(IDENTITY), e.counts(BASELINE)
     return {"pct": 100 * (1 - reduced.body / baseline.body), "wq_m": baseline.of("query") / 1e6}
 
 
-@CHECKS.of("attention_25pct", near=WHOLE, **ARITHMETIC)
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
 def attention_25pct(e: Evidence, claim: Claim) -> Values:
     baseline = e.counts(BASELINE)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*ATTENTION) / baseline.of(*ATTENTION))}
 
 
-@CHECKS.of("block_8pct", near=WHOLE, **ARITHMETIC)
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
 def block_8pct(e: Evidence, claim: Claim) -> Values:
     block = (*ATTENTION, *FEED_FORWARD)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*block) / e.counts(BASELINE).of(*block))}
 
 
-@CHECKS.of("equal_nonemb", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def equal_nonemb(e: Evidence, claim: Claim) -> Values:
     """Of the three that are compared, the count that is farthest from the printed one."""
     found = {method: e.counts(method).body / 1e6 for method in (SMALL_MLP, SMALL_D, IDENTITY)}
@@ -55,7 +55,7 @@ def equal_nonemb(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"m": farthest}, shown=found)
 
 
-@CHECKS.of("tokens", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
     train = e.spec(BASELINE).train
     total = train.steps * train.batch_tokens
@@ -68,7 +68,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of("val_tokens", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def val_tokens(e: Evidence, claim: Claim) -> Values:
     spec = e.spec(BASELINE)
     sequences = spec.train.validation_sequences
@@ -79,7 +79,7 @@ def val_tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of("attn_scale", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def attn_scale(e: Evidence, claim: Claim) -> Values:
     """By what the first scores of the reduced models are smaller than under the baseline's scale, the farther one."""
     whole = checks.first_spread(e.spec("wq_identity_unscaled").model)
@@ -87,18 +87,18 @@ def attn_scale(e: Evidence, claim: Claim) -> Values:
     return {"divisor": max(found, key=lambda one: abs(one - claim.values["divisor"]))}
 
 
-@CHECKS.of("score_std_standard", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def score_std_standard(e: Evidence, claim: Claim) -> Values:
     model = e.spec(BASELINE).model
     return {"std": checks.drawn(model).standard, "sigma": model.init_std, "d_k": model.head_width}
 
 
-@CHECKS.of("score_std_reduced", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def score_std_reduced(e: Evidence, claim: Claim) -> Values:
     return {"std": checks.drawn(e.spec(IDENTITY).model).reduced}
 
 
-@CHECKS.of("score_ratio", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def score_ratio(e: Evidence, claim: Claim) -> Values:
     """Of drawn weights and rows; beside it that of first layers, under one scale."""
     ratio = checks.drawn(e.spec(IDENTITY).model).ratio

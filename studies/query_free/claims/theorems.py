@@ -50,7 +50,7 @@ def statement(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=all(one.holds for one in made), shown=shown)
 
 
-@CHECKS.of("single_head", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def single_head(e: Evidence, claim: Claim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
     made = checks.theorems()["prop_4_1"]
@@ -70,7 +70,7 @@ def both(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return verdict, why
 
 
-@CHECKS.of("sigma_max_random", compare=both, **ARITHMETIC)
+@CHECKS.of(compare=both, **ARITHMETIC)
 def sigma_max_random(e: Evidence, claim: Claim) -> Values:
     """Squares of singular values at the largest width; and whether the largest is 1 up to something like d^(-1/2)."""
     drawn = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}

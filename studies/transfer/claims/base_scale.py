@@ -47,40 +47,40 @@ def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
     return sum(value > SIGNIFICANT_Z for value in z), sum(value < -SIGNIFICANT_Z for value in z)
 
 
-@CHECKS.of("counts_by_z")
+@CHECKS.of()
 def counts_by_z(e: Evidence, claim: Claim) -> Values:
     up, down = beyond(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
     return Computed(values=values, shown={"total": len(e.methods)})
 
 
-@CHECKS.of("bonferroni_survivors")
+@CHECKS.of()
 def bonferroni_survivors(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
     values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
     return Computed(values=values, shown={"m": e.study.m})
 
 
-@CHECKS.of("bonferroni_names")
+@CHECKS.of()
 def bonferroni_names(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
     return {"ids": list(left.index[left > 0])}
 
 
-@CHECKS.of("holm_same_as_bonferroni")
+@CHECKS.of()
 def holm_same_as_bonferroni(e: Evidence, claim: Claim) -> Values:
     holm, bonferroni = e.survivors("holm"), e.survivors("bonferroni")
     same = set(holm.index) == set(bonferroni.index)
     return Computed(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
 
 
-@CHECKS.of("bh_adds_four")
+@CHECKS.of()
 def bh_adds_four(e: Evidence, claim: Claim) -> Values:
     more = e.survivors("bh").index.difference(e.survivors("bonferroni").index, sort=False)
     return {"added": list(more)}
 
 
-@CHECKS.of("one_survivor_after_3b")
+@CHECKS.of()
 def one_survivor_after_3b(e: Evidence, claim: Claim) -> Values:
     left = e.survivors("bonferroni")
     kept, lost = [], []
@@ -114,23 +114,23 @@ TABLE_2 += ["diff_attn", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_att
 CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
 
 
-@CHECKS.of("t2_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def t2_order(e: Evidence, claim: Claim) -> Values:
     values = {method: e.climb(method) for method in e.methods}
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
-@CHECKS.of("baseline_mean_sigma", near={"mean": CLIMB, "std": SIGMA})
+@CHECKS.of(near={"mean": CLIMB, "std": SIGMA})
 def baseline_mean_sigma(e: Evidence, claim: Claim) -> Values:
     return {"mean": e.floor.mean, "std": e.floor.sigma}
 
 
-@CHECKS.of("baseline_seeds", near=CLIMB)
+@CHECKS.of(near=CLIMB)
 def baseline_seeds(e: Evidence, claim: Claim) -> Values:
     return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
-@CHECKS.of("softpick_seeds", near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
+@CHECKS.of(near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
 def softpick_seeds(e: Evidence, claim: Claim) -> Values:
     seeds = e.seeds("softpick")
     values = _in_the_order_of(claim.values["values"], seeds)
@@ -150,12 +150,12 @@ def _sigmas(e: Evidence) -> dict[str, float]:
     return {m: float(np.std(e.seeds(m), ddof=1)) for m in (names["reference"], *names["others"])}
 
 
-@CHECKS.of("sigma_three_refs", near=SIGMA)
+@CHECKS.of(near=SIGMA)
 def sigma_three_refs(e: Evidence, claim: Claim) -> Values:
     return _sigmas(e)
 
 
-@CHECKS.of("sigma_baseline_largest", compare=first("order"))
+@CHECKS.of(compare=first("order"))
 def sigma_baseline_largest(e: Evidence, claim: Claim) -> Values:
     sigmas = _sigmas(e)
     return {"order": sorted(sigmas, key=sigmas.__getitem__, reverse=True)}
@@ -178,7 +178,7 @@ def interval(seeds: list[float]) -> tuple[float, float]:
     return found.low, found.high
 
 
-@CHECKS.of("bootstrap_disjoint", compare=parts("qknorm", "softpick"))
+@CHECKS.of(compare=parts("qknorm", "softpick"))
 def bootstrap_disjoint(e: Evidence, claim: Claim) -> Values:
     """For each method: its interval begins above the baseline's end, and no resample is at or below the baseline's."""
     base = e.seeds(e.reference)
@@ -212,7 +212,7 @@ def stouffer_of(e: Evidence, claim: Claim) -> Values:
     return values | {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
 
 
-@CHECKS.of("gain_floor", near={"gain": SIGMA, "sigma": SIGMA})
+@CHECKS.of(near={"gain": SIGMA, "sigma": SIGMA})
 def gain_floor(e: Evidence, claim: Claim) -> Values:
     """The gain that counts begins at the line |z| = 2."""
     up, down = beyond(e, e.methods)
@@ -220,7 +220,7 @@ def gain_floor(e: Evidence, claim: Claim) -> Values:
     return values | {"n_inside": len(e.methods) - up - down}
 
 
-@CHECKS.of("extra_runs_needed", scope="arithmetic")
+@CHECKS.of(scope="arithmetic")
 def extra_runs_needed(e: Evidence, claim: Claim) -> Values:
     z = e.published.table("table2")["z"].astype(float)
     nominal = [m for m in z.index[z > SIGNIFICANT_Z] if m not in e.study.definition["noise_floor"]["others"]]

@@ -50,7 +50,7 @@ FAILURE = factor(1.25)
 RANK = near(1 / math.sqrt(6))
 
 
-@CHECKS.of("runs_3b")
+@CHECKS.of()
 def runs_3b(e: Evidence, claim: Claim) -> Values:
     outcomes = [e.large_outcome(method) for method in e.large_methods()]
     done = outcomes.count("completed")
@@ -78,18 +78,18 @@ def table3_row(e: Evidence, claim: Claim) -> Values:
     return values | {"delta_3b": e.delta(method, "large")} | ranks
 
 
-@CHECKS.of("t3_baseline", near=CLIMB)
+@CHECKS.of(near=CLIMB)
 def t3_baseline(e: Evidence, claim: Claim) -> Values:
     return {"climb_avg_3b": e.climb(e.reference, "large")}
 
 
-@CHECKS.of("t3_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def t3_order(e: Evidence, claim: Claim) -> Values:
     values = e.completed_large()
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
-@CHECKS.of("sign_preserved")
+@CHECKS.of()
 def sign_preserved(e: Evidence, claim: Claim) -> Values:
     """Above the baseline at both scales, and below it at both."""
     kept = {"improvers": 0, "failures": 0}
@@ -98,7 +98,7 @@ def sign_preserved(e: Evidence, claim: Claim) -> Values:
     return kept
 
 
-@CHECKS.of("delta_3b_range", near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
+@CHECKS.of(near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
 def delta_3b_range(e: Evidence, claim: Claim) -> Values:
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
     ends = [min(deltas, key=deltas.__getitem__), max(deltas, key=deltas.__getitem__)]
@@ -110,7 +110,7 @@ def delta_3b_range(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=CLIMB, shown={"from_to": ends})
 
 
-@CHECKS.of("failures_3b", near=FAILURE)
+@CHECKS.of(near=FAILURE)
 def failures_3b(e: Evidence, claim: Claim) -> Values:
     return {
         "sigmoid_3b": e.delta("sigmoid_attn", "large"),
@@ -120,9 +120,7 @@ def failures_3b(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of(
-    "spearman_7", compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number")))
-)
+@CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number"))))
 def spearman_7(e: Evidence, claim: Claim) -> Values:
     for method in e.methods:
         e.climb(method)
@@ -137,7 +135,7 @@ def spearman_7(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("rank_moves", near=near(0.0))
+@CHECKS.of(near=near(0.0))
 def rank_moves(e: Evidence, claim: Claim) -> Values:
     e.completed_large()
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
@@ -154,13 +152,13 @@ def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
     return None if None in found else [one for one in found if one is not None]
 
 
-@CHECKS.of("hybrid_nan_steps", near=STEPS)
+@CHECKS.of(near=STEPS)
 def hybrid_nan_steps(e: Evidence, claim: Claim) -> Values:
     found = _hybrid(e)
     return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
 
 
-@CHECKS.of("hybrid_window", near=STEPS, compare=in_turn(said("after_the_peak"), number))
+@CHECKS.of(near=STEPS, compare=in_turn(said("after_the_peak"), number))
 def hybrid_window(e: Evidence, claim: Claim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
     found = _hybrid(e)
@@ -185,7 +183,7 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@CHECKS.of("hybrid_pre_nan_grad", near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
+@CHECKS.of(near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
 def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
     found = _hybrid(e)
@@ -204,7 +202,7 @@ def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("hybrid_spike", near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
+@CHECKS.of(near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
 def hybrid_spike(e: Evidence, claim: Claim) -> Values:
     """A norm well above those before it, at the end."""
     found = e.divergence("hybrid_norm", 42)
@@ -217,7 +215,7 @@ def hybrid_spike(e: Evidence, claim: Claim) -> Values:
     return {"spike": history.first, "step": at, "nan": step, "factor": history.first / history.before}
 
 
-@CHECKS.of("baseline_3b_grad", near=STABLE)
+@CHECKS.of(near=STABLE)
 def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     """In that range to the end, single batches aside: see `_band`."""
     if e.large_outcome(e.reference) == "diverged":
@@ -225,7 +223,7 @@ def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     return {"range": list(_band(e, e.reference))}
 
 
-@CHECKS.of("ssmax_3b_divergence", compare=in_turn(said("rise"), number))
+@CHECKS.of(compare=in_turn(said("rise"), number))
 def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
     """The norms at the printed steps, and whether they rise between them."""
     found = e.divergence("ssmax")
@@ -248,7 +246,7 @@ def _at(norms: pd.Series, step: float) -> float:
     return float(there.iloc[-1]) if len(there) and norms.index[-1] >= step else math.nan
 
 
-@CHECKS.of("ssmax_rise_length", near=STEPS)
+@CHECKS.of(near=STEPS)
 def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
     found = e.divergence("ssmax")
     if found is None:
@@ -259,7 +257,7 @@ def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
     return {"steps": steps}
 
 
-@CHECKS.of("hyper_3b_divergence", near=STEPS)
+@CHECKS.of(near=STEPS)
 def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
     """Sustained: the last chain of norms above the printed one, which ends with the divergence; peaks may be spaced."""
     found = e.divergence("hyper")

@@ -96,18 +96,18 @@ def _constants(e: Evidence, method: str) -> list[float]:
     return [start.value for start in _starts(e, method) if isinstance(start, Constant)]
 
 
-@CHECKS.of("fwer", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def fwer(e: Evidence, claim: Claim) -> Values:
     m, alpha = _document(e).m, claim.values["alpha"]
     return Computed(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
 
 
-@CHECKS.of("params_baseline", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def params_baseline(e: Evidence, claim: Claim) -> Values:
     return {"params_b": _cell(e, e.reference, "params_b")}
 
 
-@CHECKS.of("params_band", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def params_band(e: Evidence, claim: Claim) -> Values:
     """The band is that of every method but the two Selective ones, on parameters and on the paper's FLOPs; both to
     the printed rounding."""
@@ -120,27 +120,27 @@ def params_band(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("gated_overhead", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def gated_overhead(e: Evidence, claim: Claim) -> Values:
     """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
     shares = [_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
     return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
 
 
-@CHECKS.of("selective_zero_params", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def selective_zero_params(e: Evidence, claim: Claim) -> Values:
     new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
     return Computed(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
-@CHECKS.of("denseformer_params", compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: Claim) -> Values:
     same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
     return Computed(values=values, shown={"layers": _model(e, "denseformer").layers})
 
 
-@CHECKS.of("sandwich_params", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def sandwich_params(e: Evidence, claim: Claim) -> Values:
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
@@ -152,20 +152,20 @@ def _same_cost(e: Evidence, method: str) -> bool:
     return _extra(e, method) == 0 and _cell(e, method, "delta_flops_counted_pct") == 0
 
 
-@CHECKS.of("geglu_same_cost", compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
     return {"inter": _inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
 #: The ratio is one of whole numbers: exact.
-@CHECKS.of("relu2_width", near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of(near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def relu2_width(e: Evidence, claim: Claim) -> Values:
     """Of the modules' own matrices."""
     ratio = _inner_width(e, "relu_squared") / _inner_width(e, e.reference)
     return {"ratio": ratio, "same_cost": _same_cost(e, "relu_squared")}
 
 
-@CHECKS.of("flops_formula", compare=parts("gated", "relu_squared"), **ARITHMETIC)
+@CHECKS.of(compare=parts("gated", "relu_squared"), **ARITHMETIC)
 def flops_formula(e: Evidence, claim: Claim) -> Values:
     """The formula against the operations of the real modules, for three matrices in the FFN and for two: the same but
     for what it leaves out, the head and the weighted values."""
@@ -181,7 +181,7 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, shown=shown | {"left_out": "the head, the weighted values"})
 
 
-@CHECKS.of("cost_3b", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def cost_3b(e: Evidence, claim: Claim) -> Values:
     large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
     return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
@@ -199,7 +199,7 @@ def _tokens_b(e: Evidence, claim: Claim) -> Values:
 CHECKS.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
 
 
-@CHECKS.of("ssmax_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def ssmax_init(e: Evidence, claim: Claim) -> Values:
     """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
     model = _model(e, "ssmax")
@@ -214,7 +214,7 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("layer0_value_residual", compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
@@ -222,12 +222,12 @@ def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
     return {"lam": _constants(e, "value_residual")[0], "first_layer_is_plain": plain}
 
 
-@CHECKS.of("layerscale_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def layerscale_init(e: Evidence, claim: Claim) -> Values:
     return {"gamma": _constants(e, "layerscale")[0]}
 
 
-@CHECKS.of("attnres_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def attnres_init(e: Evidence, claim: Claim) -> Values:
     model = _model(e, "attnres")
     start = _starts(e, "attnres", "pseudo_query")[0]
@@ -239,7 +239,7 @@ def _smallest(e: Evidence, method: str) -> ModelSpec:
     return study_config.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
 
 
-@CHECKS.of("softpick_zeros", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
     import torch
@@ -263,7 +263,7 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
 
 
 #: 0.0998 is printed as 0.1; the other two are exact.
-@CHECKS.of("hyper_identity_init", near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+@CHECKS.of(near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = _constants(e, "hyper")
@@ -289,7 +289,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
         return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
 
 
-@CHECKS.of("diff_lambda", near=near(0.0005), **ARITHMETIC)
+@CHECKS.of(near=near(0.0005), **ARITHMETIC)
 def diff_lambda(e: Evidence, claim: Claim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""
