@@ -17,7 +17,7 @@ from plumbline.results.tables.layout import beside, labels
 from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
 
-from .layout import Row
+from .row import Row
 from .run_values import RunValues
 
 #: A billion tokens, the paper's unit.

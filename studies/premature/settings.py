@@ -12,7 +12,7 @@ from plumbline.audit.published import Published
 from plumbline.results.tables.layout import beside, labels, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
 
-from .layout import Row
+from .row import Row
 from .run_values import BASE, CONTROL, EARLY, FIFTH, Part, RunValues
 
 #: (values, control, run) -> a number.

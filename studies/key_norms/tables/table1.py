@@ -11,6 +11,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import make_table
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -19,10 +20,8 @@ from plumbline.results.tables.table import (
     context,
     from_print,
     joint_outcome,
-    notes_of,
     number,
     published_column,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -104,18 +103,16 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         facts |= {"outcome": Cell(joint_outcome(outcomes), tuple(outcomes.index)), "n_seeds": Cell(one.n, one.runs)}
         shown = {"key_norm_published": from_print(prose[printed].text if printed else "not printed")}
         rows.append(facts | ours | shown | context(study, SCALE))
-    return Table(
-        name="table1",
-        title=f"Final key norm of each layer by what happens to gains, and attention entropy, at "
-        f"{study.scale_label(SCALE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table1",
+        f"Final key norm of each layer by what happens to gains, and attention entropy, at {study.scale_label(SCALE)}.",
+        study,
         key="row",
         columns=columns(study),
         rows=rows,
-        notes=[*found(study, norms), *notes_of(study)],
-        warnings=warnings_of(study, demo=DEMO),
+        notes=[*found(study, norms)],
         published=published.shown("prose"),
+        demo=DEMO,
     )
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..layout import Row, finished
+from ..row import Row
 from ..run_values import BASE, EARLY, Part, RunValues
 
 #: The printed names of the runs; widths are those of the paper preset.
@@ -79,15 +79,15 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
             other = run_values.key(reference)
             cells[column] = row.cell(reduction(run_values, key, other, part), keys=(key, other))
         rows.append(cells | printed_cells(print5, name, PRINTED) | row.facts())
-    return finished(
+    return make_table(
         "table5",
         f"Feed-forward residual writes at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="ffn",
         columns=COLUMNS,
         rows=rows,
         notes=NOTES,
+        published=published.shown("table5"),
     )
 
 

@@ -13,13 +13,13 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release import Rule
 
-from ..layout import Row, finished
 from ..release import Replay, decided, replay, rule, scores
+from ..row import Row
 from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
@@ -61,17 +61,17 @@ def table8(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))
         )
-    return finished(
+    return make_table(
         "table8",
         f"Release rules replayed over logged lower-copy scores at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="rule",
         columns=COLUMNS,
         rows=rows,
         notes=_notes(
             run_values, keys, found=[rule_of(run_values, keys[0], printed) for _, printed in print8.iterrows()]
         ),
+        published=published.shown("table8"),
     )
 
 

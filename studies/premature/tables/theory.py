@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
 from .. import checks
-from ..layout import finished
-from ..run_values import RunValues
 
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.premature.checks, at the sizes of the paper preset"
@@ -63,11 +61,10 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
         }
         for one in performed(study.code, published)
     ]
-    return finished(
+    return make_table(
         "theory",
         "The theorems of section 6, checked at the sizes of the 270M model.",
-        RunValues(frames, study),
-        published,
+        study,
         key="check",
         columns=COLUMNS,
         rows=rows,
@@ -77,7 +74,7 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
             "Theorem 3's square needs locality constants that stay; beside a mature rest the power is nearer to 3/2.",
             "Heads have no positions and no biases (interpretation theory_head).",
         ],
-        printed=published.shown("claims", "yaml"),
+        published=published.shown("claims", "yaml"),
         exact=True,
     )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
 from .. import memory
-from ..layout import attention, finished
+from ..grid import ATTENTION
 
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
@@ -43,7 +43,7 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
     rows = [
         {
             "row": Cell(name),
-            "label": Cell(f"{attention(name.partition('_')[0])}: {label}"),
+            "label": Cell(f"{ATTENTION[name.partition('_')[0]]}: {label}"),
             "numbers": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
             "bytes": Cell(size, source=SOURCE),
             "ratio": Cell(size / whole, source=SOURCE),
@@ -54,7 +54,7 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
         for name, label, model, size, norm in sizes
     ]
     notes = [f"QK norm on latent attention is refused here: {reason}."] if reason else []
-    return finished(
+    return make_table(
         "cache",
         "What decoding remembers of a token at the summary's size.",
         study,

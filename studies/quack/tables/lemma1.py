@@ -9,13 +9,12 @@ from itertools import groupby
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.logit_change import LogitChange
 
 from .. import lemma
-from ..layout import finished
 
 #: Where the numbers are from.
 SOURCE = "plumbline.theory.logit_change, at the sizes of the paper preset"
@@ -46,7 +45,7 @@ def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
     groups = groupby(shown, key=_key)
     rows = [_row(study, list(group)) for _, group in groups]
     these = lemma.sizes(study.code)
-    return finished(
+    return make_table(
         "lemma1",
         f"Change of logits in one step at a base rate of {these.rate:g}, against the size of the weights.",
         study,

@@ -10,12 +10,12 @@ import math
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..grid import DIFFERENT, Grid
-from ..layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
+from ..cells import LARGEST_NOTE, STABLE_NOTE, largest_logit, loss, row_facts
+from ..grid import ATTENTION, DIFFERENT, Grid
 
 COLUMNS = [
     *labels("row", "Variant"),
@@ -36,7 +36,7 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each variant and attention that has a run of it."""
     grid = Grid(frames, study)
     rows = [_row(grid, scale, method, key) for scale in grid.scales for method, key in grid.variants(scale).items()]
-    return finished(
+    return make_table(
         "variants",
         f"Other variants at a base rate of {grid.middle_eta:g} (of QuacK at tau = 1), beside the default ones.",
         study,
@@ -59,8 +59,8 @@ def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
     entry = grid.study.definition["methods"][name]["variants"][variant]
     return {
         "row": Cell(f"{scale}/{method}"),
-        "label": Cell(f"{attention(scale)} {grid.study.label(method)}"),
-        "attention": Cell(attention(scale)),
+        "label": Cell(f"{ATTENTION[scale]} {grid.study.label(method)}"),
+        "attention": Cell(ATTENTION[scale]),
         "loss": loss(grid, key),
         "loss_default": loss(grid, other),
         "delta": number(difference if not math.isnan(difference) else None, grid.word(both), both),
@@ -69,4 +69,4 @@ def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
         "largest": largest_logit(grid, key),
         "largest_default": largest_logit(grid, other),
         "says": Cell(entry["note"].strip()),
-    } | facts(grid, scale, (key,), key)
+    } | row_facts(grid, scale, (key,), key)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import CONTEXT_ALONE, ours, surrounded
+from plumbline.results.tables.layout import CONTEXT_ALONE, make_table, ours
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, Table, context, number, reference_of
 from plumbline.specs.study_config import Study
 from plumbline.stats import noise_floor
@@ -74,7 +74,7 @@ def attention_concentration(frames: RunFrames, study: Study, published: Publishe
             "outcome": Cell(run["outcome"], (str(key),)),
         }
         rows.append(row | _numbers(chosen, read, str(key), reference) | context(study, run["scale"]))
-    return surrounded(
+    return make_table(
         "attention_concentration",
         "What a probe says of attention where runs ended (section B of Table 6; not in the paper).",
         study,
@@ -82,7 +82,6 @@ def attention_concentration(frames: RunFrames, study: Study, published: Publishe
         columns=COLUMNS,
         rows=rows,
         notes=[*NOTES, *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else [])],
-        published=None,
     )
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     REFERENCE,
@@ -23,12 +23,10 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import (
@@ -131,11 +129,10 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
         else:
             row |= _tests(runs, base_runs, tasks[method], base_tasks, correlation, word)
         rows.append(row | printed_cells(printed_floor, method, PRINTED) | context(study, BASE, frames))
-    return Table(
-        name="noise_floor",
-        title=f"The noise floor at {study.scale_label(BASE)}: three references over their seeds.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "noise_floor",
+        f"The noise floor at {study.scale_label(BASE)}: three references over their seeds.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=rows,
@@ -143,10 +140,9 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
             f"σ is unbiased. Bootstrap: 10,000 resamples, random state 0; {_resamples(counts)}, so "
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
             "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("noise_floor"),
+        scores=frames,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours, surrounded
+from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
@@ -43,7 +43,7 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
             "preset": Cell(study.preset),
         }
         rows.append(row | {f"found_{gain:g}": Cell(share, source=SOURCE) for gain, share in found.found.items()})
-    return surrounded(
+    return make_table(
         "protocol_error",
         f"What the protocol is worth: {study.m} methods, one seed each, against 2 to {max(COUNTS)} reference seeds.",
         study,
@@ -57,6 +57,5 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
             "nothing, and that method is called better.",
             "Normal z takes mean and spread of the reference as known; prediction t pays for their being estimates.",
         ],
-        published=None,
         exact=True,
     )

@@ -12,6 +12,7 @@ import pandas as pd
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import make_table
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -19,10 +20,8 @@ from plumbline.results.tables.table import (
     Table,
     context,
     from_print,
-    notes_of,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
@@ -62,21 +61,19 @@ def rank_transfer(frames: RunFrames, study: Study, published: Published) -> Tabl
         ("signs_failures", down, str(signs["failures"])),
     ):
         rows.append(_signs(frames, name, part, reference) | _printed({"value": print_, "n": print_}))
-    return Table(
-        name="rank_transfer",
-        title=f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "rank_transfer",
+        f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
+        study,
         key="statistic",
         columns=COLUMNS,
         rows=[row | context(study, LARGE, frames) for row in rows],
         notes=[
             "Improvers and failures: methods above and below the baseline at the base scale that complete the large.",
             "Printed values: section 5.2.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("claims", "yaml"),
+        scores=frames,
     )
 
 

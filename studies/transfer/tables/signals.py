@@ -16,7 +16,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -27,10 +27,8 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
@@ -175,17 +173,16 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
                 f"{measure.name}_signal": number(one.signal, NO_FLOOR, runs.index),
             }
         rows.append(row | context(study, BASE, frames))
-    return Table(
-        name="signals",
-        title=f"What tells methods apart at {study.scale_label(BASE)}: z by four measures, sorted by CLIMB-avg.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "signals",
+        f"What tells methods apart at {study.scale_label(BASE)}: z by four measures, sorted by CLIMB-avg.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=[*_notes(study, judged, study.label(reference)), *notes_of(study)],
-        warnings=[*_lead(judged), *warnings_of(study, frames)],
-        published=None,
+        notes=[*_notes(study, judged, study.label(reference))],
+        warnings=_lead(judged),
+        scores=frames,
     )
 
 

@@ -11,17 +11,15 @@ from __future__ import annotations
 from plumbline.audit.published import Published, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import ours, said
+from plumbline.results.tables.layout import make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Column,
     Table,
     from_print,
-    notes_of,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.significance import RULE
@@ -91,17 +89,17 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         | printed_cells(print7, method, {"validation_loss": "val_loss"})
         for method, row in rows.cells.items()
     ]
-    return Table(
-        name="table2",
-        title=f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table2",
+        f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=cells,
-        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames), *notes_of(study)],
-        warnings=[*lead(study, cells, guessed(frames, study, behind)), *warnings_of(study, frames)],
+        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames)],
         published=published.shown("table2"),
+        warnings=lead(study, cells, guessed(frames, study, behind)),
+        scores=frames,
     )
 
 

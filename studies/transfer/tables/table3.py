@@ -12,7 +12,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import probability
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -21,12 +21,10 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
@@ -96,21 +94,19 @@ def table3(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print3, method, PRINTED)
             | context(study, LARGE, frames)
         )
-    return Table(
-        name="table3",
-        title=f"CLIMB-avg at {study.scale_label(LARGE)} beside {study.scale_label(BASE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table3",
+        f"CLIMB-avg at {study.scale_label(LARGE)} beside {study.scale_label(BASE)}.",
+        study,
         key="method",
         columns=columns(study),
         rows=rows,
         notes=[
             "Δ at the large scale is from its single-seed baseline: it has no noise floor of its own.",
             *(f"{statistic}: {text}." for statistic, text in _sentences(values, reference)),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table3"),
+        scores=frames,
     )
 
 

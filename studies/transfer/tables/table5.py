@@ -13,6 +13,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.layout import make_table
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -20,12 +21,10 @@ from plumbline.results.tables.table import (
     Table,
     absent,
     context,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -106,11 +105,10 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print5, task, PRINTED)
             | context(study, BASE, frames)
         )
-    return Table(
-        name="table5",
-        title=f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table5",
+        f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
+        study,
         key="task",
         columns=COLUMNS,
         rows=rows,
@@ -119,10 +117,9 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
             *_of_devices(compared, change),
             *([f"Stand-in: the second hardware is the same run with {change}."] if change else []),
             *([] if second.key else [f"This study has no run {ARM}."]),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table5"),
+        scores=frames,
     )
 
 

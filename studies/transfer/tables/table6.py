@@ -9,17 +9,15 @@ import pandas as pd
 
 from plumbline.audit.published import NOT_PRINTED, Published, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
     Cell,
     Column,
     Table,
     context,
     from_print,
-    notes_of,
     number,
     published_column,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -81,11 +79,10 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
         row |= _history(frames, str(key), run) | _printed(print6, place)
         rows.append(row | context(study, run["scale"]))
     absent = [f"{method}/s{seed}" for method, seed in print6.index if frames.key(LARGE, method, int(seed)) is None]
-    return Table(
-        name="table6",
-        title=f"Divergences at {study.scale_label(LARGE)} under the shared recipe.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table6",
+        f"Divergences at {study.scale_label(LARGE)} under the shared recipe.",
+        study,
         key="run",
         columns=COLUMNS,
         rows=rows,
@@ -100,9 +97,7 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
             "with norms of about 14 after it, goes on is out of scope (interpretation after_divergence).",
             *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else []),
             *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study),
         published=published.shown("table6"),
     )
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
     Column,
     Table,
-    notes_of,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -64,19 +62,17 @@ def table7(frames: RunFrames, study: Study, published: Published) -> Table:
             word = loss.word or base.word
             row |= {"loss_gap": Cell(None, runs, word=word), "loss_gap_pct": Cell(None, runs, word=word)}
         rows.append(row | printed_cells(print7, method, PRINTED))
-    return Table(
-        name="table7",
-        title=f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table7",
+        f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=rows,
         notes=[
             "The baseline's row is the mean of its seeds, its loss too; gaps are from that loss.",
             *([f"Printed, and no method of this study: {', '.join(left_out)}."] if left_out else []),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table7"),
+        scores=frames,
     )

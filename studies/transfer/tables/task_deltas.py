@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import make_table
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -14,10 +15,8 @@ from plumbline.results.tables.table import (
     Table,
     absent,
     context,
-    notes_of,
     number,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -45,17 +44,15 @@ def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
         *(Column(name=task, header=task, kind="reproduced", format="+.3f") for task in tasks),
         *CONTEXT,
     ]
-    return Table(
-        name="task_deltas",
-        title=f"Distance from the baseline's mean on each task at {study.scale_label(BASE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "task_deltas",
+        f"Distance from the baseline's mean on each task at {study.scale_label(BASE)}.",
+        study,
         key="method",
         columns=columns,
         rows=rows,
         notes=[
             "Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
+        scores=frames,
     )

@@ -16,7 +16,7 @@ from plumbline.model.decoder import on_meta
 from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import beside, labels, ours
+from plumbline.results.tables.layout import beside, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -27,12 +27,10 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs import corpus
 from plumbline.specs.corpus import Corpus
@@ -119,11 +117,10 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
                 _row(world, name, method) | _printed(prints, name, method) | context(study, BASE, frames)
                 for name in (method, *own)
             ]
-    return Table(
-        name="variants",
-        title=f"Other variants at {study.scale_label(BASE)}, each below its method's default one.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "variants",
+        f"Other variants at {study.scale_label(BASE)}, each below its method's default one.",
+        study,
         key="variant",
         columns=COLUMNS,
         rows=rows,
@@ -136,10 +133,9 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
             "variant is an alternative; under a default, those of its variants.",
             "ΔP at paper size is exact, by the modules on the meta device; the printed ΔP is the method's, whichever "
             "interpretation it was.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table2"),
+        scores=frames,
     )
 
 
