@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pandas as pd
 
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING
-from plumbline.results.tables.layout import facts
-from plumbline.results.tables.table import Cell, number
+from plumbline.results.tables.layout import facts, ours, said
+from plumbline.results.tables.table import Cell, Column, number
 
 from .grid import SPIKE, Grid
 
@@ -26,6 +26,11 @@ BEST_NOTE = (
 
 #: Of what the largest logit is.
 LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, over all evaluations of a run."
+
+#: Columns of several tables.
+ATTENTION_COLUMN = Column(name="attention", header="attention", kind="label")
+LOSS = ours("loss", "loss", ".3f", narrow=True)
+TROUBLE = said("trouble", "diverged or spiked", narrow=True)
 
 
 def row_facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:

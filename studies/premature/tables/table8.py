@@ -13,7 +13,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release import Rule
@@ -31,7 +31,7 @@ COLUMNS = [
     ours("crossing_pct", "threshold first met (%)", ".2f"),
     ours("release_low_pct", "earliest seed (%)", ".2f"),
     ours("release_high_pct", "latest seed (%)", ".2f"),
-    Column(name="forced", header="forced", kind="reproduced"),
+    said("forced", "forced"),
     *FACTS,
 ]
 

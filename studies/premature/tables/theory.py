@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table, from_print
+from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
 from .. import checks
@@ -41,8 +41,8 @@ COLUMNS = [
     ours("computed", "computed", ".5g", narrow=True),
     Column(name="computed_published", header="computed", kind="published", format="as printed", narrow=True),
     ours("drawn", "of drawn networks", ".5g"),
-    Column(name="holds", header="holds", kind="reproduced", narrow=True),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    said("holds", "holds", narrow=True),
+    PRESET,
 ]
 
 

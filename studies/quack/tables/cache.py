@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Table
 from plumbline.specs.study_config import Study
 
 from .. import memory
@@ -23,9 +23,9 @@ COLUMNS = [
     ours("numbers", "numbers a layer", ",.0f", narrow=True),
     ours("bytes", "bytes (bfloat16)", ",.0f", narrow=True),
     ours("ratio", "of MHA's", ".4f", narrow=True),
-    Column(name="cached", header="in our cache", kind="reproduced", narrow=True),
-    Column(name="qk_norm", header="QK norm", kind="reproduced"),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    said("cached", "in our cache", narrow=True),
+    said("qk_norm", "QK norm"),
+    PRESET,
 ]
 
 

@@ -9,8 +9,8 @@ from itertools import groupby
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.logit_change import LogitChange
 
@@ -31,10 +31,10 @@ COLUMNS = [
     *(ours(f"first_order_{scale:g}", f"x{scale:g}", ".3g", narrow=True) for scale in lemma.SHOWN),
     ours("bound", "bound", ".3g", narrow=True),
     ours("slack", "slack", ".3g", narrow=True),
-    Column(name="within", header="within the bound", kind="reproduced"),
+    said("within", "within the bound"),
     *(ours(f"exact_{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma.SHOWN),
     ours("rest", "largest part beyond first order", ".3g"),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 

@@ -13,7 +13,7 @@ from plumbline.results.tables.layout import FACTS, labels, make_table, ours, sai
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..cells import BEST_NOTE, STABLE_NOTE, loss, row_facts
+from ..cells import ATTENTION_COLUMN, BEST_NOTE, LOSS, STABLE_NOTE, loss, row_facts
 from ..grid import ATTENTION, Grid
 
 NO_TAU = "no tau"
@@ -41,10 +41,10 @@ def columns(grid: Grid) -> list[Column]:
     """The table's columns, one for each tau among them."""
     return [
         *labels("row", "Method"),
-        Column(name="attention", header="attention", kind="label"),
+        ATTENTION_COLUMN,
         Column(name="method", header="method", kind="label", readable=False),
         Column(name="eta", header="base rate", kind="label", format="g", narrow=True),
-        ours("loss", "loss", ".3f", narrow=True),
+        LOSS,
         ours("tau", "best tau", "g", narrow=True),
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
         said("tau_place", "in its grid"),

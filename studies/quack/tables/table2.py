@@ -9,8 +9,18 @@ import pandas as pd
 
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.layout import CONTEXT_ALONE, labels, make_table, ours
-from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, context, from_print, number, published_column
+from plumbline.results.tables.layout import labels, make_table, ours
+from plumbline.results.tables.table import (
+    CONTEXT_ALONE,
+    REFERENCE,
+    Cell,
+    Column,
+    Table,
+    context,
+    from_print,
+    number,
+    published_column,
+)
 from plumbline.specs.study_config import Study
 
 from .. import speed

@@ -11,19 +11,19 @@ from typing import Any
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
+from plumbline.results.tables.layout import FACTS, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..cells import LARGEST_NOTE, STABLE_NOTE, largest_logit, loss, row_facts
+from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
 from ..grid import ATTENTION, QUACK, Grid
 
 COLUMNS = [
     *labels("row", "Run"),
-    Column(name="attention", header="attention", kind="label"),
+    ATTENTION_COLUMN,
     Column(name="tau", header="tau", kind="label", format="g", narrow=True),
-    ours("loss", "loss", ".3f", narrow=True),
-    said("trouble", "diverged or spiked", narrow=True),
+    LOSS,
+    TROUBLE,
     ours("rise", "largest rise", ".3f", narrow=True),
     ours("change", "largest mean change", ".3g", narrow=True),
     ours("largest", "largest logit", ".3g", narrow=True),

@@ -14,16 +14,16 @@ from plumbline.results.tables.layout import FACTS, labels, make_table, ours, sai
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..cells import LARGEST_NOTE, STABLE_NOTE, largest_logit, loss, row_facts
+from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
 from ..grid import ATTENTION, DIFFERENT, Grid
 
 COLUMNS = [
     *labels("row", "Variant"),
-    Column(name="attention", header="attention", kind="label"),
-    ours("loss", "loss", ".3f", narrow=True),
+    ATTENTION_COLUMN,
+    LOSS,
     ours("loss_default", "default variant", ".3f", narrow=True),
     ours("delta", "Δ", "+.3f", narrow=True),
-    said("trouble", "diverged or spiked", narrow=True),
+    TROUBLE,
     said("trouble_default", "default variant's"),
     ours("largest", "largest logit", ".3g"),
     ours("largest_default", "default variant's", ".3g"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import beside, labels, make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table, from_print
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
 from .. import checks
@@ -28,7 +28,7 @@ COLUMNS = [
     *beside("formula", "by the formula", ".4f", narrow=True),
     ours("drawn", "of drawn weights", ".4f"),
     ours("layer", "of a first layer", ".4f", narrow=True),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck
 
@@ -41,13 +41,13 @@ COLUMNS = [
     Column(name="source", header="source", kind="label", once=True),
     Column(name="without", header="without", kind="label"),
     ours("residual", "residual", ".1e", narrow=True),
-    Column(name="verdict", header="outputs", kind="reproduced", narrow=True),
+    said("verdict", "outputs", narrow=True),
     *(
         Column(name=f"{name}_published", header=header, kind="published")
         for name, header in zip(PREMISES, HEADERS, strict=True)
     ),
     Column(name="tried", header="checked on", kind="fact", readable=False),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 

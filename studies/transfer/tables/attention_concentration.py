@@ -12,14 +12,24 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import CONTEXT_ALONE, make_table, ours
-from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, Table, context, number, reference_of
+from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.table import (
+    CONTEXT_ALONE,
+    NO_FLOOR,
+    REFERENCE,
+    Cell,
+    Column,
+    Table,
+    context,
+    number,
+    reference_of,
+)
 from plumbline.specs.study_config import Study
 from plumbline.stats import noise_floor
 
 from ..concentration import Point, before, points
 from ..headline import BASE, LARGE
-from .table6 import ARM, PROVOKED, listed, name_of
+from .table6 import ARM, PROVOKED, RUN, listed, name_of
 
 #: The group of runs at the base scale that it shows.
 GROUP = "concentration"
@@ -27,9 +37,7 @@ GROUP = "concentration"
 NO_WEIGHTS, NO_NUMBER, NOT_READ = "no weights of keys", "no number", "baseline not read"
 
 COLUMNS = [
-    Column(name="run", header="Run", kind="label", narrow=True),
-    Column(name="label", header="Method", kind="label", readable=False),
-    Column(name="seed", header="seed", kind="fact", format="d", readable=False),
+    *RUN,
     Column(name="section", header="cited in", kind="label"),
     Column(name="outcome", header="outcome", kind="fact", narrow=True),
     ours("step", "read at step", "d"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import labels, make_table, ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
 
@@ -24,7 +24,7 @@ COLUMNS = [
     ours("survivor", "any survivor", ".1%", narrow=True),
     ours("improver", "any improver", ".1%", narrow=True),
     *(ours(f"found_{gain:g}", f"finds {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 

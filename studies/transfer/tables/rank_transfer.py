@@ -12,7 +12,7 @@ import pandas as pd
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import make_table
+from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -31,13 +31,13 @@ from ..two_scales import failures, improvers, rank_correlation, two_scales
 
 COLUMNS = [
     Column(name="statistic", header="Statistic", kind="label", narrow=True),
-    Column(name="value", header="value", kind="reproduced", format=".2f", narrow=True),
+    ours("value", "value", ".2f", narrow=True),
     published_column("value", "value", narrow=True),
-    Column(name="n", header="n", kind="reproduced", format="d", narrow=True),
+    ours("n", "n", "d", narrow=True),
     published_column("n", "n"),
-    Column(name="p_exact", header="p permutation", kind="reproduced", format=PROBABILITY, narrow=True),
+    ours("p_exact", "p permutation", PROBABILITY, narrow=True),
     Column(name="exact", header="all permutations", kind="fact"),
-    Column(name="p_t", header="p t approximation", kind="reproduced", format=PROBABILITY),
+    ours("p_t", "p t approximation", PROBABILITY),
     published_column("p_t", "p t approximation"),
     Column(name="methods", header="methods", kind="fact", readable=False),
     *CONTEXT,

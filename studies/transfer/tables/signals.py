@@ -16,7 +16,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import labels, make_table, ours
+from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -88,8 +88,8 @@ def _columns(measure: Measure) -> list[Column]:
 COLUMNS = [
     *labels("method", "Method"),
     *(column for measure in MEASURES for column in _columns(measure)),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     *CONTEXT,
 ]
 
@@ -180,7 +180,7 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=[*_notes(study, judged, study.label(reference))],
+        notes=_notes(study, judged, study.label(reference)),
         warnings=_lead(judged),
         scores=frames,
     )

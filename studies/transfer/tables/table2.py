@@ -11,7 +11,7 @@ from __future__ import annotations
 from plumbline.audit.published import Published, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import make_table, ours, said
+from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Column,
@@ -30,8 +30,7 @@ from ..items import answers, guessed, item_cells
 from ..protocol import sentence
 
 COLUMNS = [
-    Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label", narrow=True),
+    *labels("method", "Method"),
     said("significance", "significance", narrow=True),
     ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="sigma_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
@@ -59,12 +58,12 @@ COLUMNS = [
     ours("p_both_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
     ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     Column(name="runs_averaged", header="runs averaged", kind="fact", readable=False),
     ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
     ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
+    RUN_IDS,
     Column(name="category", header="category", kind="fact", readable=False),
     *CONTEXT,
 ]

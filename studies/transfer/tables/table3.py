@@ -12,7 +12,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import probability
-from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -41,8 +41,7 @@ def columns(study: Study) -> list[Column]:
     """The table's columns, with the scales' labels under this preset."""
     base, large = study.scale_label(BASE), study.scale_label(LARGE)
     return [
-        Column(name="method", header="Method", kind="label", readable=False),
-        Column(name="label", header="Method", kind="label", narrow=True),
+        *labels("method", "Method"),
         ours("climb_avg_base", base, ".4f", narrow=True),
         published_column("climb_avg_base", "1.2B"),
         ours("climb_avg_large", large, ".4f", narrow=True),
@@ -54,8 +53,8 @@ def columns(study: Study) -> list[Column]:
         published_column("rank_base", "rank 1.2B"),
         ours("rank_large", f"rank {large}", "g", narrow=True),
         published_column("rank_large", "rank 3B"),
-        Column(name="sign_preserved", header="sign preserved", kind="reproduced"),
-        Column(name="outcome", header="outcome", kind="fact"),
+        said("sign_preserved", "sign preserved"),
+        OUTCOME,
         Column(name="n_seeds_large", header="seeds", kind="fact", format="d"),
         *CONTEXT,
     ]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.layout import make_table
+from plumbline.results.tables.layout import make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -32,20 +32,15 @@ from ..hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_
 from ..headline import BASE
 from ..tasks import printed_tasks
 
-
-def _ours(name: str, header: str, how: str) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=True)
-
-
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),
-    _ours("primary", "Primary", ".4f"),
+    ours("primary", "Primary", ".4f", narrow=True),
     published_column("primary", "Primary"),
-    _ours("second", "Second", ".4f"),
+    ours("second", "Second", ".4f", narrow=True),
     published_column("second", "Second"),
-    _ours("delta", "Δ", "+.4f"),
+    ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ", narrow=True),
-    Column(name="higher", header="higher", kind="reproduced"),
+    said("higher", "higher"),
     Column(name="primary_profile", header="primary profile", kind="fact", readable=False),
     Column(name="second_hardware", header="second hardware", kind="fact", readable=False),
     Column(name="devices", header="devices", kind="fact", readable=False),

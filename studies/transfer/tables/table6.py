@@ -9,8 +9,9 @@ import pandas as pd
 
 from plumbline.audit.published import NOT_PRINTED, Published, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.layout import OUTCOME, make_table, ours, said
 from plumbline.results.tables.table import (
+    CONTEXT_ALONE,
     Cell,
     Column,
     Table,
@@ -37,11 +38,16 @@ ARM = "provoked_divergence"
 PROVOKED = "not of the paper; an absurd learning rate, so that a divergence is seen end to end."
 
 
-COLUMNS = [
+#: The columns that name a row's run.
+RUN = [
     Column(name="run", header="Run", kind="label", narrow=True),
     Column(name="label", header="Method", kind="label", readable=False),
     Column(name="seed", header="seed", kind="fact", format="d", readable=False),
-    Column(name="outcome", header="outcome", kind="fact"),
+]
+
+COLUMNS = [
+    *RUN,
+    OUTCOME,
     ours("nan_step", "step", "d"),
     published_column("nan_step", "step"),
     ours("nan_share", "share of training", ".3f", narrow=True),
@@ -54,13 +60,12 @@ COLUMNS = [
     published_column("elevated_from", "elevated from"),
     ours("elevated_steps", "elevated for", "d"),
     published_column("elevated_steps", "elevated for"),
-    Column(name="signature", header="signature", kind="reproduced", narrow=True),
+    said("signature", "signature", narrow=True),
     Column(name="signature_published", header="signature", kind="published", narrow=True),
-    Column(name="mechanism", header="reads", kind="reproduced"),
+    said("mechanism", "reads"),
     ours("last_finite_loss", "last finite loss", ".4f"),
     Column(name="reason", header="reason", kind="fact", readable=False),
-    Column(name="preset", header="preset", kind="fact", readable=False),
-    Column(name="scale", header="scale", kind="fact", readable=False),
+    *CONTEXT_ALONE,
 ]
 
 

@@ -7,24 +7,15 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import make_table, ours
-from plumbline.results.tables.table import (
-    CONTEXT,
-    Cell,
-    Column,
-    Table,
-    printed_cells,
-    published_column,
-    reference_of,
-)
+from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of
 from plumbline.specs.study_config import Study
 
 from ..base_rows import base_rows
 from ..headline import BASE
 
 COLUMNS = [
-    Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label", narrow=True),
+    *labels("method", "Method"),
     ours("validation_loss", "val. loss", ".4f", narrow=True),
     published_column("validation_loss", "val. loss", narrow=True),
     ours("loss_gap", "gap (nats)", "+.4f"),
@@ -33,8 +24,8 @@ COLUMNS = [
     published_column("climb_avg", "CLIMB-avg"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     *CONTEXT,
 ]
 

@@ -7,17 +7,8 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import make_table
-from plumbline.results.tables.table import (
-    CONTEXT,
-    Cell,
-    Column,
-    Table,
-    absent,
-    context,
-    number,
-    reference_of,
-)
+from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.table import CONTEXT, Cell, Column, Table, absent, context, number, reference_of
 from plumbline.specs.study_config import Study
 
 from ..headline import BASE, base_values, best_first, headline_runs
@@ -41,7 +32,7 @@ def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
     columns = [
         Column(name="method", header="Method", kind="label", readable=False),
         Column(name="label", header="Method", kind="label"),
-        *(Column(name=task, header=task, kind="reproduced", format="+.3f") for task in tasks),
+        *(ours(task, task, "+.3f") for task in tasks),
         *CONTEXT,
     ]
     return make_table(

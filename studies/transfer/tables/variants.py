@@ -16,7 +16,7 @@ from plumbline.model.decoder import on_meta
 from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import beside, labels, make_table, ours
+from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, beside, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -60,10 +60,10 @@ COLUMNS = [
     published_column("z", "z"),
     ours("p_new_run", "p, new run", PROBABILITY),
     ours("delta_less_default", "Δ less default's", "+.4f", narrow=True),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     Column(name="says", header="what it changes", kind="fact"),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
+    RUN_IDS,
     *CONTEXT,
 ]
 
