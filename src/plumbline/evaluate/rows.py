@@ -99,6 +99,7 @@ class Branched(AttentionMask):
 
     @property
     def mask_BQK(self) -> torch.Tensor:
+        """Which keys each query sees: its own node's and those of the nodes above, up to itself."""
         return self.mask
 
     def rows(self, start: int, stop: int) -> Branched:

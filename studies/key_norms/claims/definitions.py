@@ -76,6 +76,7 @@ def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def norm_scales_logits(e: Evidence, claim: Claim) -> Values:
+    """Decide whether scores of random queries and keys grow by just the factor by which the keys are scaled."""
     scores = _scores(e)
     apart = max(float((scores[scale] - scale * scores[1.0]).abs().max()) for scale in SCALES)
     return Computed(holds=apart < 1e-9, shown={"largest_error": apart})
@@ -120,6 +121,7 @@ def _random(seed: int, *shape: int) -> torch.Tensor:
 
 @CHECKS.of(**ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
+    """Count tokens, steps, sequences of a batch and their length in the spec of the paper's run."""
     spec = _paper(e)
     return {
         "tokens_m": spec.train.steps * spec.train.batch_tokens / 1e6,
@@ -131,6 +133,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of("size_88m", "size_80m", **ARITHMETIC)
 def size(e: Evidence, claim: Claim) -> Values:
+    """Count the paper's model's parameters on its modules, in millions; for the claim of 88M read its shape too."""
     model = _paper(e).model
     values = {"params_m": _parameters(model) / 1e6}
     if claim.id == "size_80m":
@@ -153,16 +156,19 @@ def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
 
 @CHECKS.of(**ARITHMETIC)
 def dot_examples(e: Evidence, claim: Claim) -> Values:
+    """Compute the two dot products of the running text by the same code as that of random vectors."""
     return {name: int(dots(torch.tensor([one]), torch.tensor([other]))) for name, (one, other) in DOTS.items()}
 
 
 @CHECKS.of(**ARITHMETIC)
 def norm_examples(e: Evidence, claim: Claim) -> Values:
+    """Compute the length of the text's vector, of its double and of its half."""
     return {"norms": [math.hypot(*(factor * x for x in VECTOR)) for factor in (1, 2, 0.5)]}
 
 
 @CHECKS.of(*(f"softmax_ex{number}" for number in range(1, 6)), **ARITHMETIC)
 def softmax_example(e: Evidence, claim: Claim) -> Values:
+    """Compute the softmax of the logits that the claim prints."""
     logits = np.array(claim.values["logits"], dtype=float)
     weights = np.exp(logits - logits.max())
     return {"probs": [float(weight) for weight in weights / weights.sum()]}

@@ -24,24 +24,30 @@ NEAR, VERY_FEW = 0.05, 0.2
 
 @CHECKS.of("early_final_norm", "middle_final_norm", "late_final_norm")
 def final_norm(e: Evidence, claim: Claim) -> Values:
+    """Read the final key norm of the claim's group of layers, the mean over them, in the paper's run."""
     group = {"early": "early", "middle": "middle", "late": "final"}[claim.id.partition("_")[0]]
     return Computed(values={"norm": e.norm(group)}, shown=e.beside(group))
 
 
 @CHECKS.of()
 def early_falls(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the early layers' key norm ends below the initial norm by more than half a unit of the printed
+    digit."""
     values = {"start": e.start(), "end": e.norm("early")}
     return Computed(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
 
 
 @CHECKS.of()
 def late_rises(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the final layers' key norm ends above the initial norm by more than half a unit of the printed
+    digit."""
     values = {"start": e.start(), "end": e.norm("final")}
     return Computed(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
 
 
 @CHECKS.of(compare=order("order"))
 def order_end(e: Evidence, claim: Claim) -> Values:
+    """Order the final key norms of the three groups of layers and the initial norm, highest first."""
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
     listed = sorted(norms, key=norms.__getitem__, reverse=True)
     return Computed(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
@@ -67,6 +73,7 @@ def _sides(e: Evidence) -> dict[str, int]:
 
 @CHECKS.of()
 def few_stay_at_8(e: Evidence, claim: Claim) -> Values:
+    """Decide whether at most a fifth of the layers end within 5 % of their initial key norm."""
     sides = _sides(e)
     return Computed(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
 
@@ -89,11 +96,13 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
 
 @CHECKS.of()
 def early_attends_many(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the early layers end with a key norm below, and an entropy above, the mean over all layers."""
     norm, entropy, shown = _attention(e, "early")
     return Computed(holds=norm < 0 < entropy, shown=shown)
 
 
 @CHECKS.of()
 def late_attends_few(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the final layers end with a key norm above, and an entropy below, the mean over all layers."""
     norm, entropy, shown = _attention(e, "final")
     return Computed(holds=entropy < 0 < norm, shown=shown)

@@ -22,27 +22,32 @@ MUCH = 0.5
 
 @CHECKS.of(near={"entropy": ENTROPY, "logit": LOGIT})
 def entropy_floor_readout(e: Evidence, claim: Claim) -> Values:
+    """Read the upper entropy and logit of the entropy-floor run at 3 % of training."""
     return {"entropy": e.entropy("entropy_floor"), "logit": e.logit("entropy_floor")}
 
 
 @CHECKS.of(near=GAIN)
 def entropy_floor_gain(e: Evidence, claim: Claim) -> Values:
+    """Read the perplexity that the entropy floor and the slowing each gain on the same control."""
     return {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
 
 
 @CHECKS.of()
 def entropy_floor_much_smaller(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the slowing gains something, and the entropy floor less than half of that."""
     gains = {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
     return Computed(holds=gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"], shown=gains)
 
 
 @CHECKS.of(near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)})
 def global_half_lr(e: Evidence, claim: Claim) -> Values:
+    """Read the final perplexity at half the global rate, and its perplexity and loss above the control's."""
     return {"ppl": e.ppl(HALF), "delta_ppl": -e.gain(HALF), "delta_loss": e.loss(HALF) - e.loss(CONTROL)}
 
 
 @CHECKS.of(near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN})
 def selective_vs_global(e: Evidence, claim: Claim) -> Values:
+    """Read the final perplexities of control and intervention, and the differences of perplexity and loss."""
     control, selective = e.ppl(CONTROL), e.ppl(INTERVENTION)
     deltas = {"delta": selective - control, "delta_loss": e.loss(INTERVENTION) - e.loss(CONTROL)}
     return {"control": control, "selective": selective} | deltas
@@ -50,6 +55,7 @@ def selective_vs_global(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of()
 def readout_20pct(e: Evidence, claim: Claim) -> Values:
+    """Read the lower-copy score and upper entropy at 20 % of training, of the intervention and at half the rate."""
     values, close = {}, {}
     for name, method in (("selective", INTERVENTION), ("global", HALF)):
         values[f"{name}_copy"] = e.read(method, "lower_copy", FIFTH, "model")
@@ -73,6 +79,7 @@ CHECKS.of(*(f"t9_{name}" for name in table9.RUNS), near=CLOSE)(_table9)
 
 @CHECKS.of(compare=order("order"))
 def release_order(e: Evidence, claim: Claim) -> Values:
+    """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
     found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
     return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
@@ -92,6 +99,8 @@ CHECKS.of(*(f"t10_{name}" for name in table10.RUNS), near=CLOSE | {"displacement
 
 @CHECKS.of()
 def dose_monotone(e: Evidence, claim: Claim) -> Values:
+    """Decide whether each smaller multiplier of Table 10 has a higher entropy, a lower logit and a smaller displacement
+    at 3 % of training."""
     methods = list(table10.RUNS.values())
     entropy, logit = [e.entropy(one) for one in methods], [e.logit(one) for one in methods]
     displacement = [e.read(one, "bilinear_displacement") for one in methods]

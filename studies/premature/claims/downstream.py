@@ -46,11 +46,13 @@ CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_
 
 @CHECKS.of(near=near(2 * 0.143))
 def downstream_mean(e: Evidence, claim: Claim) -> Values:
+    """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
     return {"pp": 100 * _delta(e, "mean").mean}
 
 
 @CHECKS.of(near=near(2))
 def downstream_wins(e: Evidence, claim: Claim) -> Values:
+    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
     return Computed(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
@@ -70,6 +72,8 @@ def _largest(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 @CHECKS.of(compare=_largest)
 def downstream_largest(e: Evidence, claim: Claim) -> Values:
+    """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
+    flat is nearly so."""
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
     ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
     is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]

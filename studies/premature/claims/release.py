@@ -38,6 +38,7 @@ CHECKS.of(*(f"t8_{rule}" for rule in RULES))(_rule)
 
 @CHECKS.of()
 def release_window(e: Evidence, claim: Claim) -> Values:
+    """Decide whether every printed rule, replayed over the intervention's logged scores, releases within the window."""
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
     # The first evaluation of the window is at the step nearest to 3 %, which may be a little less.
@@ -47,6 +48,7 @@ def release_window(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=ON_THE_GRID)
 def release_main(e: Evidence, claim: Claim) -> Values:
+    """Replay the main rule over the intervention's logged scores: its release and its first crossing, in percent."""
     main = _replays(e)["main"]
     crossing = math.inf if math.isnan(main.crossing) else 100 * main.crossing
     return {"release_pct": 100 * main.release, "crossing_pct": crossing}

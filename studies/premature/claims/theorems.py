@@ -23,6 +23,7 @@ def _sizes(e: Evidence) -> checks.Sizes:
 
 @CHECKS.of(**ARITHMETIC)
 def rho_init(e: Evidence, claim: Claim) -> Values:
+    """Compute Theorem 2's energy ratios of GEGLU and SwiGLU at the start, from the sizes of the paper's two models."""
     these = _sizes(e)
     values = {"geglu": checks.rho(these, "gelu"), "swiglu": checks.rho(these, "silu"), "nu": these.variance}
     values |= {"m": these.single.ffn_width, "r": these.gated.ffn_width}
@@ -32,6 +33,8 @@ def rho_init(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=near(1e-3), **ARITHMETIC)
 def fourfold(e: Evidence, claim: Claim) -> Values:
+    """Compute what the multiplier leaves of a small step's change of logits on drawn heads, the value furthest from
+    it."""
     return {"alpha": checks.learning_rate_factor(checks.heads(_sizes(e).single), claim.values["alpha"])}
 
 
@@ -45,6 +48,8 @@ def theorem1(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=near(0.01), **ARITHMETIC)
 def rho_squared(e: Evidence, claim: Claim) -> Values:
+    """Compute the power of the immature energy by which a small step on drawn heads shrinks, where nothing else is in
+    the stream."""
     found = checks.heads(_sizes(e).single)
     beside = checks.energy_power(found, alone=False)
     power = checks.energy_power(found, alone=True)
@@ -53,6 +58,7 @@ def rho_squared(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def logit_range(e: Evidence, claim: Claim) -> Values:
+    """Decide whether no row of drawn scores has less than the needed range, and a row of equal other keys just that."""
     least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
     return Computed(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
 

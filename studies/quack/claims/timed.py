@@ -23,6 +23,7 @@ ABOUT = 3.0
 
 @CHECKS.of("speed")
 def faster(e: Evidence, claim: Claim) -> Values:
+    """Compute the percent of a step's time that QuacK saves against QK norm, from the median ratio of timed steps."""
     found = _ratio(e)
     return Computed(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
 

@@ -29,12 +29,14 @@ def stable_lr(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(compare=slightly_worse)
 def competitive_mha(e: Evidence, claim: Claim) -> Values:
+    """Compute how far QuacK's lowest loss lies above QK norm's in MHA, each over its base rates and taus."""
     losses = {"qk_norm": e.lowest("mha", [QK_NORM]), "quack": e.lowest("mha", [QUACK])}
     return Computed(values={"gap": gap(losses["qk_norm"], losses["quack"])}, shown=losses)
 
 
 @CHECKS.of(compare=lower)
 def beats_qk_clip_mla(e: Evidence, claim: Claim) -> Values:
+    """Compute how far QK clip's lowest loss lies above QuacK's in MLA, each over base rates and taus or limits."""
     losses = {"quack": e.lowest("mla", [QUACK]), "qk_clip": e.lowest("mla", QK_CLIPS)}
     return Computed(values={"gap": [gap(losses["quack"], losses["qk_clip"])]}, shown=losses)
 
@@ -59,6 +61,7 @@ def ablation_underperforms(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(compare=in_each)
 def higher_lr_enabled(e: Evidence, claim: Claim) -> Values:
+    """Decide, for each kind of attention, whether QuacK's highest usable base rate is above the default method's."""
     rates = {method: [e.highest_usable(scale, method) for scale in BOTH] for method in (DEFAULT, QUACK)}
     raised = [one < other for one, other in zip(rates[DEFAULT], rates[QUACK], strict=True)]
     return Computed(values={"holds_in": raised}, shown=rates)

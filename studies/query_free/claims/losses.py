@@ -83,6 +83,8 @@ def best_large_mlp(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of()
 def small_baselines_worse(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the baselines with a small MLP and a small width both end above the baseline, by more than counts
+    as the same loss."""
     found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
     shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
     return Computed(holds=min(found.values()) > SAME, shown=shown)
@@ -101,6 +103,7 @@ def val_order(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(*PERCENTAGES, near=PERCENT)
 def percentage(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many percent the claim's configuration ends above the baseline's final loss."""
     return {"pct": e.percent(PERCENTAGES[claim.id])}
 
 

@@ -50,6 +50,7 @@ def _loss(e: Evidence, method: str) -> float:
 
 @CHECKS.of()
 def lr_ratio(e: Evidence, claim: Claim) -> Values:
+    """Compute the best peak rate over the standard one: of the reduced model, and of that with the large MLP."""
     return {"lo": best(e, IDENTITY), "hi": best(e, LARGE_MLP)}
 
 
@@ -62,6 +63,8 @@ def higher_lr_admitted(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def peak_min_ratio(e: Evidence, claim: Claim) -> Values:
+    """Compute the peak rate over the last one from the schedules of the reduced model, of that with the large MLP and
+    of the baseline."""
     floors = {"lo": IDENTITY, "hi": LARGE_MLP, "standard": BASELINE}
     return {name: 1 / float(e.spec(method).schedule.options["floor"]) for name, method in floors.items()}
 

@@ -31,18 +31,21 @@ CHINCHILLA = 20
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
 def fewer_params(e: Evidence, claim: Claim) -> Values:
+    """Compute how many percent of non-embedding parameters W_Q = I saves, and the millions in the baseline's W_Q."""
     reduced, baseline = e.counts(IDENTITY), e.counts(BASELINE)
     return {"pct": 100 * (1 - reduced.body / baseline.body), "wq_m": baseline.of("query") / 1e6}
 
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
 def attention_25pct(e: Evidence, claim: Claim) -> Values:
+    """Compute how many percent of the baseline's attention parameters the reduced model lacks."""
     baseline = e.counts(BASELINE)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*ATTENTION) / baseline.of(*ATTENTION))}
 
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
 def block_8pct(e: Evidence, claim: Claim) -> Values:
+    """Compute how many percent of the parameters of attention and FFN together the reduced model lacks."""
     block = (*ATTENTION, *FEED_FORWARD)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*block) / e.counts(BASELINE).of(*block))}
 
@@ -57,6 +60,8 @@ def equal_nonemb(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
+    """Compute steps, tokens a step and all tokens from the baseline's spec, and these over 20 a parameter: of baseline
+    and reduced model, the multiple that is farther from the printed one."""
     train = e.spec(BASELINE).train
     total = train.steps * train.batch_tokens
     multiples = [total / (CHINCHILLA * e.counts(method).total) for method in (BASELINE, IDENTITY)]
@@ -70,6 +75,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def val_tokens(e: Evidence, claim: Claim) -> Values:
+    """Read from the baseline's spec how many held-out sequences and tokens are evaluated, and how often."""
     spec = e.spec(BASELINE)
     sequences = spec.train.validation_sequences
     return {
@@ -89,12 +95,14 @@ def attn_scale(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def score_std_standard(e: Evidence, claim: Claim) -> Values:
+    """Compute the spread of scores of a learned query at the start, of drawn weights of the baseline's shape."""
     model = e.spec(BASELINE).model
     return {"std": checks.drawn(model).standard, "sigma": model.init_std, "d_k": model.head_width}
 
 
 @CHECKS.of(**ARITHMETIC)
 def score_std_reduced(e: Evidence, claim: Claim) -> Values:
+    """Compute the spread of scores with W_Q = I at the start, of drawn weights of the reduced model's shape."""
     return {"std": checks.drawn(e.spec(IDENTITY).model).reduced}
 
 

@@ -52,11 +52,13 @@ def within(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 @CHECKS.of(compare=within)
 def mlp_transfer_error(e: Evidence, claim: Claim) -> Values:
+    """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
     return Computed(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
 
 
 @CHECKS.of()
 def mlp_transfer_cos(e: Evidence, claim: Claim) -> Values:
+    """Compute the mean over widths of the MLP's cosine similarity, and of its angle in degrees."""
     cosine, angle = (_mean(_values(e, MLP, quantity)) for quantity in (COSINE, ANGLE))
     return Computed(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
 
@@ -73,6 +75,7 @@ def about_and_above(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 @CHECKS.of(compare=about_and_above)
 def mlp_transfer_cosdist(e: Evidence, claim: Claim) -> Values:
+    """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
     return Computed(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
 
 

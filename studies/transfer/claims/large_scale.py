@@ -52,6 +52,7 @@ RANK = near(1 / math.sqrt(6))
 
 @CHECKS.of()
 def runs_3b(e: Evidence, claim: Claim) -> Values:
+    """Count the methods whose first seed at the large scale completed, and those whose did not."""
     outcomes = [e.large_outcome(method) for method in e.large_methods()]
     done = outcomes.count("completed")
     return Computed(values={"completed": done, "diverged": len(outcomes) - done}, shown={"tried": len(outcomes)})
@@ -72,6 +73,7 @@ TABLE_3 = {"climb_avg_1p2b": CLIMB, "climb_avg_3b": CLIMB, "delta_3b": CLIMB}
     *(f"t3_{method}" for method in IMPROVERS + FAILURES), near=TABLE_3, compare=in_turn(signs("delta_3b"), number)
 )
 def table3_row(e: Evidence, claim: Claim) -> Values:
+    """Read the claim's row of Table 3: CLIMB-avg and rank at both scales, and delta at the large one."""
     method = claim.id.removeprefix("t3_")
     values = {"climb_avg_1p2b": e.climb(method), "climb_avg_3b": e.climb(method, "large")}
     ranks = dict(zip(("rank_1p2b", "rank_3b"), _ranks(e, method), strict=True))
@@ -80,11 +82,13 @@ def table3_row(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=CLIMB)
 def t3_baseline(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's CLIMB-avg at the large scale, of its first seed."""
     return {"climb_avg_3b": e.climb(e.reference, "large")}
 
 
 @CHECKS.of(compare=order("order"))
 def t3_order(e: Evidence, claim: Claim) -> Values:
+    """Order the methods that completed the large scale by CLIMB-avg, best first."""
     values = e.completed_large()
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
@@ -100,6 +104,7 @@ def sign_preserved(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
 def delta_3b_range(e: Evidence, claim: Claim) -> Values:
+    """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
     ends = [min(deltas, key=deltas.__getitem__), max(deltas, key=deltas.__getitem__)]
     values = {
@@ -112,6 +117,7 @@ def delta_3b_range(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=FAILURE)
 def failures_3b(e: Evidence, claim: Claim) -> Values:
+    """Read the deltas of sigmoid attention and of attention residuals at both scales."""
     return {
         "sigmoid_3b": e.delta("sigmoid_attn", "large"),
         "sigmoid_1p2b": e.delta("sigmoid_attn"),
@@ -122,6 +128,8 @@ def failures_3b(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number"))))
 def spearman_7(e: Evidence, claim: Claim) -> Values:
+    """Compute the rank correlation between the scales over the methods above the baseline at the base scale that
+    complete the large one."""
     for method in e.methods:
         e.climb(method)
     e.completed_large()
@@ -137,6 +145,7 @@ def spearman_7(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=near(0.0))
 def rank_moves(e: Evidence, claim: Claim) -> Values:
+    """Read the ranks at both scales of the two methods that rise, and Softpick's at the large one."""
     e.completed_large()
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
@@ -154,6 +163,7 @@ def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
 
 @CHECKS.of(near=STEPS)
 def hybrid_nan_steps(e: Evidence, claim: Claim) -> Values:
+    """Read the steps at which HybridNorm's three seeds diverged, on the paper's length of training."""
     found = _hybrid(e)
     return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
 
@@ -248,6 +258,8 @@ def _at(norms: pd.Series, step: float) -> float:
 
 @CHECKS.of(near=STEPS)
 def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
+    """Read for how many steps SSMax's gradient norm was elevated before it diverged, if it rose, on the paper's length
+    of training."""
     found = e.divergence("ssmax")
     if found is None:
         return _completed_instead()

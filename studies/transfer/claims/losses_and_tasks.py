@@ -48,11 +48,13 @@ ONE_SIGMA = near(0.0021)
 
 @CHECKS.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
 def val_loss(e: Evidence, claim: Claim) -> Values:
+    """Read the final validation loss of the claim's method at the base scale."""
     return {"val_loss": e.loss(claim.id.removeprefix("t7_val_loss_"))}
 
 
 @CHECKS.of(compare=order("order"))
 def t7_order(e: Evidence, claim: Claim) -> Values:
+    """Order the methods of Table 7 by final validation loss, lowest first."""
     losses = {method: e.loss(method) for method in TABLE_7}
     return {"order": sorted(losses, key=losses.__getitem__)}
 
@@ -67,21 +69,27 @@ def _percent(e: Evidence, method: str) -> float:
 
 @CHECKS.of(near=GAP)
 def loss_gap_pct(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many percent three failures end above the baseline's validation loss."""
     return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
 @CHECKS.of(near=GAP)
 def loss_gap_nats(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many nats failures end above the baseline's validation loss: the larger gap of the two in
+    attention, and that of attention residuals."""
     return {"attention": max(_gap(e, "sigmoid_attn"), _gap(e, "ssmax")), "attnres": _gap(e, "attnres")}
 
 
 @CHECKS.of(near=POINTS)
 def climb_drop_points(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many points of CLIMB-avg sigmoid attention and SSMax fall below the baseline."""
     return {method: -100 * e.delta(method) for method in ("sigmoid_attn", "ssmax")}
 
 
 @CHECKS.of(near={"loss_pct": GAP, "points": POINTS})
 def decoupling_band(e: Evidence, claim: Claim) -> Values:
+    """Compute, over sigmoid attention and SSMax, the ranges of their loss gaps in percent and of their drops in
+    points."""
     pair = ("sigmoid_attn", "ssmax")
     gaps, points = [_percent(e, m) for m in pair], [-100 * e.delta(m) for m in pair]
     return {"loss_pct": [min(gaps), max(gaps)], "points": [min(points), max(points)]}
@@ -127,6 +135,7 @@ def winners_track_loss(e: Evidence, claim: Claim) -> Values:
 #: "Near 0" is a stated choice: a tenth of what the baseline has, and as much for the baseline itself.
 @CHECKS.of(near=near(0.042))
 def sigmoid_lambada(e: Evidence, claim: Claim) -> Values:
+    """Read the accuracy on LAMBADA of the baseline and of sigmoid attention."""
     return {"baseline": e.tasks(e.reference)["lambada_openai"], "sigmoid": e.tasks("sigmoid_attn")["lambada_openai"]}
 
 
@@ -168,12 +177,16 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float]]:
 
 @CHECKS.of()
 def hyper_uniform(e: Evidence, claim: Claim) -> Values:
+    """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
+    it."""
     holds, shown = _broad(e, "hyper")
     return Computed(holds=holds, shown=shown)
 
 
 @CHECKS.of(compare=in_turn(said("broad"), number))
 def attnres_broad(e: Evidence, claim: Claim) -> Values:
+    """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
+    baseline's."""
     broad, shown = _broad(e, "attnres")
     z = shown.pop("z")
     return Computed(
@@ -188,6 +201,7 @@ def _same_tasks(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 @CHECKS.of(compare=in_turn(first("tasks"), at_most_partly(_same_tasks)))
 def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
+    """Find the three tasks on which sigmoid, SSMax and differential attention lose most, the mean of the three."""
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
     return {"tasks": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
 
@@ -214,6 +228,7 @@ def _second_less_first(e: Evidence) -> pd.Series:
 
 @CHECKS.of(near={"a100": CLIMB, "primary": CLIMB, "diff": ONE_SIGMA})
 def a100_match(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's CLIMB-avg on both devices, and the distance between them."""
     primary, second = (e.value(key, "average") for key in _two_devices(e))
     return {"a100": second, "primary": primary, "diff": abs(second - primary)}
 
@@ -227,6 +242,7 @@ def a100_per_task(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(near=near(TWICE), compare=in_turn(signs("diff"), number))
 def a100_val_loss(e: Evidence, claim: Claim) -> Values:
+    """Compute how far the baseline's validation loss on the second device lies above that on the first."""
     primary, second = (e.value(key, "validation_loss") for key in _two_devices(e))
     return {"diff": second - primary}
 

@@ -31,12 +31,14 @@ def _single_attention(e: Evidence) -> list[str]:
 
 @CHECKS.of(near=CLIMB)
 def attention_span(e: Evidence, claim: Claim) -> Values:
+    """Find the largest and smallest delta of the attention methods at the base scale."""
     deltas = [e.delta(method) for method in _attention(e)]
     return {"hi": max(deltas), "lo": min(deltas)}
 
 
 @CHECKS.of()
 def attention_span_ratio(e: Evidence, claim: Claim) -> Values:
+    """Compute the span of the attention methods' deltas over the width of the baseline's bootstrap interval."""
     deltas = [e.delta(method) for method in _attention(e)]
     low, high = interval(e.seeds(e.reference))
     return {"ratio": (max(deltas) - min(deltas)) / (high - low) if high > low else math.inf}
@@ -52,6 +54,7 @@ def attention_six_of_eight(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of()
 def attention_noise_band(e: Evidence, claim: Claim) -> Values:
+    """List the attention methods, combinations left out, that lie within two sigmas of the baseline."""
     return {"ids": [m for m in _single_attention(e) if abs(e.z(m)) < SIGNIFICANT_Z]}
 
 
@@ -79,6 +82,7 @@ def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of()
 def removing_softmax_normalization(e: Evidence, claim: Claim) -> Values:
+    """List those of the claim's methods that lie more than two sigmas below the baseline."""
     return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
 
 
@@ -94,6 +98,7 @@ def residual_none_improves(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of()
 def geglu_equals_swiglu(e: Evidence, claim: Claim) -> Values:
+    """Decide whether GeGLU lies within two sigmas of the baseline, whose FFN is SwiGLU."""
     z = e.z("geglu_ffn")
     return Computed(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
 
@@ -123,6 +128,7 @@ def hyper_finite_1p2b(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
 def qknorm_geglu_top_3b(e: Evidence, claim: Claim) -> Values:
+    """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
     values = e.completed_large()
     best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
     said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
@@ -143,5 +149,6 @@ def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of()
 def range_three_points(e: Evidence, claim: Claim) -> Values:
+    """Compute the points of CLIMB-avg between the best and the worst method at the base scale."""
     values = [e.climb(method) for method in e.methods]
     return {"points": 100 * (max(values) - min(values))}

@@ -98,12 +98,15 @@ def _constants(e: Evidence, method: str) -> list[float]:
 
 @CHECKS.of(**ARITHMETIC)
 def fwer(e: Evidence, claim: Claim) -> Values:
+    """Compute the chance of a false positive among independent tests at the printed level, as many as the study
+    counts."""
     m, alpha = _document(e).m, claim.values["alpha"]
     return Computed(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
 
 
 @CHECKS.of(**ARITHMETIC)
 def params_baseline(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's parameters in billions from Table 4."""
     return {"params_b": _cell(e, e.reference, "params_b")}
 
 
@@ -129,12 +132,14 @@ def gated_overhead(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def selective_zero_params(e: Evidence, claim: Claim) -> Values:
+    """Count the parameters of selective attention that the baseline has not, by their names."""
     new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
     return Computed(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
 @CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: Claim) -> Values:
+    """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
     same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
     return Computed(values=values, shown={"layers": _model(e, "denseformer").layers})
@@ -142,6 +147,7 @@ def denseformer_params(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def sandwich_params(e: Evidence, claim: Claim) -> Values:
+    """Decide whether all parameters that sandwich norm has and the baseline has not are those of norms."""
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
     holds = bool(new) and all(entry.role == "norm" for entry in new)
@@ -154,6 +160,7 @@ def _same_cost(e: Evidence, method: str) -> bool:
 
 @CHECKS.of(compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
+    """Read the inner width of GeGLU's matrices, and whether it has the baseline's parameters and counted FLOPs."""
     return {"inter": _inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
@@ -183,6 +190,7 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def cost_3b(e: Evidence, claim: Claim) -> Values:
+    """Compute the counted FLOPs of a token at the large scale over those at the base scale, of the baseline."""
     large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
     return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
 
@@ -216,6 +224,7 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
+    """Read the start of value residual's weights, and whether the first layer has none of its own."""
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
     plain = all(entry.layer != 0 for entry in new)
@@ -224,11 +233,13 @@ def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(**ARITHMETIC)
 def layerscale_init(e: Evidence, claim: Claim) -> Values:
+    """Read the constant at which LayerScale's parameters start."""
     return {"gamma": _constants(e, "layerscale")[0]}
 
 
 @CHECKS.of(**ARITHMETIC)
 def attnres_init(e: Evidence, claim: Claim) -> Values:
+    """Read the spread at which pseudo-queries of attention residuals start, and the epsilon of the model's norms."""
     model = _model(e, "attnres")
     start = _starts(e, "attnres", "pseudo_query")[0]
     return {"std": start.std, "eps": model.norm_eps}
