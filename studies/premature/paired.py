@@ -1,4 +1,4 @@
-"""Control and intervention over seeds: losses, perplexities and tokens to the control's final loss.
+"""Pairs control and intervention by seed: losses, perplexities and tokens to the control's final loss.
 
 Source: premature study, Tables 1 and 11 (mean and sample standard deviation; differences of paired seeds).
 """

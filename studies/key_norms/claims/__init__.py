@@ -1,4 +1,4 @@
-"""The key_norms study's claims: which id is measured how."""
+"""Registers the key_norms study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 

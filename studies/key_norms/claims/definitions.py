@@ -1,4 +1,4 @@
-"""Claims about sizes, definitions and arithmetic: exact, without training, at the paper's size; and the start.
+"""Checks claims about sizes, definitions and arithmetic: exact, without training, at the paper's size; and the start.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml.
 Definitions are tried on the components that the runs are made of.

@@ -1,4 +1,4 @@
-"""Claims about key norms and attention over training.
+"""Checks claims about key norms and attention over training.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml. All
 are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Beside a

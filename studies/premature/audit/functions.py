@@ -1,4 +1,4 @@
-"""Premature study: named functions of its own."""
+"""Computes what audit rows of the premature study call by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The premature study's claims: which id is measured how."""
+"""Registers the premature study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 

@@ -1,4 +1,4 @@
-"""Claims about architectures: sections 5.5 and 5.6, Tables 3 to 5, Figure 2."""
+"""Checks claims about architectures: sections 5.5 and 5.6, Tables 3 to 5, Figure 2."""
 
 from __future__ import annotations
 

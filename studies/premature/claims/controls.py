@@ -1,4 +1,4 @@
-"""Claims about controls: entropy floor, half rate, fixed releases, multipliers (appendices D, E, F and G)."""
+"""Checks claims about controls: entropy floor, half rate, fixed releases, multipliers (appendices D, E, F and G)."""
 
 from __future__ import annotations
 

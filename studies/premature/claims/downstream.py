@@ -1,4 +1,4 @@
-"""Claims about the seven tasks: Table 2 and section 5.2."""
+"""Checks claims about the seven tasks: Table 2 and section 5.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about losses, perplexities and tokens of the GPT pair: Tables 1 and 11.
+"""Checks claims about losses, perplexities and tokens of the GPT pair: Tables 1 and 11.
 
 One function for each claim, named as the claim; what it says is in studies/premature/published/claims.yaml.
 """

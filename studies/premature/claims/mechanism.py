@@ -1,4 +1,4 @@
-"""Claims about what the intervention does to upper attention: section 5.3 and 5.4, Figure 3, Table 12."""
+"""Checks claims about what the intervention does to upper attention: section 5.3 and 5.4, Figure 3, Table 12."""
 
 from __future__ import annotations
 

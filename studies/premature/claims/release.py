@@ -1,4 +1,4 @@
-"""Claims about the release: Table 8 and sections 5.1 and F, replayed over logged scores."""
+"""Checks claims about the release: Table 8 and sections 5.1 and F, replayed over logged scores."""
 
 from __future__ import annotations
 

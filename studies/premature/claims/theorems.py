@@ -1,4 +1,4 @@
-"""Claims of the theory, as arithmetic at the sizes of the paper's model: section 6 and appendix B."""
+"""Checks claims of the theory, as arithmetic at the sizes of the paper's model: section 6 and appendix B."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 1: the GPT-style control and the intervention over three seeds; loss, perplexity, tokens saved.
+"""Makes Table 1: the GPT-style control and the intervention over three seeds; loss, perplexity, tokens saved.
 
 Source: premature study, section 5.1 and Table 1.
 """

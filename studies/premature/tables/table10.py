@@ -1,4 +1,4 @@
-"""Table 10: other multipliers on the upper half's early queries and keys.
+"""Makes Table 10: other multipliers on the upper half's early queries and keys.
 
 Source: premature study, appendix G and Table 10.
 """

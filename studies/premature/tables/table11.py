@@ -1,4 +1,4 @@
-"""Table 11: the comparison of Table 1 at the larger scale.
+"""Makes Table 11: the comparison of Table 1 at the larger scale.
 
 Source: premature study, appendix H and Table 11. Columns that the paper lacks: what appendix H says in words of 3 %
 of training.

@@ -1,4 +1,4 @@
-"""Table 12: how local upper queries and keys act on immature directions, at 3 % of training.
+"""Makes Table 12: how local upper queries and keys act on immature directions, at 3 % of training.
 
 Source: premature study, appendix I and Table 12. The column that the paper lacks is what a random projector gives.
 """

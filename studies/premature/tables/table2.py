@@ -1,4 +1,4 @@
-"""Table 2: seven tasks, control against intervention over three seeds, paired.
+"""Makes Table 2: seven tasks, control against intervention over three seeds, paired.
 
 Source: premature study, section 5.2 and Table 2. Columns that the paper lacks: wins, losses and ties with the exact
 sign test (it prints 14 wins of 21 and no test), and where each task's items are from.

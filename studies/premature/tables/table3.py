@@ -1,4 +1,4 @@
-"""Table 3: what the intervention gains in each architecture, and how sharp its upper attention is early.
+"""Makes Table 3: what the intervention gains in each architecture, and how sharp its upper attention is early.
 
 Source: premature study, section 5.5 and Table 3. Columns that the paper lacks: both perplexities, GEGLU's row (its
 readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy score with its null.

@@ -1,4 +1,4 @@
-"""Table 4: the intervention in gated blocks, beside the single-branch one.
+"""Makes Table 4: the intervention in gated blocks, beside the single-branch one.
 
 Source: premature study, section 5.6 and Table 4.
 """

@@ -1,4 +1,4 @@
-"""Table 5: how much the feed-forward networks write into the stream at 3 %, and the attention above them.
+"""Makes Table 5: how much the feed-forward networks write into the stream at 3 %, and the attention above them.
 
 Source: premature study, section 5.6, appendix C and Table 5. Columns that the paper lacks: the write before
 training, and by how much less each writes than the two GELU networks (printed in the text).

@@ -1,4 +1,4 @@
-"""Table 8: where other release rules would have let go, from the scores that the intervention's runs logged.
+"""Makes Table 8: where other release rules would have let go, from the scores that the intervention's runs logged.
 
 Source: premature study, appendix F and Table 8. Nothing is trained: a rule is replayed by the function that the trainer
 follows. Columns that the paper lacks: the first evaluation that reaches the threshold, the range over seeds, and

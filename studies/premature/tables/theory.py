@@ -1,4 +1,4 @@
-"""The paper's theorems as executable checks: what each says, what is printed, and what comes out here.
+"""Makes a table of the paper's theorems as executable checks: what each says, what is printed, and what comes out here.
 
 Source: premature study, section 6 and appendix B. Not a table of the paper. It needs no run.
 """

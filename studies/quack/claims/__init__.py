@@ -1,4 +1,4 @@
-"""The quack study's claims: which id is measured how."""
+"""Registers the quack study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 

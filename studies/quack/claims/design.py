@@ -1,4 +1,4 @@
-"""Claims about sizes, grids, the algorithm and what decoding needs: exact, without training, at any preset.
+"""Checks claims about sizes, grids, the algorithm and what decoding needs: exact, without training, at any preset.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml. The
 algorithm is tried on the components that the runs are made of, with the smallest of the study's models.

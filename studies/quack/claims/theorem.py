@@ -1,4 +1,4 @@
-"""Claims about Lemma 1: exact, without training, at the summary's size (`plumbline.studies.quack.lemma`)."""
+"""Checks claims about Lemma 1: exact, without training, at the summary's size (`plumbline.studies.quack.lemma`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Claims about time. A share of a step that a norm takes depends on sizes and device, so that small models say nothing.
+"""Checks claims about time. A share of a step that a norm takes depends on sizes and device, so that small models say
+nothing.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml.
 """

@@ -1,4 +1,4 @@
-"""Claims about losses and stability.
+"""Checks claims about losses and stability.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml. What
 stable, usable, best tau, competitive and different mean are interpretations of the study.

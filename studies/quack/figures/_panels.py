@@ -1,4 +1,4 @@
-"""What the study's figures share: a row of panels for each attention, a colour and a mark for each method."""
+"""Draws what the study's figures share: a row of panels for each attention, a colour and a mark for each method."""
 
 from __future__ import annotations
 

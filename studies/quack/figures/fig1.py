@@ -1,4 +1,4 @@
-"""Figure 1: held-out loss over training, for each attention and base rate.
+"""Draws Figure 1: held-out loss over training, for each attention and base rate.
 
 Source: quack study, Mechanism 2 (section 4 and figure 2 of the paper that it sums up).
 """

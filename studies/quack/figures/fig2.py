@@ -1,4 +1,4 @@
-"""Figure 2: final held-out loss against the base rate, for each attention; every tau, and what diverged.
+"""Draws Figure 2: final held-out loss against the base rate, for each attention; every tau, and what diverged.
 
 Source: quack study, Mechanism 2 (section 4 of the paper that it sums up).
 """

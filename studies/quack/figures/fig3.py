@@ -1,4 +1,4 @@
-"""Figure 3: the largest logit and how far one update moves logits, over training.
+"""Draws Figure 3: the largest logit and how far one update moves logits, over training.
 
 Source: quack study, Mechanisms 1 and 2 (section 4 of the paper that it sums up), which reads one head in the middle.
 """

@@ -1,4 +1,4 @@
-"""Cache: what decoding remembers of a token, in each kind of attention.
+"""Makes the table of the cache: what decoding remembers of a token, in each kind of attention.
 
 Source: quack study, Mechanism 3: QK norm needs each token's keys, latent attention keeps latents. Not a table of the
 document. It needs no run; caches are those of the models at the summary's size, whatever the preset.

@@ -1,4 +1,4 @@
-"""Lemma 1: how far one step moves a logit, against the size of the weights; and what the bound leaves.
+"""Makes a table of Lemma 1: how far one step moves a logit, against the size of the weights; and what the bound leaves.
 
 Source: quack study, Mechanism 1 (Lemma 1). Not a table of the summary. It needs no run.
 """

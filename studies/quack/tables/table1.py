@@ -1,4 +1,4 @@
-"""Table 1: final held-out loss by attention, method and base rate, with every tau.
+"""Makes Table 1: final held-out loss by attention, method and base rate, with every tau.
 
 Source: quack study, "Key Results" and "First 3 experiments", which print no losses.
 """

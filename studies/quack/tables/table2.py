@@ -1,4 +1,4 @@
-"""Table 2: how long a training step takes, QuacK's over QK norm's.
+"""Makes Table 2: how long a training step takes, QuacK's over QK norm's.
 
 Source: quack study, "Key Results" and "Design tradeoffs".
 """

@@ -1,4 +1,4 @@
-"""Tau: QuacK over the wider grid of tau at the middle base rate, and what its rates did.
+"""Makes the table of tau: QuacK over the wider grid of tau at the middle base rate, and what its rates did.
 
 Source: quack study, "Failure signatures" and "Next checks" (which proposes the wider grid). Not a table of the
 document.

@@ -1,4 +1,4 @@
-"""The query_free study's claims: which id is measured how."""
+"""Registers the query_free study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 

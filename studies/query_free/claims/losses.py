@@ -1,4 +1,5 @@
-"""Claims of Table 2 and section 5.1 about final losses, and of sections 5.1 and 6 about runs that no table has."""
+"""Checks claims of Table 2 and section 5.1 about final losses, and of sections 5.1 and 6 about runs that no table
+has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about sizes, budgets and the scores that models start with: without training, at the paper's size."""
+"""Checks claims about sizes, budgets and the scores that models start with: without training, at the paper's size."""
 
 from __future__ import annotations
 

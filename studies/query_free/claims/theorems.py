@@ -1,4 +1,5 @@
-"""Claims of the theory (sections 3 and 4, appendices 8.3 and 8.5), on random weights: with their premises, and without.
+"""Checks claims of the theory (sections 3 and 4, appendices 8.3 and 8.5), on random weights: with their premises, and
+without.
 
 A statement whose outputs are as close without a premise as with it would be reproduced by a check that cannot fail; so
 both count (`TheoremCheck.holds`).

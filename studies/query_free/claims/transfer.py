@@ -1,4 +1,4 @@
-"""Claims about an MLP with a skip that stands in for one in another basis: appendix 8.4 and Figure 2.
+"""Checks claims about an MLP with a skip that stands in for one in another basis: appendix 8.4 and Figure 2.
 
 Errors and cosines are read at every width; a range is met if all widths lie in it, up to half a unit of its ends.
 """

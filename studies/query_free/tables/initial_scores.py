@@ -1,4 +1,5 @@
-"""Initial scores: how far they spread before training, as the paper derives it and as its models start.
+"""Makes the table of initial scores: how far they spread before training, as the paper derives it and as its models
+start.
 
 Source: query_free study, section 5.1 and appendix 8.2. Not a table of the paper.
 """

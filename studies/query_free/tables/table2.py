@@ -1,4 +1,4 @@
-"""Table 2: the five configurations, with their losses, sizes and times, and the queries that section 6 proposes.
+"""Makes Table 2: the five configurations, with their losses, sizes and times, and the queries that section 6 proposes.
 
 Source: query_free study, Table 2 (section 5.1) and section 6.
 """

@@ -1,4 +1,4 @@
-"""Variants: every run beside the baseline and beside the run that it is a variant of.
+"""Makes the table of variants: every run beside the baseline and beside the run that it is a variant of.
 
 Not a table of the paper, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
 """

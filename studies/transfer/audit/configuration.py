@@ -1,4 +1,5 @@
-"""Transfer study: heads and scales, token and pack counts, and the constants of appendix B."""
+"""Recomputes printed numbers of the transfer study: heads and scales, token and pack counts, and the constants of
+appendix B."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transfer study's claims: which id is measured how."""
+"""Registers the transfer study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 

@@ -1,4 +1,4 @@
-"""Claims about attention weights and logits, which a probe reads: appendices B.13 and E.3.
+"""Checks claims about attention weights and logits, which a probe reads: appendices B.13 and E.3.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """

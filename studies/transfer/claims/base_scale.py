@@ -1,4 +1,4 @@
-"""Claims about the base scale: Table 2, the noise floor, sections 4 and 6.
+"""Checks claims about the base scale: Table 2, the noise floor, sections 4 and 6.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """

@@ -1,4 +1,4 @@
-"""Claims about the large scale: Table 3, the divergences of Table 6 and Figure 1.
+"""Checks claims about the large scale: Table 3, the divergences of Table 6 and Figure 1.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """

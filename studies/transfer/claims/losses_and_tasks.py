@@ -1,4 +1,4 @@
-"""Claims about validation loss and single tasks: Tables 5 and 7, Figures 2 and 3, appendices D and E.
+"""Checks claims about validation loss and single tasks: Tables 5 and 7, Figures 2 and 3, appendices D and E.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """

@@ -1,4 +1,4 @@
-"""Claims about kinds of modifications at the base scale: sections 4.2 and 4.3, and what appendix E says of all.
+"""Checks claims about kinds of modifications at the base scale: sections 4.2 and 4.3, and what appendix E says of all.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """

@@ -1,4 +1,4 @@
-"""Claims about sizes, costs, definitions and starts: exact, without training, at the paper's size.
+"""Checks claims about sizes, costs, definitions and starts: exact, without training, at the paper's size.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """

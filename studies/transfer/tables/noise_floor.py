@@ -1,4 +1,5 @@
-"""The noise floor: spread over seeds of the three references, and whether two of them differ from the first.
+"""Makes the table of the noise floor: spread over seeds of the three references, and whether two of them differ from
+the first.
 
 Source: transfer study, section 3.3 and appendix E.4.
 """

@@ -1,4 +1,5 @@
-"""What the protocol itself is worth: winners where nothing works, and gains found, by number of reference seeds.
+"""Makes a table of what the protocol itself is worth: winners where nothing works, and gains found, by number of
+reference seeds.
 
 Source: transfer study, section 3.3. Not a table of the paper.
 """

@@ -1,4 +1,4 @@
-"""Section 5.2's numbers: what of the order at the base scale is left at the large one.
+"""Makes a table of section 5.2's numbers: what of the order at the base scale is left at the large one.
 
 Source: transfer study, section 5.2.
 """

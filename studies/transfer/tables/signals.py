@@ -1,4 +1,5 @@
-"""Which measure tells methods apart: z and prediction t of each method by accuracy, log-probabilities and loss.
+"""Makes a table of which measure tells methods apart: z and prediction t of each method by accuracy, log-probabilities
+and loss.
 
 Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7). The
 measures of the same runs, each in units of its own spread over the reference's seeds.

@@ -1,4 +1,5 @@
-"""Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what is significant.
+"""Makes Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what is
+significant.
 
 Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the paper lacks: what is significant, Holm and
 Benjamini-Hochberg, the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under

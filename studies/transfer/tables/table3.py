@@ -1,4 +1,4 @@
-"""Table 3: the same methods at the base and at the large scale; and how much of the order survives.
+"""Makes Table 3: the same methods at the base and at the large scale; and how much of the order survives.
 
 Source: transfer study, sections 5.1 and 5.2, Table 3.
 """

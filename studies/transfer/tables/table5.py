@@ -1,4 +1,4 @@
-"""Table 5: the baseline once more on a second hardware profile, task by task.
+"""Makes Table 5: the baseline once more on a second hardware profile, task by task.
 
 Source: transfer study, appendix D and Table 5. Which devices they are is read from the manifests. A difference between
 runs that were made on one device, or of which one is a stand-in, is none between devices: its cells say so instead.

@@ -1,4 +1,4 @@
-"""Table 6: what diverged, when, and what its gradient norms looked like before.
+"""Makes Table 6: what diverged, when, and what its gradient norms looked like before.
 
 Source: transfer study, section 5.3 and Table 6. The classifier's rules are in `plumbline.studies.transfer.divergence`.
 """

@@ -1,4 +1,4 @@
-"""Each method's distance from the baseline on each task: the numbers behind Figure 3.
+"""Makes a table of each method's distance from the baseline on each task: the numbers behind Figure 3.
 
 Source: transfer study, appendix E, Figure 3 (which prints no numbers).
 """

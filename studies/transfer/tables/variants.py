@@ -1,4 +1,5 @@
-"""Variants: other meanings of what the paper leaves open, and methods as their authors have them, by method.
+"""Makes the table of variants: other meanings of what the paper leaves open, and methods as their authors have them, by
+method.
 
 Source: interpretations of studies/transfer/study.yaml. Not a table of the paper; printed numbers (Tables 2, 4 and 7)
 stand beside the default variant, and the printed share of parameters beside every one, which it may decide between.
