@@ -37,5 +37,5 @@ def test_a_function_that_is_named_as_no_claim_is_refused() -> None:
     checks.of()(lower)
     claims = [SimpleNamespace(id="lowest")]
     evidence = SimpleNamespace(published=SimpleNamespace(directory=Path("published")))
-    with pytest.raises(PlumblineError, match="claims.yaml: there is no claim 'lower' to check.*lowest"):
+    with pytest.raises(PlumblineError, match=r"claims\.yaml: there is no claim 'lower' to check.*lowest"):
         judge_claims(claims, checks, evidence)
