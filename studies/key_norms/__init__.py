@@ -1,1 +1,1 @@
-"""All that is particular to the key_norms document."""
+"""Holds all that is particular to the key_norms document."""

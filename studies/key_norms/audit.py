@@ -1,4 +1,4 @@
-"""key_norms: the arithmetic of its examples, the initial norm, sizes and token counts."""
+"""Recomputes printed numbers of key_norms: the arithmetic of its examples, the initial norm, sizes and token counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the study looks at: its arms, its groups of layers, what probes read of them, and what decay alone does.
+"""Reads what the study looks at: its arms, its groups of layers, what probes read of them, and what decay alone does.
 
 Source: key_norms study, figure 1 and "Experimental Analysis"; its authors' code for what the text leaves open.
 """

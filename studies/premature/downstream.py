@@ -1,4 +1,4 @@
-"""Control against intervention on the tasks of the suite, paired by seed.
+"""Compares control and intervention on the tasks of the suite, paired by seed.
 
 Source: premature study, section 5.2 and Table 2.
 """

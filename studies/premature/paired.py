@@ -1,4 +1,4 @@
-"""Control and intervention over seeds: losses, perplexities and tokens to the control's final loss.
+"""Pairs control and intervention by seed: losses, perplexities and tokens to the control's final loss.
 
 Source: premature study, Tables 1 and 11 (mean and sample standard deviation; differences of paired seeds).
 """
@@ -17,7 +17,7 @@ from plumbline.results.tables.layout import beside, labels
 from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
 
-from .layout import Row
+from .row import Row
 from .run_values import RunValues
 
 #: A billion tokens, the paper's unit.

@@ -1,4 +1,5 @@
-"""What the study's tables, figures and claims read of its runs. NaN is a value that is not there, whatever the reason.
+"""Reads of the study's runs what its tables, figures and claims need. NaN is a value that is not there, whatever the
+reason.
 
 Source: premature study, sections 2, 4 and 5; definitions in `interpretations` of studies/premature/study.yaml.
 """

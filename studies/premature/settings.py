@@ -1,4 +1,4 @@
-"""Rows of one setting each beside the control: what Tables 6, 7, 9, 10 and 12 have in common.
+"""Makes rows of one setting each beside the control: what Tables 6, 7, 9, 10 and 12 have in common.
 
 Source: premature study, appendices D to G and I; each table names its quantities.
 """
@@ -12,7 +12,7 @@ from plumbline.audit.published import Published
 from plumbline.results.tables.layout import beside, labels, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
 
-from .layout import Row
+from .row import Row
 from .run_values import BASE, CONTROL, EARLY, FIFTH, Part, RunValues
 
 #: (values, control, run) -> a number.

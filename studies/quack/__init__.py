@@ -1,1 +1,1 @@
-"""All that is particular to the quack document."""
+"""Holds all that is particular to the quack document."""

@@ -1,4 +1,5 @@
-"""quack: sizes from the full paper's configuration, and numbers that the summary prints more than once."""
+"""Recomputes printed numbers of quack: sizes from the full paper's configuration, and numbers that the summary prints
+more than once."""
 
 from __future__ import annotations
 

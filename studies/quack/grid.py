@@ -1,4 +1,5 @@
-"""The study's grid: kinds of attention, methods, base rates eta and, for some methods, tau; and how each run ended.
+"""Reads the study's grid: kinds of attention, methods, base rates eta and, for some methods, tau; and how each run
+ended.
 
 Source: quack study, "Key Results" and "First 3 experiments"; what counts as stable and which tau is best is ruled in
 studies/quack/study.yaml (`stable`, `best_tau`).

@@ -1,4 +1,5 @@
-"""Lemma 1 as numbers, for a head of the summary's model at its start and after its weights have grown or shrunk.
+"""Computes Lemma 1 as numbers, for a head of the summary's model at its start and after its weights have grown or
+shrunk.
 
 Source: quack study, Mechanism 1 (section 3 of the paper that it sums up). Nothing is trained; weights, inputs and
 updates are drawn, or the worst there are (`plumbline.theory.logit_change`).

@@ -1,4 +1,5 @@
-"""What decoding remembers of a token, from real caches of models without memory; and what QK norm would need instead.
+"""Counts what decoding remembers of a token, from real caches of models without memory; and what QK norm would need
+instead.
 
 Source: quack study, Mechanism 3 (QK norm needs each token's keys, which latent attention does not keep).
 """

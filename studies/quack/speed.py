@@ -1,4 +1,4 @@
-"""Times of training steps, from the measurement `step_time`: ratios are taken pair by pair.
+"""Compares times of training steps, from the measurement `step_time`: ratios are taken pair by pair.
 
 Source: quack study, "Key Results" and "Design tradeoffs" (about 10 % faster than QK norm).
 """

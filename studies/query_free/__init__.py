@@ -1,1 +1,1 @@
-"""All that is particular to the query_free document."""
+"""Holds all that is particular to the query_free document."""

@@ -1,4 +1,4 @@
-"""What the paper says without training, tried: its theorems, and the scores that models start with.
+"""Tries what the paper says without training: its theorems, and the scores that models start with.
 
 Source: query_free study, sections 3 and 4, appendix 8. Theorems are tried by `plumbline.theory` on random weights;
 scores are those of the first layer of models as the study's specs build them, at the paper's size.

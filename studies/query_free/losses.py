@@ -1,5 +1,5 @@
-"""The study's runs by name: their losses, what they are against the baseline, sizes and times. NaN is a value that is
-not there, whatever the reason.
+"""Reads the study's runs by name: their losses, what they are against the baseline, sizes and times. NaN is a value
+that is not there, whatever the reason.
 
 Source: query_free study, Table 2 and section 5.1; interpretations `same_loss`, `non_embedding` and `wall_time`.
 """

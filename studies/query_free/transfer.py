@@ -1,4 +1,4 @@
-"""What the measurement `basis_transfer` says at its end, by width. Empty where it was not made.
+"""Reads what the measurement `basis_transfer` says at its end, by width. Empty where it was not made.
 
 Source: query_free study, appendix 8.4 and Figure 2; what is measured: `plumbline.theory.basis_transfer`.
 """

@@ -1,1 +1,1 @@
-"""All that is particular to the transfer document."""
+"""Holds all that is particular to the transfer document."""

@@ -1,4 +1,5 @@
-"""Each method's row at the base scale: its value, its distance from the reference in the spread of seeds, its runs.
+"""Makes each method's row at the base scale: its value, its distance from the reference in the spread of seeds, its
+runs.
 
 Source: transfer study, sections 3.3 and 4.1. Tables 2 and 7 show of it what they print.
 """

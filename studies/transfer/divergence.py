@@ -1,4 +1,4 @@
-"""How a run went before it diverged, read from its gradient norms by stated rules.
+"""Tells how a run went before it diverged, from its gradient norms by stated rules.
 
 Source: transfer study, section 5.3 and Table 6, which names three signatures and gives no rule; the rules are ours:
 

@@ -1,4 +1,4 @@
-"""The transfer study's own formula for operations (appendix C.1), by which its Table 4 counts. No other study uses it;
+"""Counts operations by the transfer study's own formula (appendix C.1), which its Table 4 uses. No other study uses it;
 what the modules really compute is `plumbline.model.flops.counted`."""
 
 from __future__ import annotations

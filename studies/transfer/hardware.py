@@ -1,4 +1,4 @@
-"""The two runs of Table 5: which devices their manifests name, and whether they say anything about hardware.
+"""Compares the two runs of Table 5: which devices their manifests name, and whether they say anything about hardware.
 
 Source: transfer study, appendix D. They do where they were made on different devices and by the same spec. Without the
 profile of the second device the second run is a repeat on the first; with another precision it is a stand-in.

@@ -1,5 +1,5 @@
-"""Which runs stand behind a method's value: all seeds of the reference at the base scale, else the first seed; and
-what is said of all values before any is shown.
+"""Chooses the runs that stand behind a method's value: all seeds of the reference at the base scale, else the first
+seed; and what is said of all values before any is shown.
 
 Source: transfer study, sections 3.3 and 5.1.
 """

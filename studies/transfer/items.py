@@ -1,4 +1,4 @@
-"""Each method's distance from the reference item by item, whether it is significant, and tasks at chance.
+"""Measures each method's distance from the reference item by item, whether it is significant, and tasks at chance.
 
 Source: ours; see `plumbline.stats.items` and `plumbline.stats.significance`.
 """

@@ -1,4 +1,5 @@
-"""What the study's own protocol is worth: how often it crowns a method when none does anything, and what it finds.
+"""Computes what the study's own protocol is worth: how often it crowns a method when none does anything, and what it
+finds.
 
 Source: transfer study, section 3.3. See `plumbline.stats.protocol_error`; the paper has no such numbers.
 """

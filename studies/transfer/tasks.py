@@ -1,4 +1,4 @@
-"""Each method's distance from the reference on each task.
+"""Measures each method's distance from the reference on each task.
 
 Source: transfer study, appendix E.
 """

@@ -1,4 +1,5 @@
-"""The same methods at the base and at the large scale: values, distances, ranks, and what of the order is left.
+"""Compares the same methods at the base and at the large scale: values, distances, ranks, and what of the order is
+left.
 
 Source: transfer study, sections 5.1 and 5.2.
 """

@@ -1,1 +1,1 @@
-"""Evaluation: items in the hub's form, the harness's own tasks over them, scores per task and per example."""
+"""Evaluates models: items in the hub's form, the harness's own tasks over them, scores per task and per example."""

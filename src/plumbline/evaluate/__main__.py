@@ -1,4 +1,4 @@
-"""Score finished runs: ``plumbline evaluate``.
+"""Scores finished runs: ``plumbline evaluate``.
 
 Writes `scores.parquet` and `examples.parquet`. A diverged run has no model to score: its frames are empty, their
 metadata says `outcome=diverged`, and the exit code is 0. Of several runs (``--run A --out X --run B --out Y``) the

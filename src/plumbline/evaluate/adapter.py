@@ -1,4 +1,4 @@
-"""The harness's view of one of our models: log-likelihoods of continuations, in float32."""
+"""Shows one of our models to the harness: log-likelihoods of continuations, in float32."""
 
 from __future__ import annotations
 

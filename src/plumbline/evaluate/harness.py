@@ -1,4 +1,4 @@
-"""The harness's own tasks over our items: its YAML as it is installed, with only the data put in its place.
+"""Loads the harness's own tasks over our items: its YAML as it is installed, with only the data put in its place.
 
 Tasks are built one by one from explicit YAML paths: scanning the harness's thousands of task files costs seconds a
 process, and nothing here needs it. Items are given in memory, so no data set library touches disk or network.

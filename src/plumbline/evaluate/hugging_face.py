@@ -1,4 +1,4 @@
-"""The harness's `hf` model, made to score what ours scores: an answer that is longer than the model reads."""
+"""Makes the harness's `hf` model score what ours scores: an answer that is longer than the model reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the items of a suite: ``python -m plumbline.evaluate.items``.
+"""Makes the items of a suite: ``python -m plumbline.evaluate.items``.
 
 Writes one JSONL a task in the hub's form, and last `items.json`, which says for each task whether it is the benchmark
 or a proxy, how many items there are, their checksum, licence and origin. What is particular to a task says its file of

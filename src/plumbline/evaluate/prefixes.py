@@ -1,5 +1,5 @@
-"""Rows of tokens as trees, so that what several of them begin with is read once: the context of an item's answers, a
-passage with its questions, a sentence up to the word that differs.
+"""Arranges rows of tokens as trees, so that what several of them begin with is read once: the context of an item's
+answers, a passage with its questions, a sentence up to the word that differs.
 
 Trees are made of the tokens alone, after they were cut to the context. Two rows that lost different numbers of tokens
 on the left begin with different ones, and share nothing.

@@ -1,4 +1,4 @@
-"""Log-probabilities of the answers in trees of tokens: each node is read once, many trees at a time."""
+"""Reads log-probabilities of the answers in trees of tokens: each node is read once, many trees at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Trees of tokens as rows of a batch: all nodes of a tree lie side by side, and a token sees those of the nodes above.
+"""Lays trees of tokens out as rows of a batch: all nodes of a tree lie side by side, and a token sees those of the
+nodes above.
 
 A row of a whole tree is as long as its nodes together, and attention's work grows with the square of that. So a tree
 whose branches are long beside what they share falls into several, each of which reads the shared part again.
@@ -99,6 +100,7 @@ class Branched(AttentionMask):
 
     @property
     def mask_BQK(self) -> torch.Tensor:
+        """Which keys each query sees: its own node's and those of the nodes above, up to itself."""
         return self.mask
 
     def rows(self, start: int, stop: int) -> Branched:

@@ -1,4 +1,4 @@
-"""``plumbline score FOLDER ...``: any models on a suite: finished runs of ours, or folders in Hugging Face form.
+"""Scores any models on a suite, finished runs of ours or folders in Hugging Face form: ``plumbline score FOLDER ...``.
 
 Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
 plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging

@@ -1,4 +1,4 @@
-"""From the harness's samples to our two frames: a value per task and metric, and one per example.
+"""Makes our two frames of the harness's samples: a value per task and metric, and one per example.
 
 Metrics (all of the evaluated items):
 

@@ -1,4 +1,4 @@
-"""Token ids of prompts, which repeat each other's words: an item's context stands before each of its answers."""
+"""Tokenises prompts, which repeat each other's words: an item's context stands before each of its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about sizes, definitions and arithmetic: exact, without training, at the paper's size; and the start.
+"""Checks claims about sizes, definitions and arithmetic: exact, without training, at the paper's size; and the start.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml.
 Definitions are tried on the components that the runs are made of.
@@ -51,7 +51,7 @@ def _parameters(model: ModelSpec) -> int:
     return sum(value.numel() for value in on_meta(model).parameters())
 
 
-@CHECKS.of("init_norm", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def init_norm(e: Evidence, claim: Claim) -> Values:
     """The layer that starts farthest from the square root of the head width, which is given."""
     starts, width = e.end(KEY_NORM).start, e.spec.model.head_width
@@ -59,7 +59,7 @@ def init_norm(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
 
 
-@CHECKS.of("norm_equals_gain", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
     """Keys of any length have the initial norm at a gain of 1, and c times that at a gain of c."""
     model = _paper(e).model
@@ -74,14 +74,15 @@ def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)})
 
 
-@CHECKS.of("norm_scales_logits", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def norm_scales_logits(e: Evidence, claim: Claim) -> Values:
+    """Decide whether scores of random queries and keys grow by just the factor by which the keys are scaled."""
     scores = _scores(e)
     apart = max(float((scores[scale] - scale * scores[1.0]).abs().max()) for scale in SCALES)
     return Computed(holds=apart < 1e-9, shown={"largest_error": apart})
 
 
-@CHECKS.of("temperature", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def temperature(e: Evidence, claim: Claim) -> Values:
     """Larger scores and lower entropy of every row, at each larger scale of the keys."""
     scores = _scores(e)
@@ -118,8 +119,9 @@ def _random(seed: int, *shape: int) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape))
 
 
-@CHECKS.of("tokens", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
+    """Count tokens, steps, sequences of a batch and their length in the spec of the paper's run."""
     spec = _paper(e)
     return {
         "tokens_m": spec.train.steps * spec.train.batch_tokens / 1e6,
@@ -131,6 +133,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of("size_88m", "size_80m", **ARITHMETIC)
 def size(e: Evidence, claim: Claim) -> Values:
+    """Count the paper's model's parameters on its modules, in millions; for the claim of 88M read its shape too."""
     model = _paper(e).model
     values = {"params_m": _parameters(model) / 1e6}
     if claim.id == "size_80m":
@@ -138,7 +141,7 @@ def size(e: Evidence, claim: Claim) -> Values:
     return values | {"layers": model.layers, "d": model.width, "heads": model.heads, "d_head": model.head_width}
 
 
-@CHECKS.of("dot_sqrt_d", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def dot_sqrt_d(e: Evidence, claim: Claim) -> Values:
     """The exponent of the mean |a . b| of random vectors in their width, fitted on logarithms."""
     sizes = [float(dots(_random(0, 2000, width), _random(1, 2000, width)).abs().mean()) for width in WIDTHS]
@@ -151,18 +154,21 @@ def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
     return (a_ND * b_ND).sum(-1)
 
 
-@CHECKS.of("dot_examples", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def dot_examples(e: Evidence, claim: Claim) -> Values:
+    """Compute the two dot products of the running text by the same code as that of random vectors."""
     return {name: int(dots(torch.tensor([one]), torch.tensor([other]))) for name, (one, other) in DOTS.items()}
 
 
-@CHECKS.of("norm_examples", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def norm_examples(e: Evidence, claim: Claim) -> Values:
+    """Compute the length of the text's vector, of its double and of its half."""
     return {"norms": [math.hypot(*(factor * x for x in VECTOR)) for factor in (1, 2, 0.5)]}
 
 
 @CHECKS.of(*(f"softmax_ex{number}" for number in range(1, 6)), **ARITHMETIC)
 def softmax_example(e: Evidence, claim: Claim) -> Values:
+    """Compute the softmax of the logits that the claim prints."""
     logits = np.array(claim.values["logits"], dtype=float)
     weights = np.exp(logits - logits.max())
     return {"probs": [float(weight) for weight in weights / weights.sum()]}

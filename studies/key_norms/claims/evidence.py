@@ -1,4 +1,4 @@
-"""What the key_norms study's claims are about, read from its runs; every value notes the runs that gave it."""
+"""Reads from the key_norms study's runs what its claims are about; every value notes the runs that gave it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims about key norms and attention over training.
+"""Checks claims about key norms and attention over training.
 
 One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml. All
 are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Beside a
@@ -24,24 +24,30 @@ NEAR, VERY_FEW = 0.05, 0.2
 
 @CHECKS.of("early_final_norm", "middle_final_norm", "late_final_norm")
 def final_norm(e: Evidence, claim: Claim) -> Values:
+    """Read the final key norm of the claim's group of layers, the mean over them, in the paper's run."""
     group = {"early": "early", "middle": "middle", "late": "final"}[claim.id.partition("_")[0]]
     return Computed(values={"norm": e.norm(group)}, shown=e.beside(group))
 
 
-@CHECKS.of("early_falls")
+@CHECKS.of()
 def early_falls(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the early layers' key norm ends below the initial norm by more than half a unit of the printed
+    digit."""
     values = {"start": e.start(), "end": e.norm("early")}
     return Computed(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
 
 
-@CHECKS.of("late_rises")
+@CHECKS.of()
 def late_rises(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the final layers' key norm ends above the initial norm by more than half a unit of the printed
+    digit."""
     values = {"start": e.start(), "end": e.norm("final")}
     return Computed(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
 
 
-@CHECKS.of("order_end", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def order_end(e: Evidence, claim: Claim) -> Values:
+    """Order the final key norms of the three groups of layers and the initial norm, highest first."""
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
     listed = sorted(norms, key=norms.__getitem__, reverse=True)
     return Computed(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
@@ -65,13 +71,14 @@ def _sides(e: Evidence) -> dict[str, int]:
     }
 
 
-@CHECKS.of("few_stay_at_8")
+@CHECKS.of()
 def few_stay_at_8(e: Evidence, claim: Claim) -> Values:
+    """Decide whether at most a fifth of the layers end within 5 % of their initial key norm."""
     sides = _sides(e)
     return Computed(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
 
 
-@CHECKS.of("two_regimes")
+@CHECKS.of()
 def two_regimes(e: Evidence, claim: Claim) -> Values:
     """Both regimes have layers, and together they have most."""
     sides = _sides(e)
@@ -87,13 +94,15 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
     return norm, entropy, {"norm_above_mean": norm, "entropy_above_mean": entropy, "spearman": rho}
 
 
-@CHECKS.of("early_attends_many")
+@CHECKS.of()
 def early_attends_many(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the early layers end with a key norm below, and an entropy above, the mean over all layers."""
     norm, entropy, shown = _attention(e, "early")
     return Computed(holds=norm < 0 < entropy, shown=shown)
 
 
-@CHECKS.of("late_attends_few")
+@CHECKS.of()
 def late_attends_few(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the final layers end with a key norm above, and an entropy below, the mean over all layers."""
     norm, entropy, shown = _attention(e, "final")
     return Computed(holds=entropy < 0 < norm, shown=shown)

@@ -1,1 +1,1 @@
-"""The key_norms study's figures, one file each: finished runs in, a picture and its numbers out."""
+"""Holds the key_norms study's figures, one file each: finished runs in, a picture and its numbers out."""

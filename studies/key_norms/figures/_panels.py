@@ -1,4 +1,5 @@
-"""What the study's figures share: a panel for each arm, a curve for each layer, thick ones for the printed groups."""
+"""Draws what the study's figures share: a panel for each arm, a curve for each layer, thick ones for the printed
+groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 2: attention entropy over training, which the paper infers from key norms and does not measure.
+"""Draws Figure 2: attention entropy over training, which the paper infers from key norms and does not measure.
 
 Not of the paper; its groups of layers are.
 """

@@ -1,4 +1,4 @@
-"""Figure 3: query norms over training. Scores are the product of both norms; the paper tracks keys alone.
+"""Draws Figure 3: query norms over training. Scores are the product of both norms; the paper tracks keys alone.
 
 Not of the paper; its groups of layers are.
 """

@@ -1,1 +1,1 @@
-"""The key_norms study's tables, one file each: finished runs in, a table out."""
+"""Holds the key_norms study's tables, one file each: finished runs in, a table out."""

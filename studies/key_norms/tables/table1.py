@@ -1,4 +1,4 @@
-"""Table 1: the final key norm of each layer and arm, beside what weight decay alone would leave of it.
+"""Makes Table 1: the final key norm of each layer and arm, beside what weight decay alone would leave of it.
 
 Source: key_norms study, "Analyzing the image" and "Experimental Analysis", which print three means of two layers each.
 """
@@ -11,18 +11,17 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import (
-    CONTEXT,
+    CONTEXT_ALONE,
     Cell,
     Column,
     Table,
     context,
     from_print,
     joint_outcome,
-    notes_of,
     number,
     published_column,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -61,22 +60,17 @@ def columns(study: Study) -> list[Column]:
     named = {AS_PUBLISHED: "decay" if own is None else f"decay {own.optimizer.weight_decay:g}"}
     named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
     return [
-        Column(name="row", header="Layers", kind="label", readable=False),
-        Column(name="label", header="Layers", kind="label", narrow=True),
-        _ours("key_norm", named[AS_PUBLISHED], ".2f", narrow=True),
+        *labels("row", "Layers"),
+        ours("key_norm", named[AS_PUBLISHED], ".2f", narrow=True),
         published_column("key_norm", "printed", narrow=True),
-        *(_ours(f"key_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
-        _ours("pure_decay", "decay alone", ".2f", narrow=True),
-        _ours("of_decay", "change / decay alone's", "+.2f"),
-        *(_ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
-        Column(name="outcome", header="outcome", kind="fact"),
-        Column(name="n_seeds", header="seeds", kind="fact", format="d"),
-        *CONTEXT[:-1],
+        *(ours(f"key_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        ours("pure_decay", "decay alone", ".2f", narrow=True),
+        ours("of_decay", "change / decay alone's", "+.2f"),
+        *(ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
+        OUTCOME,
+        SEEDS,
+        *CONTEXT_ALONE,
     ]
-
-
-def _ours(name: str, header: str, how: str, *, narrow: bool = False) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=narrow)
 
 
 def _of(arm: str) -> str:
@@ -94,8 +88,8 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     outcomes = frames.select(SCALE, list(ARMS))["outcome"]
     rows = []
     for name, label, layers, printed in named + single:
-        ours = {f"key_norm{_of(arm)}": _cell(norms[arm], layers) for arm in ARMS}
-        ours |= {f"entropy{_of(arm)}": _cell(entropies[arm], layers) for arm in ARMS}
+        values = {f"key_norm{_of(arm)}": _cell(norms[arm], layers) for arm in ARMS}
+        values |= {f"entropy{_of(arm)}": _cell(entropies[arm], layers) for arm in ARMS}
         one = norms[AS_PUBLISHED]
         pure = mean_over(one.start, layers) * left
         moved = mean_over(one.change(), layers) / (pure - mean_over(one.start, layers)) if left < 1 else math.nan
@@ -103,19 +97,17 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         facts |= {"of_decay": number(moved, one.word or "no decay", one.runs)}
         facts |= {"outcome": Cell(joint_outcome(outcomes), tuple(outcomes.index)), "n_seeds": Cell(one.n, one.runs)}
         shown = {"key_norm_published": from_print(prose[printed].text if printed else "not printed")}
-        rows.append(facts | ours | shown | context(study, SCALE))
-    return Table(
-        name="table1",
-        title=f"Final key norm of each layer by what happens to gains, and attention entropy, at "
-        f"{study.scale_label(SCALE)}.",
-        study=study.name,
-        preset=study.preset,
+        rows.append(facts | values | shown | context(study, SCALE))
+    return make_table(
+        "table1",
+        f"Final key norm of each layer by what happens to gains, and attention entropy, at {study.scale_label(SCALE)}.",
+        study,
         key="row",
         columns=columns(study),
         rows=rows,
-        notes=[*found(study, norms), *notes_of(study)],
-        warnings=warnings_of(study, demo=DEMO),
+        notes=found(study, norms),
         published=published.shown("prose"),
+        demo=DEMO,
     )
 
 

@@ -1,4 +1,4 @@
-"""The premature study's audit rows: what of its printed numbers follows from others."""
+"""Recomputes what of the premature study's printed numbers follows from others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Premature study: attribution to components (Tables 3 to 5)."""
+"""Recomputes printed numbers of the premature study: attribution to components (Tables 3 to 5)."""
 
 from __future__ import annotations
 

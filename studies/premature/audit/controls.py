@@ -1,4 +1,4 @@
-"""Premature study: controls (Tables 6 to 10) and the release grid."""
+"""Recomputes printed numbers of the premature study: controls (Tables 6 to 10) and the release grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Premature study: Tables 1, 2 and 11."""
+"""Recomputes printed numbers of the premature study: Tables 1, 2 and 11."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Premature study: its decoders (section 4, appendix H). Rotary, with GPT-2's vocabulary."""
+"""Sizes the premature study's decoders (section 4, appendix H). Rotary, with GPT-2's vocabulary."""
 
 from __future__ import annotations
 

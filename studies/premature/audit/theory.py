@@ -1,4 +1,4 @@
-"""Premature study: parameter counts, the constants of the theorems and Table 12."""
+"""Recomputes printed numbers of the premature study: parameter counts, the constants of the theorems and Table 12."""
 
 from __future__ import annotations
 

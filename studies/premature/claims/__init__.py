@@ -1,4 +1,4 @@
-"""The premature study's claims: which id is measured how."""
+"""Registers the premature study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 
@@ -16,4 +16,4 @@ from .evidence import Evidence
 PARTS = (losses, downstream, mechanism, architectures, controls, release, theorems)
 CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

@@ -1,4 +1,4 @@
-"""Claims about architectures: sections 5.5 and 5.6, Tables 3 to 5, Figure 2."""
+"""Checks claims about architectures: sections 5.5 and 5.6, Tables 3 to 5, Figure 2."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def _table3(e: Evidence, claim: Claim) -> Values:
 CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE)(_table3)
 
 
-@CHECKS.of("llama_gain", near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
+@CHECKS.of(near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
 def llama_gain(e: Evidence, claim: Claim) -> Values:
+    """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference."""
     control, intervention = e.ppl("llama"), e.ppl(slowed("llama"))
     return {"control": control, "intervention": intervention, "gain": control - intervention}
 
@@ -46,29 +47,35 @@ def _gains(e: Evidence) -> dict[str, float]:
     return {name: e.architecture_gain(name) for name in ARCHITECTURES}
 
 
-@CHECKS.of("gain_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def gain_order(e: Evidence, claim: Claim) -> Values:
+    """Order the seven architectures by the perplexity that the intervention gains in them, largest gain first."""
     gains = _gains(e)
     return Computed(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
 
 
-@CHECKS.of("rmsnorm_alone", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: Claim) -> Values:
+    """Read the gain with RMSNorm alone, and its control's upper logit and entropy at 3 % of training."""
     return {"gain": e.architecture_gain("gpt_rmsnorm")} | _readouts(e, "gpt_rmsnorm")
 
 
-@CHECKS.of("biasless_partial", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def biasless_partial(e: Evidence, claim: Claim) -> Values:
+    """Read the gain of the GPT-style block without biases."""
     return {"gain": e.architecture_gain("gpt_biasless")}
 
 
-@CHECKS.of("swiglu_suppressor", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: Claim) -> Values:
+    """Read the gain with matched SwiGLU, and its control's upper logit and entropy at 3 % of training."""
     return {"gain": e.architecture_gain("gpt_swiglu")} | _readouts(e, "gpt_swiglu")
 
 
-@CHECKS.of("entropy_gain_relation")
+@CHECKS.of()
 def entropy_gain_relation(e: Evidence, claim: Claim) -> Values:
+    """Decide whether controls of low upper entropy at 3 % go with large gains: their rank correlation over the seven
+    architectures is at most -0.5."""
     gains = _gains(e)
     found = spearman([e.entropy(name) for name in gains], gains.values())
     return Computed(holds=found.rho <= RELATED, shown={"rho": found.rho, "p": found.p_permutation})
@@ -84,20 +91,23 @@ def _table4(e: Evidence, claim: Claim) -> Values:
 CHECKS.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LEVEL, "intervention": LEVEL})(_table4)
 
 
-@CHECKS.of("control_ppl_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def control_ppl_order(e: Evidence, claim: Claim) -> Values:
+    """Order the controls of the claim's architectures by final perplexity, lowest first."""
     found = {name: e.ppl(name) for name in claim.values["order"]}
     return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
-@CHECKS.of("geglu_at_least")
+@CHECKS.of()
 def geglu_at_least(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the intervention gains at most as much with GEGLU as with SwiGLU."""
     gains = {name: e.architecture_gain(f"gpt_{name}") for name in ("geglu", "swiglu")}
     return Computed(holds=gains["geglu"] <= gains["swiglu"], shown=gains)
 
 
-@CHECKS.of("geglu_readout", near=CLOSE)
+@CHECKS.of(near=CLOSE)
 def geglu_readout(e: Evidence, claim: Claim) -> Values:
+    """Read the upper logit and entropy of GEGLU's control at 3 % of training."""
     return _readouts(e, "gpt_geglu")
 
 
@@ -122,30 +132,37 @@ def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, 
     }
 
 
-@CHECKS.of("write_reduction_3840", near=REDUCTION)
+@CHECKS.of(near=REDUCTION)
 def write_reduction_3840(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many percent SwiGLU and GEGLU write less than GELU-3840 in the upper half at 3 %."""
     return _reductions(e, "gpt")
 
 
-@CHECKS.of("write_reduction_2560", near=REDUCTION)
+@CHECKS.of(near=REDUCTION)
 def write_reduction_2560(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many percent SwiGLU and GEGLU write less than GELU-2560 in the upper half at 3 %."""
     return _reductions(e, "gpt_gelu2560")
 
 
-@CHECKS.of("first_upper_reduction", near=REDUCTION)
+@CHECKS.of(near=REDUCTION)
 def first_upper_reduction(e: Evidence, claim: Claim) -> Values:
+    """Compute the least and largest percent by which SwiGLU and GEGLU write less than either GELU network in the first
+    upper layer."""
     found = [*_reductions(e, "gpt", "first_upper").values(), *_reductions(e, "gpt_gelu2560", "first_upper").values()]
     return {"range": [min(found), max(found)]}
 
 
-@CHECKS.of("write_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def write_order(e: Evidence, claim: Claim) -> Values:
+    """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
     return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
-@CHECKS.of("gated_logit_entropy")
+@CHECKS.of()
 def gated_logit_entropy(e: Evidence, claim: Claim) -> Values:
+    """Decide whether every gated network has a lower upper logit and a higher upper entropy at 3 % than both GELU
+    networks."""
     found = {name: _readouts(e, method) for name, method in RUNS.items()}
     gated = [one for name, one in found.items() if "glu" in name]
     single = [one for name, one in found.items() if "glu" not in name]

@@ -1,4 +1,4 @@
-"""Claims about controls: entropy floor, half rate, fixed releases, multipliers (appendices D, E, F and G)."""
+"""Checks claims about controls: entropy floor, half rate, fixed releases, multipliers (appendices D, E, F and G)."""
 
 from __future__ import annotations
 
@@ -20,36 +20,42 @@ HALF = "global_half_lr"
 MUCH = 0.5
 
 
-@CHECKS.of("entropy_floor_readout", near={"entropy": ENTROPY, "logit": LOGIT})
+@CHECKS.of(near={"entropy": ENTROPY, "logit": LOGIT})
 def entropy_floor_readout(e: Evidence, claim: Claim) -> Values:
+    """Read the upper entropy and logit of the entropy-floor run at 3 % of training."""
     return {"entropy": e.entropy("entropy_floor"), "logit": e.logit("entropy_floor")}
 
 
-@CHECKS.of("entropy_floor_gain", near=GAIN)
+@CHECKS.of(near=GAIN)
 def entropy_floor_gain(e: Evidence, claim: Claim) -> Values:
+    """Read the perplexity that the entropy floor and the slowing each gain on the same control."""
     return {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
 
 
-@CHECKS.of("entropy_floor_much_smaller")
+@CHECKS.of()
 def entropy_floor_much_smaller(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the slowing gains something, and the entropy floor less than half of that."""
     gains = {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
     return Computed(holds=gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"], shown=gains)
 
 
-@CHECKS.of("global_half_lr", near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)})
+@CHECKS.of(near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)})
 def global_half_lr(e: Evidence, claim: Claim) -> Values:
+    """Read the final perplexity at half the global rate, and its perplexity and loss above the control's."""
     return {"ppl": e.ppl(HALF), "delta_ppl": -e.gain(HALF), "delta_loss": e.loss(HALF) - e.loss(CONTROL)}
 
 
-@CHECKS.of("selective_vs_global", near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN})
+@CHECKS.of(near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN})
 def selective_vs_global(e: Evidence, claim: Claim) -> Values:
+    """Read the final perplexities of control and intervention, and the differences of perplexity and loss."""
     control, selective = e.ppl(CONTROL), e.ppl(INTERVENTION)
     deltas = {"delta": selective - control, "delta_loss": e.loss(INTERVENTION) - e.loss(CONTROL)}
     return {"control": control, "selective": selective} | deltas
 
 
-@CHECKS.of("readout_20pct")
+@CHECKS.of()
 def readout_20pct(e: Evidence, claim: Claim) -> Values:
+    """Read the lower-copy score and upper entropy at 20 % of training, of the intervention and at half the rate."""
     values, close = {}, {}
     for name, method in (("selective", INTERVENTION), ("global", HALF)):
         values[f"{name}_copy"] = e.read(method, "lower_copy", FIFTH, "model")
@@ -71,8 +77,9 @@ CLOSE |= {"tokens_saved_pct": near(2 * 1.41)}
 CHECKS.of(*(f"t9_{name}" for name in table9.RUNS), near=CLOSE)(_table9)
 
 
-@CHECKS.of("release_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def release_order(e: Evidence, claim: Claim) -> Values:
+    """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
     found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
     return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
@@ -90,8 +97,10 @@ def _table10(e: Evidence, claim: Claim) -> Values:
 CHECKS.of(*(f"t10_{name}" for name in table10.RUNS), near=CLOSE | {"displacement": DISPLACEMENT})(_table10)
 
 
-@CHECKS.of("dose_monotone")
+@CHECKS.of()
 def dose_monotone(e: Evidence, claim: Claim) -> Values:
+    """Decide whether each smaller multiplier of Table 10 has a higher entropy, a lower logit and a smaller displacement
+    at 3 % of training."""
     methods = list(table10.RUNS.values())
     entropy, logit = [e.entropy(one) for one in methods], [e.logit(one) for one in methods]
     displacement = [e.read(one, "bilinear_displacement") for one in methods]
@@ -101,7 +110,7 @@ def dose_monotone(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=all(falling) and all(rising), shown=shown)
 
 
-@CHECKS.of("dose_ppl_saturates")
+@CHECKS.of()
 def dose_ppl_saturates(e: Evidence, claim: Claim) -> Values:
     """The last halving changes less than the first does: half of it or less."""
     ppl = [e.ppl(method) for method in table10.RUNS.values()]

@@ -1,4 +1,4 @@
-"""Claims about the seven tasks: Table 2 and section 5.2."""
+"""Checks claims about the seven tasks: Table 2 and section 5.2."""
 
 from __future__ import annotations
 
@@ -44,13 +44,15 @@ def _task(e: Evidence, claim: Claim) -> Values:
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
-@CHECKS.of("downstream_mean", near=near(2 * 0.143))
+@CHECKS.of(near=near(2 * 0.143))
 def downstream_mean(e: Evidence, claim: Claim) -> Values:
+    """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
     return {"pp": 100 * _delta(e, "mean").mean}
 
 
-@CHECKS.of("downstream_wins", near=near(2))
+@CHECKS.of(near=near(2))
 def downstream_wins(e: Evidence, claim: Claim) -> Values:
+    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
     return Computed(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
@@ -68,8 +70,10 @@ def _largest(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return "partly" if verdict == "reproduced" else verdict, f"{why}; {claim.values['flat']} is not nearly flat"
 
 
-@CHECKS.of("downstream_largest", compare=_largest)
+@CHECKS.of(compare=_largest)
 def downstream_largest(e: Evidence, claim: Claim) -> Values:
+    """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
+    flat is nearly so."""
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
     ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
     is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]

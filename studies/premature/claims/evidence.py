@@ -1,4 +1,4 @@
-"""What the premature study's claims are about, read from its runs; every value notes the runs that gave it.
+"""Reads from the premature study's runs what its claims are about; every value notes the runs that gave it.
 
 How near is near: a difference of paired perplexities within two of the paper's own standard deviations of one
 (0.079 at 270M), which its other tables' pairs keep to as well (gains of 0.44, 0.49, 0.59); a level of perplexity

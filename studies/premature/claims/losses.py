@@ -1,4 +1,4 @@
-"""Claims about losses, perplexities and tokens of the GPT pair: Tables 1 and 11.
+"""Checks claims about losses, perplexities and tokens of the GPT pair: Tables 1 and 11.
 
 One function for each claim, named as the claim; what it says is in studies/premature/published/claims.yaml.
 """
@@ -24,20 +24,24 @@ TOKENS, SAVED = near(2 * 0.035), near(2 * 1.41)
 COMPARABLE = 1.25
 
 
-@CHECKS.of("ppl_gain_270m", near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
+@CHECKS.of(near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
 def ppl_gain_270m(e: Evidence, claim: Claim) -> Values:
+    """Compute mean and standard deviation of the paired difference in final perplexity at 270M."""
     mean, sigma = e.moments(e.base, "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of("loss_gain_270m", near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
+@CHECKS.of(near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
 def loss_gain_270m(e: Evidence, claim: Claim) -> Values:
+    """Compute mean and standard deviation of the paired difference in final loss at 270M."""
     mean, sigma = e.moments(e.base, "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
 @CHECKS.of("control_270m", "intervention_270m")
 def levels_270m(e: Evidence, claim: Claim) -> Values:
+    """Compute mean and standard deviation over seeds of the claim's side, control or intervention: loss and
+    perplexity."""
     setting = claim.id.removesuffix("_270m")
     (loss, loss_sd), (ppl, ppl_sd) = (e.moments(e.base, name, setting) for name in ("loss", "ppl"))
     values = {"loss_mean": loss, "loss_std": loss_sd, "ppl_mean": ppl, "ppl_std": ppl_sd}
@@ -45,8 +49,9 @@ def levels_270m(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of("tokens_saved_270m")
+@CHECKS.of()
 def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
+    """Compute after how many tokens the intervention reaches its control's final loss at 270M, and what that saves."""
     tokens, tokens_sd = e.moments(e.base, "tokens_b", "intervention")
     saved = e.base.saved
     # No mean of those pairs alone whose intervention gets there.
@@ -63,8 +68,9 @@ def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of("gain_every_paired_difference", compare=signs("loss", "ppl", "tokens_b"))
+@CHECKS.of(compare=signs("loss", "ppl", "tokens_b"))
 def gain_every_paired_difference(e: Evidence, claim: Claim) -> Values:
+    """Compute the mean paired differences in loss, perplexity and tokens to the control's loss at 270M."""
     means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_b")}
     return Computed(values=means, shown={"pairs": len(e.base.pairs)})
 
@@ -73,20 +79,23 @@ def _large(e: Evidence) -> Paired:
     return Paired(e.run_values, LARGE)
 
 
-@CHECKS.of("ppl_gain_0p7b", near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
+@CHECKS.of(near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
 def ppl_gain_0p7b(e: Evidence, claim: Claim) -> Values:
+    """Compute mean and standard deviation of the paired difference in final perplexity at 0.7B."""
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of("loss_gain_0p7b", near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
+@CHECKS.of(near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
 def loss_gain_0p7b(e: Evidence, claim: Claim) -> Values:
+    """Compute mean and standard deviation of the paired difference in final loss at 0.7B."""
     mean, sigma = e.moments(_large(e), "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
-@CHECKS.of("levels_0p7b")
+@CHECKS.of()
 def levels_0p7b(e: Evidence, claim: Claim) -> Values:
+    """Compute the means over seeds of final loss and perplexity at 0.7B, of control and intervention."""
     values, close = {}, {}
     for side in ("control", "intervention"):
         for name, level in (("loss", LOSS_LEVEL), ("ppl", LEVEL)):
@@ -95,15 +104,19 @@ def levels_0p7b(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of("tokens_saved_0p7b", near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
+@CHECKS.of(near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
 def tokens_saved_0p7b(e: Evidence, claim: Claim) -> Values:
+    """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
+    billions saved."""
     tokens, sigma = e.moments(_large(e), "tokens_b", "intervention")
     saved = -e.moments(_large(e), "tokens_b", "difference")[0]
     return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved}
 
 
-@CHECKS.of("mechanism_0p7b")
+@CHECKS.of()
 def mechanism_0p7b(e: Evidence, claim: Claim) -> Values:
+    """Decide whether at 3 % of the 0.7B runs the control has the lower upper entropy and the larger upper logit, while
+    lower-copy scores are within a quarter of each other."""
     sides = (CONTROL, INTERVENTION)
     entropy, logit = ([e.read(side, name, scale=LARGE) for side in sides] for name in ("entropy", "logit_mean_abs"))
     copy = [e.read(side, "lower_copy", EARLY, "model", LARGE) for side in sides]

@@ -1,4 +1,4 @@
-"""Claims about what the intervention does to upper attention: section 5.3 and 5.4, Figure 3, Table 12."""
+"""Checks claims about what the intervention does to upper attention: section 5.3 and 5.4, Figure 3, Table 12."""
 
 from __future__ import annotations
 
@@ -46,23 +46,27 @@ def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
 
 @CHECKS.of("ablation_control", "ablation_intervention", near=factor(1.5))
 def ablation(e: Evidence, claim: Claim) -> Values:
+    """Read the perplexity that the claim's side loses without upper queries and keys, at 3 % and at the end."""
     lost = _lost(e, SIDES[claim.id.removeprefix("ablation_")])
     return {"at_3pct": float(lost[EARLY]), "at_end": float(lost[END])}
 
 
-@CHECKS.of("ablation_order")
+@CHECKS.of()
 def ablation_order(e: Evidence, claim: Claim) -> Values:
+    """Decide whether without upper queries and keys the control loses more than the intervention, at every point from
+    3 % of training on."""
     control, intervention = _lost(e, CONTROL), _lost(e, INTERVENTION)
     return Computed(holds=bool((control > intervention).all()), shown={"points": len(control)})
 
 
-@CHECKS.of("ablation_grows")
+@CHECKS.of()
 def ablation_grows(e: Evidence, claim: Claim) -> Values:
+    """Decide whether what the intervention loses without upper queries and keys grows from each point to the next."""
     lost = _lost(e, INTERVENTION)
     return Computed(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
 
 
-@CHECKS.of("ablation_equivalent", scope="arithmetic")
+@CHECKS.of(scope="arithmetic")
 def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
     """A softmax of zero scores is uniform, however they came to be zero: so at every size."""
     worst = 0.0
@@ -77,8 +81,10 @@ def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
 
 
-@CHECKS.of("lower_routing_same")
+@CHECKS.of()
 def lower_routing_same(e: Evidence, claim: Claim) -> Values:
+    """Find the share of training from the window's start on at which the lower half first copies, in control and
+    intervention."""
     keys = {side: _read(e, method) for side, method in SIDES.items()}
     return Computed(
         values={f"{side}_pct": 100 * matured(e.run_values, key) for side, key in keys.items()},
@@ -87,8 +93,9 @@ def lower_routing_same(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("sharp_crossing", near=near(0.5))
+@CHECKS.of(near=near(0.5))
 def sharp_crossing(e: Evidence, claim: Claim) -> Values:
+    """Find the share of training at which upper attention is first sharp, in control and intervention."""
     return {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
 
 
@@ -98,32 +105,38 @@ def _read(e: Evidence, method: str) -> str:
     return e.key(method)
 
 
-@CHECKS.of("entropy_3pct", near=ENTROPY)
+@CHECKS.of(near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: Claim) -> Values:
+    """Read upper attention entropy at 3 % of training, of control and intervention."""
     return {side: e.entropy(method) for side, method in SIDES.items()}
 
 
-@CHECKS.of("logit_3pct", near=LOGIT)
+@CHECKS.of(near=LOGIT)
 def logit_3pct(e: Evidence, claim: Claim) -> Values:
+    """Read the upper logit at 3 % of training, of control and intervention."""
     return {side: e.logit(method) for side, method in SIDES.items()}
 
 
-@CHECKS.of("entropy_order")
+@CHECKS.of()
 def entropy_order(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the intervention has the higher upper entropy at every point from 3 % to 20 % of training."""
     control, intervention = (_curve(e, method, "entropy") for method in SIDES.values())
     early = intervention[:FIFTH] > control[:FIFTH]
     return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
-@CHECKS.of("logit_growth_suppressed")
+@CHECKS.of()
 def logit_growth_suppressed(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the intervention has the lower upper logit at every point from 3 % to 20 % of training."""
     control, intervention = (_curve(e, method, "logit_mean_abs") for method in SIDES.values())
     early = intervention[:FIFTH] < control[:FIFTH]
     return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
-@CHECKS.of("singular_value")
+@CHECKS.of()
 def singular_value(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the intervention's top singular value of upper W_Q^T W_K at 3 % is below two thirds of the
+    control's."""
     control, intervention = (e.read(method, "bilinear_top") for method in SIDES.values())
     return Computed(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
 
@@ -133,8 +146,10 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
     return {side: [e.read(method, probe) for probe in probes] for side, method in SIDES.items()}
 
 
-@CHECKS.of("locality", near=near(0.1))
+@CHECKS.of(near=near(0.1))
 def locality(e: Evidence, claim: Claim) -> Values:
+    """Read the locality ratios of upper queries and keys at 3 %, of control and intervention, with their chance
+    levels."""
     nulls = {}
     for side, method in SIDES.items():
         key = e.key(method)
@@ -142,13 +157,15 @@ def locality(e: Evidence, claim: Claim) -> Values:
     return Computed(values=_ratios(e), near=near(0.1), shown=nulls)
 
 
-@CHECKS.of("locality_order")
+@CHECKS.of()
 def locality_order(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the control's locality ratios of queries and of keys both exceed the intervention's at 3 %."""
     found = _ratios(e)
     both = [one > other for one, other in zip(found["control"], found["intervention"], strict=True)]
     return Computed(holds=all(both), shown=found)
 
 
-@CHECKS.of("immature_energy", near=near(0.05))
+@CHECKS.of(near=near(0.05))
 def immature_energy(e: Evidence, claim: Claim) -> Values:
+    """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention."""
     return {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}

@@ -1,4 +1,4 @@
-"""Claims about the release: Table 8 and sections 5.1 and F, replayed over logged scores."""
+"""Checks claims about the release: Table 8 and sections 5.1 and F, replayed over logged scores."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ RULES = ("main", "lower_threshold", "higher_threshold", "no_patience", "stricter
 CHECKS.of(*(f"t8_{rule}" for rule in RULES))(_rule)
 
 
-@CHECKS.of("release_window")
+@CHECKS.of()
 def release_window(e: Evidence, claim: Claim) -> Values:
+    """Decide whether every printed rule, replayed over the intervention's logged scores, releases within the window."""
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
     # The first evaluation of the window is at the step nearest to 3 %, which may be a little less.
@@ -45,8 +46,9 @@ def release_window(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
 
 
-@CHECKS.of("release_main", near=ON_THE_GRID)
+@CHECKS.of(near=ON_THE_GRID)
 def release_main(e: Evidence, claim: Claim) -> Values:
+    """Replay the main rule over the intervention's logged scores: its release and its first crossing, in percent."""
     main = _replays(e)["main"]
     crossing = math.inf if math.isnan(main.crossing) else 100 * main.crossing
     return {"release_pct": 100 * main.release, "crossing_pct": crossing}

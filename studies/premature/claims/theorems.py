@@ -1,4 +1,4 @@
-"""Claims of the theory, as arithmetic at the sizes of the paper's model: section 6 and appendix B."""
+"""Checks claims of the theory, as arithmetic at the sizes of the paper's model: section 6 and appendix B."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def _sizes(e: Evidence) -> checks.Sizes:
     return checks.sizes(e.study.code)
 
 
-@CHECKS.of("rho_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def rho_init(e: Evidence, claim: Claim) -> Values:
+    """Compute Theorem 2's energy ratios of GEGLU and SwiGLU at the start, from the sizes of the paper's two models."""
     these = _sizes(e)
     values = {"geglu": checks.rho(these, "gelu"), "swiglu": checks.rho(these, "silu"), "nu": these.variance}
     values |= {"m": these.single.ffn_width, "r": these.gated.ffn_width}
@@ -30,12 +31,14 @@ def rho_init(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=near(0.0006))
 
 
-@CHECKS.of("fourfold", near=near(1e-3), **ARITHMETIC)
+@CHECKS.of(near=near(1e-3), **ARITHMETIC)
 def fourfold(e: Evidence, claim: Claim) -> Values:
+    """Compute what the multiplier leaves of a small step's change of logits on drawn heads, the value furthest from
+    it."""
     return {"alpha": checks.learning_rate_factor(checks.heads(_sizes(e).single), claim.values["alpha"])}
 
 
-@CHECKS.of("theorem1", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def theorem1(e: Evidence, claim: Claim) -> Values:
     """No step beyond the bound, and a head that meets it: a bound that is too large by a factor is none."""
     model = _sizes(e).single
@@ -43,21 +46,24 @@ def theorem1(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
 
 
-@CHECKS.of("rho_squared", near=near(0.01), **ARITHMETIC)
+@CHECKS.of(near=near(0.01), **ARITHMETIC)
 def rho_squared(e: Evidence, claim: Claim) -> Values:
+    """Compute the power of the immature energy by which a small step on drawn heads shrinks, where nothing else is in
+    the stream."""
     found = checks.heads(_sizes(e).single)
     beside = checks.energy_power(found, alone=False)
     power = checks.energy_power(found, alone=True)
     return Computed(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
 
 
-@CHECKS.of("logit_range", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def logit_range(e: Evidence, claim: Claim) -> Values:
+    """Decide whether no row of drawn scores has less than the needed range, and a row of equal other keys just that."""
     least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
     return Computed(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
 
 
-@CHECKS.of("ffn_match", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def ffn_match(e: Evidence, claim: Claim) -> Values:
     """The widths, where two matrices of the one have as many weights as three of the other."""
     these = _sizes(e)

@@ -1,4 +1,4 @@
-"""Figure 1: the mechanism, as a diagram: two factors of one growth term, and what acts on each.
+"""Draws Figure 1: the mechanism, as a diagram: two factors of one growth term, and what acts on each.
 
 Source: premature study, Figure 1 (sections 1 and 6). Nothing in it is measured.
 """

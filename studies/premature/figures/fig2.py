@@ -1,4 +1,4 @@
-"""Figure 2: what the intervention gains in each architecture, and early upper entropy against that gain.
+"""Draws Figure 2: what the intervention gains in each architecture, and early upper entropy against that gain.
 
 Source: premature study, Figure 2 (sections 4 and 5.5).
 """

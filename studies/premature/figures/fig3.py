@@ -1,4 +1,4 @@
-"""Figure 3: upper attention specialises later under the intervention, lower routing does not.
+"""Draws Figure 3: upper attention specialises later under the intervention, lower routing does not.
 
 Source: premature study, Figure 3 (sections 5.3 and 5.4): A events, B entropy, C logits with the top singular value at
 3 % as an inset, D perplexity lost when upper queries and keys are zeroed.

@@ -1,1 +1,1 @@
-"""The premature study's tables: one module for each, a function of its name."""
+"""Holds the premature study's tables: one module for each, a function of its name."""

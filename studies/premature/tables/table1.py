@@ -1,4 +1,4 @@
-"""Table 1: the GPT-style control and the intervention over three seeds; loss, perplexity, tokens saved.
+"""Makes Table 1: the GPT-style control and the intervention over three seeds; loss, perplexity, tokens saved.
 
 Source: premature study, section 5.1 and Table 1.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.layout import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..layout import finished
 from ..paired import Paired, Quantity, columns
 from ..run_values import BASE, RunValues
 
@@ -38,15 +37,15 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     saved = beside("saved_m", "saved (M tokens)", ".4g") + beside(
         "saved_pct", "saved (%)", ".2f", narrow=True, noise="saved_pct_sd"
     )
-    return finished(
+    return make_table(
         "table1",
         f"GPT-style pretraining at {study.scale_label(BASE)}: the upper half's early queries and keys slowed.",
-        paired.run_values,
-        published,
+        study,
         key="setting",
         columns=[*columns(PRINTED), *saved, *beside("saved_pct_sd", "± saved (%)", ".2f"), *FACTS],
         rows=rows,
         notes=NOTES,
+        published=published.shown("table1"),
     )
 
 

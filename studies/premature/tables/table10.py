@@ -1,4 +1,4 @@
-"""Table 10: other multipliers on the upper half's early queries and keys.
+"""Makes Table 10: other multipliers on the upper half's early queries and keys.
 
 Source: premature study, appendix G and Table 10.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.layout import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
 from .. import settings
-from ..layout import finished
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "mult_0p5": "mult_0p5", "mult_0p25": INTERVENTION, "mult_0p125": "mult_0p125"}
@@ -30,11 +29,10 @@ def table10(frames: RunFrames, study: Study, published: Published) -> Table:
         setting = str(cells["setting"].value)
         cells["multiplier"] = _multiplier(run_values, run_values.key(RUNS[setting]))
         cells |= printed_cells(print10, setting, {"multiplier": "multiplier"})
-    return finished(
+    return make_table(
         "table10",
         f"A sweep of the multiplier at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="setting",
         columns=[*beside("multiplier", "multiplier", "g"), *settings.columns(NAMES, tuple(NAMES)[:4]), *FACTS],
         rows=rows,
@@ -42,6 +40,7 @@ def table10(frames: RunFrames, study: Study, published: Published) -> Table:
             "Runs of the first seed. Displacement: Frobenius norm of each head's W_Q^T W_K less its start, mean over "
             "the upper half's heads."
         ],
+        published=published.shown("table10"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 11: the comparison of Table 1 at the larger scale.
+"""Makes Table 11: the comparison of Table 1 at the larger scale.
 
 Source: premature study, appendix H and Table 11. Columns that the paper lacks: what appendix H says in words of 3 %
 of training.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, ours
+from plumbline.results.tables.layout import FACTS, make_table, ours
 from plumbline.results.tables.table import Cell, Table
 from plumbline.specs.study_config import Study
 
-from ..layout import finished
 from ..paired import Paired, Quantity, columns
 from ..run_values import EARLY, LARGE, Part, RunValues
 
@@ -50,15 +49,15 @@ def table11(frames: RunFrames, study: Study, published: Published) -> Table:
         ours("lower_copy_3pct", "lower copy @3%", ".4f"),
         ours("lower_copy_null", "chance level", ".4f"),
     ]
-    return finished(
+    return make_table(
         "table11",
         f"The comparison of Table 1 at {study.scale_label(LARGE)}.",
-        run_values,
-        published,
+        study,
         key="setting",
         columns=[*columns(PRINTED), *early, *FACTS],
         rows=rows,
         notes=NOTES,
+        published=published.shown("table11"),
     )
 
 

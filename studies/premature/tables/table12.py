@@ -1,4 +1,4 @@
-"""Table 12: how local upper queries and keys act on immature directions, at 3 % of training.
+"""Makes Table 12: how local upper queries and keys act on immature directions, at 3 % of training.
 
 Source: premature study, appendix I and Table 12. The column that the paper lacks is what a random projector gives.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS
+from plumbline.results.tables.layout import FACTS, make_table
 from plumbline.results.tables.table import Table
 from plumbline.specs.study_config import Study
 
 from .. import settings
-from ..layout import finished
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION}
@@ -26,11 +25,10 @@ NAMES |= {"lambda_q_calibrated": "", "lambda_k_calibrated": ""}
 def table12(frames: RunFrames, study: Study, published: Published) -> Table:
     """Control and intervention."""
     run_values = RunValues(frames, study)
-    return finished(
+    return make_table(
         "table12",
         f"Locality of immature directions at {study.scale_label(BASE)}, 3 % of training.",
-        run_values,
-        published,
+        study,
         key="setting",
         columns=[*settings.columns(NAMES, tuple(NAMES)[:5]), *FACTS],
         rows=settings.rows(run_values, published, "table12", RUNS, NAMES),
@@ -40,4 +38,5 @@ def table12(frames: RunFrames, study: Study, published: Published) -> Table:
             "P: the directions in which a layer's input still moves until the end, 90 % of that movement's energy. "
             "Calibrated: as many of them as hold 18 % of the input's energy, the printed share.",
         ],
+        published=published.shown("table12"),
     )

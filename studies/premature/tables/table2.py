@@ -1,4 +1,4 @@
-"""Table 2: seven tasks, control against intervention over three seeds, paired.
+"""Makes Table 2: seven tasks, control against intervention over three seeds, paired.
 
 Source: premature study, section 5.2 and Table 2. Columns that the paper lacks: wins, losses and ties with the exact
 sign test (it prints 14 wins of 21 and no test), and where each task's items are from.
@@ -9,12 +9,12 @@ from __future__ import annotations
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, from_print, printed_cells, published_column
 from plumbline.specs.study_config import Study
 
 from ..downstream import Comparison, losses, sign_test
-from ..layout import Row, finished
+from ..row import Row
 from ..run_values import BASE, RunValues
 
 #: Our columns and the printed ones.
@@ -78,11 +78,10 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
             cells[f"{name}_sd"] = row.cell(float(there.std(ddof=1)), "one seed" if len(there) == 1 else "no score")
         rows.append(cells | printed_cells(print2, task, PRINTED) | row.facts(delta.n))
     wins, of = int(printed_wins["wins"]), int(printed_wins["of"])
-    return finished(
+    return make_table(
         "table2",
         f"Seven tasks at {study.scale_label(BASE)}: the intervention against the control.",
-        run_values,
-        published,
+        study,
         key="task",
         columns=COLUMNS,
         rows=rows,
@@ -91,5 +90,6 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
             "over seed averages. p: exact two-sided sign test over seeds, in the mean's row over all seeds and tasks.",
             f"The same test gives the printed {wins} wins of {of} a p of {sign_test(wins, of - wins):.2f}.",
         ],
-        scores=True,
+        published=published.shown("table2"),
+        scores=frames,
     )

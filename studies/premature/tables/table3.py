@@ -1,4 +1,4 @@
-"""Table 3: what the intervention gains in each architecture, and how sharp its upper attention is early.
+"""Makes Table 3: what the intervention gains in each architecture, and how sharp its upper attention is early.
 
 Source: premature study, section 5.5 and Table 3. Columns that the paper lacks: both perplexities, GEGLU's row (its
 readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy score with its null.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..layout import Row, finished
+from ..row import Row
 from ..run_values import BASE, EARLY, RunValues, slowed
 
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.
@@ -63,13 +63,13 @@ def table3(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print3, architecture, PRINTED)
             | row.facts()
         )
-    return finished(
+    return make_table(
         "table3",
         f"Component attribution at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="architecture",
         columns=COLUMNS,
         rows=rows,
         notes=NOTES,
+        published=published.shown("table3"),
     )

@@ -1,4 +1,4 @@
-"""Table 4: the intervention in gated blocks, beside the single-branch one.
+"""Makes Table 4: the intervention in gated blocks, beside the single-branch one.
 
 Source: premature study, section 5.6 and Table 4.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..layout import Row, finished
+from ..row import Row
 from ..run_values import BASE, EARLY, RunValues, slowed
 
 PRINTED = {
@@ -53,17 +53,17 @@ def table4(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print4, architecture, PRINTED)
             | row.facts()
         )
-    return finished(
+    return make_table(
         "table4",
         f"Gated feed-forward networks at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="architecture",
         columns=COLUMNS,
         rows=rows,
         notes=[
             "One pair of runs for each architecture (the first seed). Widths match in parameters but for the biases."
         ],
+        published=published.shown("table4"),
     )
 
 

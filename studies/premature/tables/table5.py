@@ -1,4 +1,4 @@
-"""Table 5: how much the feed-forward networks write into the stream at 3 %, and the attention above them.
+"""Makes Table 5: how much the feed-forward networks write into the stream at 3 %, and the attention above them.
 
 Source: premature study, section 5.6, appendix C and Table 5. Columns that the paper lacks: the write before
 training, and by how much less each writes than the two GELU networks (printed in the text).
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..layout import Row, finished
+from ..row import Row
 from ..run_values import BASE, EARLY, Part, RunValues
 
 #: The printed names of the runs; widths are those of the paper preset.
@@ -79,15 +79,15 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
             other = run_values.key(reference)
             cells[column] = row.cell(reduction(run_values, key, other, part), keys=(key, other))
         rows.append(cells | printed_cells(print5, name, PRINTED) | row.facts())
-    return finished(
+    return make_table(
         "table5",
         f"Feed-forward residual writes at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="ffn",
         columns=COLUMNS,
         rows=rows,
         notes=NOTES,
+        published=published.shown("table5"),
     )
 
 

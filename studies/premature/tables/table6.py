@@ -1,4 +1,4 @@
-"""Table 6: an entropy floor for upper attention, beside slowing its queries and keys.
+"""Makes Table 6: an entropy floor for upper attention, beside slowing its queries and keys.
 
 Source: premature study, appendix D and Table 6.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside
+from plumbline.results.tables.layout import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
 from .. import settings
-from ..layout import finished
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "entropy_floor": "entropy_floor", "intervention": INTERVENTION}
@@ -30,11 +29,10 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
         setting = str(cells["setting"].value)
         cells["floor"] = _floor(run_values, run_values.key(RUNS[setting]))
         cells |= printed_cells(print6, setting, {"floor": "entropy_floor"})
-    return finished(
+    return make_table(
         "table6",
         f"An entropy floor as a control at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="setting",
         columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("floor", "entropy floor", ".2f"), *FACTS],
         rows=rows,
@@ -42,6 +40,7 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
             "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",
             *_idle(rows),
         ],
+        published=published.shown("table6"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 7: every parameter at half the rate, beside slowing the upper half's early queries and keys.
+"""Makes Table 7: every parameter at half the rate, beside slowing the upper half's early queries and keys.
 
 Source: premature study, appendix E and Table 7; the readouts at 20 % of training are in the appendix's text.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS
+from plumbline.results.tables.layout import FACTS, make_table
 from plumbline.results.tables.table import Column, Table, from_print, published_column
 from plumbline.specs.study_config import Study
 
 from .. import settings
-from ..layout import finished
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "global_half_lr": "global_half_lr"}
@@ -36,17 +35,17 @@ def table7(frames: RunFrames, study: Study, published: Published) -> Table:
         names = IN_THE_TEXT.get(str(cells["setting"].value), {})
         for name in ("lower_copy_20pct", "entropy_20pct"):
             cells[f"{name}_published"] = from_print(f"{printed[names[name]]:g}" if names else NOT_PRINTED)
-    return finished(
+    return make_table(
         "table7",
         f"The global learning rate as a control at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="setting",
         columns=[*_columns(), *FACTS],
         rows=rows,
         notes=[
             "Runs of the first seed. The null beside a lower-copy score is what uniform attention gives on that text."
         ],
+        published=published.shown("table7"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 8: where other release rules would have let go, from the scores that the intervention's runs logged.
+"""Makes Table 8: where other release rules would have let go, from the scores that the intervention's runs logged.
 
 Source: premature study, appendix F and Table 8. Nothing is trained: a rule is replayed by the function that the trainer
 follows. Columns that the paper lacks: the first evaluation that reaches the threshold, the range over seeds, and
@@ -13,13 +13,13 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release import Rule
 
-from ..layout import Row, finished
 from ..release import Replay, decided, replay, rule, scores
+from ..row import Row
 from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
@@ -31,7 +31,7 @@ COLUMNS = [
     ours("crossing_pct", "threshold first met (%)", ".2f"),
     ours("release_low_pct", "earliest seed (%)", ".2f"),
     ours("release_high_pct", "latest seed (%)", ".2f"),
-    Column(name="forced", header="forced", kind="reproduced"),
+    said("forced", "forced"),
     *FACTS,
 ]
 
@@ -61,17 +61,17 @@ def table8(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))
         )
-    return finished(
+    return make_table(
         "table8",
         f"Release rules replayed over logged lower-copy scores at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="rule",
         columns=COLUMNS,
         rows=rows,
         notes=_notes(
             run_values, keys, found=[rule_of(run_values, keys[0], printed) for _, printed in print8.iterrows()]
         ),
+        published=published.shown("table8"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 9: releases at a fixed point, beside the release by the lower-copy score.
+"""Makes Table 9: releases at a fixed point, beside the release by the lower-copy score.
 
 Source: premature study, appendix F and Table 9.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, ours
+from plumbline.results.tables.layout import FACTS, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
 from .. import settings
-from ..layout import Row, finished
 from ..release import decided
+from ..row import Row
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3pct", "fixed_6pct": "fixed_6pct"}
@@ -41,13 +41,13 @@ def table9(frames: RunFrames, study: Study, published: Published) -> Table:
         ours("release_pct", "released at (%)", ".2f"),
         Column(name="released_by", header="released by", kind="fact"),
     ]
-    return finished(
+    return make_table(
         "table9",
         f"Fixed releases at {study.scale_label(BASE)}.",
-        run_values,
-        published,
+        study,
         key="setting",
         columns=[*settings.columns(NAMES, ("final_ppl", "ppl_reduction", "tokens_saved_pct")), *release, *FACTS],
         rows=rows,
         notes=["Runs of the first seed, with the same multiplier and ramp. A release is forced at the window's end."],
+        published=published.shown("table9"),
     )

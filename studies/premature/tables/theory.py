@@ -1,4 +1,4 @@
-"""The paper's theorems as executable checks: what each says, what is printed, and what comes out here.
+"""Makes a table of the paper's theorems as executable checks: what each says, what is printed, and what comes out here.
 
 Source: premature study, section 6 and appendix B. Not a table of the paper. It needs no run.
 """
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours
-from plumbline.results.tables.table import Cell, Column, Table, from_print
+from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
 from .. import checks
-from ..layout import finished
-from ..run_values import RunValues
 
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.premature.checks, at the sizes of the paper preset"
@@ -43,8 +41,8 @@ COLUMNS = [
     ours("computed", "computed", ".5g", narrow=True),
     Column(name="computed_published", header="computed", kind="published", format="as printed", narrow=True),
     ours("drawn", "of drawn networks", ".5g"),
-    Column(name="holds", header="holds", kind="reproduced", narrow=True),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    said("holds", "holds", narrow=True),
+    PRESET,
 ]
 
 
@@ -63,11 +61,10 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
         }
         for one in performed(study.code, published)
     ]
-    return finished(
+    return make_table(
         "theory",
         "The theorems of section 6, checked at the sizes of the 270M model.",
-        RunValues(frames, study),
-        published,
+        study,
         key="check",
         columns=COLUMNS,
         rows=rows,
@@ -77,7 +74,7 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
             "Theorem 3's square needs locality constants that stay; beside a mature rest the power is nearer to 3/2.",
             "Heads have no positions and no biases (interpretation theory_head).",
         ],
-        printed=published.shown("claims", "yaml"),
+        published=published.shown("claims", "yaml"),
         exact=True,
     )
 

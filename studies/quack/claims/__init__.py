@@ -1,4 +1,4 @@
-"""The quack study's claims: which id is measured how."""
+"""Registers the quack study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 
@@ -7,4 +7,4 @@ from .evidence import Evidence
 
 CHECKS = ClaimChecks().merged(part.CHECKS for part in (design, theorem, timed, trained))
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

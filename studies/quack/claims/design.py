@@ -1,4 +1,4 @@
-"""Claims about sizes, grids, the algorithm and what decoding needs: exact, without training, at any preset.
+"""Checks claims about sizes, grids, the algorithm and what decoding needs: exact, without training, at any preset.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml. The
 algorithm is tried on the components that the runs are made of, with the smallest of the study's models.
@@ -38,7 +38,7 @@ NEAR = 1e-6
 ALONE = Ranks(rank=0, world=1, device=torch.device("cpu"))
 
 
-@CHECKS.of("scale_tested", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def scale_tested(e: Evidence, claim: Claim) -> Values:
     """The kind of attention whose size is further from the printed one."""
     paper = memory.paper(e.study.code)
@@ -48,7 +48,7 @@ def scale_tested(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"params_b": furthest, "steps_k": max(steps) / 1000}, shown={"MHA, MLA": sizes})
 
 
-@CHECKS.of("suggested_tau_grid", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def suggested_tau_grid(e: Evidence, claim: Claim) -> Values:
     """Every value of tau and of the base rate that a method is swept over at paper size."""
     paper = memory.paper(e.study.code)
@@ -59,7 +59,7 @@ def suggested_tau_grid(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of("suggested_tau_wide", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
     """Every tau that QuacK is run at, at paper size."""
     specs = [run.spec for run in memory.paper(e.study.code).runs.values()]
@@ -67,7 +67,7 @@ def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
     return {"tau": sorted({float(entry["tau"]) for entry in chosen})}
 
 
-@CHECKS.of("two_norms_removed", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def two_norms_removed(e: Evidence, claim: Claim) -> Values:
     """Norms of a block with QK norm, less those under QuacK."""
     paper = memory.paper(e.study.code)
@@ -75,7 +75,7 @@ def two_norms_removed(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
 
 
-@CHECKS.of("mla_applicable", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def mla_applicable(e: Evidence, claim: Claim) -> Values:
     """QK norm is refused where decoding keeps latents; QuacK's model decodes from them, and is the default's model."""
     paper = memory.paper(e.study.code)
@@ -86,7 +86,7 @@ def mla_applicable(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=needs and same and kept < needed, shown={"bytes kept": kept, "bytes of keys": needed})
 
 
-@CHECKS.of("scheme", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def scheme(e: Evidence, claim: Claim) -> Values:
     """Updates with QuacK over those without it, on a model whose heads have grown or shrunk since the start, each by
     factors of its own: tau over the factor of the other side's weights."""

@@ -1,4 +1,4 @@
-"""What the quack study's claims are about, read from its runs; every value notes the runs that gave it.
+"""Reads from the quack study's runs what its claims are about; every value notes the runs that gave it.
 
 A diverged run is a finding here and not a gap: it is worse than any loss. A run that is missing is a gap.
 """

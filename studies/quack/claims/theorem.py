@@ -1,4 +1,4 @@
-"""Claims about Lemma 1: exact, without training, at the summary's size (`plumbline.studies.quack.lemma`)."""
+"""Checks claims about Lemma 1: exact, without training, at the summary's size (`plumbline.studies.quack.lemma`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKS = ClaimChecks()
 ARITHMETIC = {"scope": "arithmetic"}
 
 
-@CHECKS.of("bounded_change", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def bounded_change(e: Evidence, claim: Claim) -> Values:
     """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates must break
     it as weights grow, or it would be no bound to speak of."""
@@ -25,7 +25,7 @@ def bounded_change(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=holds, shown=shown)
 
 
-@CHECKS.of("first_order", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def first_order(e: Evidence, claim: Claim) -> Values:
     """What the two terms leave out shrinks with the square of the rates."""
     power = lemma.power_of_the_rest(e.study.code)

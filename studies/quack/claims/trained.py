@@ -1,4 +1,4 @@
-"""Claims about losses and stability.
+"""Checks claims about losses and stability.
 
 One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml. What
 stable, usable, best tau, competitive and different mean are interpretations of the study.
@@ -19,7 +19,7 @@ from .evidence import BOTH, Evidence, each, gap, in_each, lower, slightly_worse
 CHECKS = ClaimChecks()
 
 
-@CHECKS.of("stable_lr")
+@CHECKS.of()
 def stable_lr(e: Evidence, claim: Claim) -> Values:
     """The highest base rate that QuacK can use in both kinds of attention; 0 where there is none. The same word decides
     that another method fails."""
@@ -27,19 +27,21 @@ def stable_lr(e: Evidence, claim: Claim) -> Values:
     return {"lr": max(usable, default=0.0)}
 
 
-@CHECKS.of("competitive_mha", compare=slightly_worse)
+@CHECKS.of(compare=slightly_worse)
 def competitive_mha(e: Evidence, claim: Claim) -> Values:
+    """Compute how far QuacK's lowest loss lies above QK norm's in MHA, each over its base rates and taus."""
     losses = {"qk_norm": e.lowest("mha", [QK_NORM]), "quack": e.lowest("mha", [QUACK])}
     return Computed(values={"gap": gap(losses["qk_norm"], losses["quack"])}, shown=losses)
 
 
-@CHECKS.of("beats_qk_clip_mla", compare=lower)
+@CHECKS.of(compare=lower)
 def beats_qk_clip_mla(e: Evidence, claim: Claim) -> Values:
+    """Compute how far QK clip's lowest loss lies above QuacK's in MLA, each over base rates and taus or limits."""
     losses = {"quack": e.lowest("mla", [QUACK]), "qk_clip": e.lowest("mla", QK_CLIPS)}
     return Computed(values={"gap": [gap(losses["quack"], losses["qk_clip"])]}, shown=losses)
 
 
-@CHECKS.of("qk_clip_fails")
+@CHECKS.of()
 def qk_clip_fails(e: Evidence, claim: Claim) -> Values:
     """At the printed rate no threshold is usable: it diverges, has a spike, or is worse than at the rate below."""
     eta = float(claim.values["lr"])
@@ -48,7 +50,7 @@ def qk_clip_fails(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=not any(usable.values()), shown=losses)
 
 
-@CHECKS.of("ablation_underperforms", compare=lower)
+@CHECKS.of(compare=lower)
 def ablation_underperforms(e: Evidence, claim: Claim) -> Values:
     """At the printed rate, the best tau of each; MHA, then MLA."""
     eta = float(claim.values["lr"])
@@ -57,14 +59,15 @@ def ablation_underperforms(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"gap": gaps}, shown={"quack": quack, "ablation": ablation})
 
 
-@CHECKS.of("higher_lr_enabled", compare=in_each)
+@CHECKS.of(compare=in_each)
 def higher_lr_enabled(e: Evidence, claim: Claim) -> Values:
+    """Decide, for each kind of attention, whether QuacK's highest usable base rate is above the default method's."""
     rates = {method: [e.highest_usable(scale, method) for scale in BOTH] for method in (DEFAULT, QUACK)}
     raised = [one < other for one, other in zip(rates[DEFAULT], rates[QUACK], strict=True)]
     return Computed(values={"holds_in": raised}, shown=rates)
 
 
-@CHECKS.of("no_magnitude_constraint", compare=in_each)
+@CHECKS.of(compare=in_each)
 def no_magnitude_constraint(e: Evidence, claim: Claim) -> Values:
     """QuacK's best run is stable, and its largest logit grows beyond where it started; where every run of it diverged,
     nothing is stable."""
@@ -83,7 +86,7 @@ def no_magnitude_constraint(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"holds_in": holds}, shown={"at the start": starts, "largest": most})
 
 
-@CHECKS.of("frobenius_enough", compare=in_each)
+@CHECKS.of(compare=in_each)
 def frobenius_enough(e: Evidence, claim: Claim) -> Values:
     """Spectral norms gain no more than what counts as a difference."""
     gains = []
@@ -95,7 +98,7 @@ def frobenius_enough(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"holds_in": [gain <= DIFFERENT for gain in gains]}, shown={"gain": gains})
 
 
-@CHECKS.of("tau_too_high", compare=in_each)
+@CHECKS.of(compare=in_each)
 def tau_too_high(e: Evidence, claim: Claim) -> Values:
     """At some base rate the largest tau is not stable, where a smaller one is."""
     return each(lambda scale: any(_breaks(e, scale, eta) for eta in e.grid.etas))
@@ -109,7 +112,7 @@ def _breaks(e: Evidence, scale: str, eta: float) -> bool:
     return any(stable) and not stable[-1]
 
 
-@CHECKS.of("tau_too_low", compare=in_each)
+@CHECKS.of(compare=in_each)
 def tau_too_low(e: Evidence, claim: Claim) -> Values:
     """At the lowest base rate the smallest tau is stable, and ends above the best one by a difference that counts."""
     eta, losses = e.grid.etas[0], []
@@ -122,7 +125,7 @@ def tau_too_low(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"holds_in": holds}, shown={"above the best": losses})
 
 
-@CHECKS.of("assumptions", compare=in_each)
+@CHECKS.of(compare=in_each)
 def assumptions(e: Evidence, claim: Claim) -> Values:
     """In every stable run of QuacK no norm (in latent attention, no product of norms that a rate goes by) ever fell
     below a tenth of what it was at the start: the limit on ratios was never felt. Updates are bounded, as their largest

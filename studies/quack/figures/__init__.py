@@ -1,1 +1,1 @@
-"""The quack study's figures, one file each."""
+"""Holds the quack study's figures, one file each."""

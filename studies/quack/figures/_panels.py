@@ -1,4 +1,4 @@
-"""What the study's figures share: a row of panels for each attention, a colour and a mark for each method."""
+"""Draws what the study's figures share: a row of panels for each attention, a colour and a mark for each method."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.results.figures import style
 
-from ..grid import Grid
-from ..layout import attention
+from ..grid import ATTENTION, Grid
 
 #: Characters of a line above a panel.
 TITLE_WIDTH = 38
@@ -88,7 +87,7 @@ def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
 def panel_title(axes: Axes, grid: Grid, scale: str, eta: float, drawn: Mapping[str, pd.Series]) -> None:
     """Attention and base rate, the taus that stand for methods there, and which of the curves drawn are one."""
     best = best_taus(grid, scale, eta)
-    lines = [f"{attention(scale)}, base rate {eta:g}"]
+    lines = [f"{ATTENTION[scale]}, base rate {eta:g}"]
     lines += [f"tau: {', '.join(best)}"] if best else []
     for said in alike(grid, drawn):
         lines += textwrap.wrap(said, TITLE_WIDTH)

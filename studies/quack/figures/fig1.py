@@ -1,4 +1,4 @@
-"""Figure 1: held-out loss over training, for each attention and base rate.
+"""Draws Figure 1: held-out loss over training, for each attention and base rate.
 
 Source: quack study, Mechanism 2 (section 4 and figure 2 of the paper that it sums up).
 """
@@ -17,8 +17,7 @@ from plumbline.results.figures.style import Picture, styled
 from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import Grid
-from ..layout import attention
+from ..grid import ATTENTION, Grid
 from ._panels import (
     absent,
     colour,
@@ -75,7 +74,7 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
             axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
         kept = losses[steps >= EARLY * grid.spec(key).train.steps]
         late += (kept if kept.size else losses).tolist()
-        entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
+        entry = {"run": key, "attention": ATTENTION[scale], "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
     panel_title(axes, grid, scale, eta, drawn)
     note(axes, absent(grid, scale, eta, drawn=drawn))

@@ -1,4 +1,4 @@
-"""Figure 2: final held-out loss against the base rate, for each attention; every tau, and what diverged.
+"""Draws Figure 2: final held-out loss against the base rate, for each attention; every tau, and what diverged.
 
 Source: quack study, Mechanism 2 (section 4 of the paper that it sums up).
 """
@@ -18,8 +18,7 @@ from plumbline.results.figures.style import Picture, styled
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import Grid
-from ..layout import attention
+from ..grid import ATTENTION, Grid
 from ._panels import best_taus, colour, legend, mark, note, title
 
 #: Methods stand side by side at a base rate, this many decades apart.
@@ -42,11 +41,11 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     for scale, axes in zip(grid.scales, panels, strict=False):
         top = high + 0.05 * (high - low)
         for row in rows:
-            if row["attention"] == attention(scale) and row["outcome"] == DIVERGED:
+            if row["attention"] == ATTENTION[scale] and row["outcome"] == DIVERGED:
                 look = {"color": colour(str(row["method"])), "markersize": 6 if row["best"] else 4}
                 axes.plot(row["drawn_at"], top, "x", markeredgewidth=1.5 if row["best"] else 0.8, **look)
         axes.set_xlabel("base learning rate, and the best tau at it")
-        axes.set_title(attention(scale), fontsize=8)
+        axes.set_title(ATTENTION[scale], fontsize=8)
     panels[0].set_ylabel("final validation loss (nats per token)")
     grey = {"color": style.GREY, "linestyle": "none"}
     extra = [
@@ -73,7 +72,7 @@ def _panel(axes: Axes, grid: Grid, scale: str) -> list[dict[str, object]]:
                 outcome, loss, x = grid.outcome(key), grid.loss(key), eta * shift
                 missing += outcome not in (COMPLETED, DIVERGED)
                 chosen, stable = key == best, outcome == COMPLETED and grid.stable(key)
-                place = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "drawn_at": x}
+                place = {"run": key, "attention": ATTENTION[scale], "method": method, "eta": eta, "drawn_at": x}
                 place |= {"tau": math.nan if tau is None else tau, "best": chosen, "outcome": outcome}
                 rows.append(place | {"stable": stable, "validation_loss": loss})
                 if outcome != COMPLETED:

@@ -1,4 +1,4 @@
-"""Figure 3: the largest logit and how far one update moves logits, over training.
+"""Draws Figure 3: the largest logit and how far one update moves logits, over training.
 
 Source: quack study, Mechanisms 1 and 2 (section 4 of the paper that it sums up), which reads one head in the middle.
 """
@@ -17,8 +17,7 @@ from plumbline.results.figures.style import Picture, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import Grid
-from ..layout import attention
+from ..grid import ATTENTION, Grid
 from ._panels import curve, legend, note, over_training, panel_title, title
 
 #: Probe -> what the axis says.
@@ -73,7 +72,7 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
             continue
         drawn[method] = read
         axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))
-        entry = {"run": key, "attention": attention(scale), "method": method, "eta": eta, "tau": grid.tau(key)}
+        entry = {"run": key, "attention": ATTENTION[scale], "method": method, "eta": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:
         panel_title(axes, grid, scale, eta, drawn)

@@ -1,1 +1,1 @@
-"""What the quack study measures beside training: one module for each, a function of its name."""
+"""Measures what the quack study needs beside training: one module for each, a function of its name."""

@@ -1,4 +1,4 @@
-"""Table 2's times: training steps of several methods, side by side in one process.
+"""Measures Table 2's times: training steps of several methods, side by side in one process.
 
 Source: quack study, Key Results and Design tradeoffs ("approximately 10% faster training compared to QK norm by
 removing two RMS norm computations per attention block"). How steps are timed: `plumbline.train.step_time`.

@@ -1,1 +1,1 @@
-"""The quack study's tables, one file each."""
+"""Holds the quack study's tables, one file each."""

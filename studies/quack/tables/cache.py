@@ -1,4 +1,4 @@
-"""Cache: what decoding remembers of a token, in each kind of attention.
+"""Makes the table of the cache: what decoding remembers of a token, in each kind of attention.
 
 Source: quack study, Mechanism 3: QK norm needs each token's keys, latent attention keeps latents. Not a table of the
 document. It needs no run; caches are those of the models at the summary's size, whatever the preset.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Table
 from plumbline.specs.study_config import Study
 
 from .. import memory
-from ..layout import attention, finished
+from ..grid import ATTENTION
 
 #: Where the numbers are from.
 SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
@@ -23,9 +23,9 @@ COLUMNS = [
     ours("numbers", "numbers a layer", ",.0f", narrow=True),
     ours("bytes", "bytes (bfloat16)", ",.0f", narrow=True),
     ours("ratio", "of MHA's", ".4f", narrow=True),
-    Column(name="cached", header="in our cache", kind="reproduced", narrow=True),
-    Column(name="qk_norm", header="QK norm", kind="reproduced"),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    said("cached", "in our cache", narrow=True),
+    said("qk_norm", "QK norm"),
+    PRESET,
 ]
 
 
@@ -43,7 +43,7 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
     rows = [
         {
             "row": Cell(name),
-            "label": Cell(f"{attention(name.partition('_')[0])}: {label}"),
+            "label": Cell(f"{ATTENTION[name.partition('_')[0]]}: {label}"),
             "numbers": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
             "bytes": Cell(size, source=SOURCE),
             "ratio": Cell(size / whole, source=SOURCE),
@@ -54,7 +54,7 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
         for name, label, model, size, norm in sizes
     ]
     notes = [f"QK norm on latent attention is refused here: {reason}."] if reason else []
-    return finished(
+    return make_table(
         "cache",
         "What decoding remembers of a token at the summary's size.",
         study,

@@ -1,4 +1,4 @@
-"""Lemma 1: how far one step moves a logit, against the size of the weights; and what the bound leaves.
+"""Makes a table of Lemma 1: how far one step moves a logit, against the size of the weights; and what the bound leaves.
 
 Source: quack study, Mechanism 1 (Lemma 1). Not a table of the summary. It needs no run.
 """
@@ -9,13 +9,12 @@ from itertools import groupby
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.logit_change import LogitChange
 
 from .. import lemma
-from ..layout import finished
 
 #: Where the numbers are from.
 SOURCE = "plumbline.theory.logit_change, at the sizes of the paper preset"
@@ -32,10 +31,10 @@ COLUMNS = [
     *(ours(f"first_order_{scale:g}", f"x{scale:g}", ".3g", narrow=True) for scale in lemma.SHOWN),
     ours("bound", "bound", ".3g", narrow=True),
     ours("slack", "slack", ".3g", narrow=True),
-    Column(name="within", header="within the bound", kind="reproduced"),
+    said("within", "within the bound"),
     *(ours(f"exact_{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma.SHOWN),
     ours("rest", "largest part beyond first order", ".3g"),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 
@@ -46,7 +45,7 @@ def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
     groups = groupby(shown, key=_key)
     rows = [_row(study, list(group)) for _, group in groups]
     these = lemma.sizes(study.code)
-    return finished(
+    return make_table(
         "lemma1",
         f"Change of logits in one step at a base rate of {these.rate:g}, against the size of the weights.",
         study,

@@ -1,4 +1,4 @@
-"""Table 1: final held-out loss by attention, method and base rate, with every tau.
+"""Makes Table 1: final held-out loss by attention, method and base rate, with every tau.
 
 Source: quack study, "Key Results" and "First 3 experiments", which print no losses.
 """
@@ -9,12 +9,12 @@ import math
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..grid import Grid
-from ..layout import BEST_NOTE, STABLE_NOTE, attention, facts, finished, loss
+from ..cells import ATTENTION_COLUMN, BEST_NOTE, LOSS, STABLE_NOTE, loss, row_facts
+from ..grid import ATTENTION, Grid
 
 NO_TAU = "no tau"
 
@@ -26,7 +26,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         _row(grid, scale, method, eta) for scale in grid.scales for method in grid.methods(scale) for eta in grid.etas
     ]
     scales = " and ".join(study.scale_label(scale) for scale in grid.scales)
-    return finished(
+    return make_table(
         "table1",
         f"Final held-out loss (nats a token) by attention, method and base rate: {scales}.",
         study,
@@ -41,10 +41,10 @@ def columns(grid: Grid) -> list[Column]:
     """The table's columns, one for each tau among them."""
     return [
         *labels("row", "Method"),
-        Column(name="attention", header="attention", kind="label"),
+        ATTENTION_COLUMN,
         Column(name="method", header="method", kind="label", readable=False),
         Column(name="eta", header="base rate", kind="label", format="g", narrow=True),
-        ours("loss", "loss", ".3f", narrow=True),
+        LOSS,
         ours("tau", "best tau", "g", narrow=True),
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
         said("tau_place", "in its grid"),
@@ -70,8 +70,8 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     outcome = grid.outcome(best)
     cells = {
         "row": Cell(f"{scale}/{method}/{eta:g}"),
-        "label": Cell(f"{attention(scale)} {grid.study.definition['methods'][method]['label']}"),
-        "attention": Cell(attention(scale)),
+        "label": Cell(f"{ATTENTION[scale]} {grid.study.definition['methods'][method]['label']}"),
+        "attention": Cell(ATTENTION[scale]),
         "method": Cell(method),
         "eta": Cell(eta),
         "loss": number(grid.loss(best), outcome, behind),
@@ -86,7 +86,7 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     }
     for tau in grid.taus:
         cells[_of(tau)] = loss(grid, keys.get(tau)) if tuned else Cell(None, word="")
-    return cells | facts(grid, scale, behind, best)
+    return cells | row_facts(grid, scale, behind, best)
 
 
 def _word(grid: Grid, key: str | None) -> str:
@@ -128,5 +128,5 @@ def _found(grid: Grid) -> list[str]:
             keys = [key for method in grid.methods(scale) for key in grid.keys(scale, method, eta).values()]
             there = [key for key in keys if grid.outcome(key) != "missing"]
             shares.append(f"{sum(map(grid.stable, there))} of {len(there)} at {eta:g}")
-        said_of.append(f"Stable runs, {attention(scale)}: {', '.join(shares)}.")
+        said_of.append(f"Stable runs, {ATTENTION[scale]}: {', '.join(shares)}.")
     return said_of

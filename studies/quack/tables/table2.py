@@ -1,4 +1,4 @@
-"""Table 2: how long a training step takes, QuacK's over QK norm's.
+"""Makes Table 2: how long a training step takes, QuacK's over QK norm's.
 
 Source: quack study, "Key Results" and "Design tradeoffs".
 """
@@ -9,13 +9,22 @@ import pandas as pd
 
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.layout import CONTEXT_ALONE, labels, ours
-from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, context, from_print, number, published_column
+from plumbline.results.tables.layout import labels, make_table, ours
+from plumbline.results.tables.table import (
+    CONTEXT_ALONE,
+    REFERENCE,
+    Cell,
+    Column,
+    Table,
+    context,
+    from_print,
+    number,
+    published_column,
+)
 from plumbline.specs.study_config import Study
 
 from .. import speed
 from ..grid import DEFAULT, QK_NORM, QUACK
-from ..layout import finished
 
 #: What is timed, the one that all are compared with first.
 ROWS = (QK_NORM, QUACK, DEFAULT)
@@ -48,7 +57,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     on = "not measured" if frame is None else f"on {speed.device(frames)}"
     frame = pd.DataFrame(columns=EMPTY, dtype=float).astype({"method": str}) if frame is None else frame
     rows = [_row(frames, study, frame, method, printed) for method in ROWS]
-    return finished(
+    return make_table(
         "table2",
         f"Time of a training step at {study.scale_label('mha')}, {on}.",
         study,
@@ -60,8 +69,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
             "two steps of one turn. Whole steps: forward, backward, Muon and what the method does; on random tokens.",
             "Time is saved if the ratio's quartiles lie below 1. The summary does not say what its percentage was of.",
         ],
-        published=published,
-        printed="prose",
+        published=published.shown("prose"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Tau: QuacK over the wider grid of tau at the middle base rate, and what its rates did.
+"""Makes the table of tau: QuacK over the wider grid of tau at the middle base rate, and what its rates did.
 
 Source: quack study, "Failure signatures" and "Next checks" (which proposes the wider grid). Not a table of the
 document.
@@ -11,19 +11,19 @@ from typing import Any
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.layout import FACTS, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..grid import QUACK, Grid
-from ..layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
+from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
+from ..grid import ATTENTION, QUACK, Grid
 
 COLUMNS = [
     *labels("row", "Run"),
-    Column(name="attention", header="attention", kind="label"),
+    ATTENTION_COLUMN,
     Column(name="tau", header="tau", kind="label", format="g", narrow=True),
-    ours("loss", "loss", ".3f", narrow=True),
-    said("trouble", "diverged or spiked", narrow=True),
+    LOSS,
+    TROUBLE,
     ours("rise", "largest rise", ".3f", narrow=True),
     ours("change", "largest mean change", ".3g", narrow=True),
     ours("largest", "largest logit", ".3g", narrow=True),
@@ -38,7 +38,7 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each attention and tau, rising."""
     grid = Grid(frames, study)
     rows = [_row(grid, scale, value, key) for scale in grid.scales for value, key in sorted(grid.wide(scale).items())]
-    return finished(
+    return make_table(
         "tau",
         f"QuacK at a base rate of {grid.middle_eta:g}, by tau.",
         study,
@@ -66,8 +66,8 @@ def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
 
     return {
         "row": Cell(f"{scale}/{value:g}"),
-        "label": Cell(f"{attention(scale)} {grid.study.definition['methods'][QUACK]['label']}"),
-        "attention": Cell(attention(scale)),
+        "label": Cell(f"{ATTENTION[scale]} {grid.study.definition['methods'][QUACK]['label']}"),
+        "attention": Cell(ATTENTION[scale]),
         "tau": Cell(value),
         "loss": loss(grid, key),
         "trouble": Cell(grid.trouble(key) or "none", mine),
@@ -77,4 +77,4 @@ def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
         "ratio_lowest": read(report.get("ratio_lowest")),
         "ratio_highest": read(report.get("ratio_highest")),
         "clamped": read(report.get("ratios_clamped")),
-    } | facts(grid, scale, mine, key)
+    } | row_facts(grid, scale, mine, key)

@@ -1,4 +1,5 @@
-"""Variants: other interpretations of what the summary leaves open, each beside the run that it is a variant of.
+"""Makes the table of variants: other interpretations of what the summary leaves open, each beside the run that it is a
+variant of.
 
 Source: interpretations of studies/quack/study.yaml. Not a table of the summary, which says what came of one alone
 (spectral norms).
@@ -10,20 +11,20 @@ import math
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, ours, said
+from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..grid import DIFFERENT, Grid
-from ..layout import LARGEST_NOTE, STABLE_NOTE, attention, facts, finished, largest_logit, loss
+from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
+from ..grid import ATTENTION, DIFFERENT, Grid
 
 COLUMNS = [
     *labels("row", "Variant"),
-    Column(name="attention", header="attention", kind="label"),
-    ours("loss", "loss", ".3f", narrow=True),
+    ATTENTION_COLUMN,
+    LOSS,
     ours("loss_default", "default variant", ".3f", narrow=True),
     ours("delta", "Δ", "+.3f", narrow=True),
-    said("trouble", "diverged or spiked", narrow=True),
+    TROUBLE,
     said("trouble_default", "default variant's"),
     ours("largest", "largest logit", ".3g"),
     ours("largest_default", "default variant's", ".3g"),
@@ -36,7 +37,7 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
     """One row for each variant and attention that has a run of it."""
     grid = Grid(frames, study)
     rows = [_row(grid, scale, method, key) for scale in grid.scales for method, key in grid.variants(scale).items()]
-    return finished(
+    return make_table(
         "variants",
         f"Other variants at a base rate of {grid.middle_eta:g} (of QuacK at tau = 1), beside the default ones.",
         study,
@@ -59,8 +60,8 @@ def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
     entry = grid.study.definition["methods"][name]["variants"][variant]
     return {
         "row": Cell(f"{scale}/{method}"),
-        "label": Cell(f"{attention(scale)} {grid.study.label(method)}"),
-        "attention": Cell(attention(scale)),
+        "label": Cell(f"{ATTENTION[scale]} {grid.study.label(method)}"),
+        "attention": Cell(ATTENTION[scale]),
         "loss": loss(grid, key),
         "loss_default": loss(grid, other),
         "delta": number(difference if not math.isnan(difference) else None, grid.word(both), both),
@@ -69,4 +70,4 @@ def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
         "largest": largest_logit(grid, key),
         "largest_default": largest_logit(grid, other),
         "says": Cell(entry["note"].strip()),
-    } | facts(grid, scale, (key,), key)
+    } | row_facts(grid, scale, (key,), key)

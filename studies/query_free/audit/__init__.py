@@ -1,4 +1,4 @@
-"""query_free's audit rows: what of its printed numbers follows from others."""
+"""Recomputes what of query_free's printed numbers follows from others."""
 
 from __future__ import annotations
 

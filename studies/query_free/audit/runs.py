@@ -1,4 +1,5 @@
-"""query_free: parameter counts and percentages of Table 2, tokens, learning-rate ratios."""
+"""Recomputes printed numbers of query_free: parameter counts and percentages of Table 2, tokens, learning-rate
+ratios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""query_free: nanoGPT's decoder (section 5.1) at the widths and feed-forward multiples of Table 2."""
+"""Sizes query_free's decoder, which is nanoGPT's (section 5.1) at the widths and feed-forward multiples of Table 2."""
 
 from __future__ import annotations
 

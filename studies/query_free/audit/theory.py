@@ -1,4 +1,4 @@
-"""query_free: appendix 8, score scales at init and basis transfer."""
+"""Recomputes printed numbers of query_free: appendix 8, score scales at init and basis transfer."""
 
 from __future__ import annotations
 

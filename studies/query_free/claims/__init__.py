@@ -1,4 +1,4 @@
-"""The query_free study's claims: which id is measured how."""
+"""Registers the query_free study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 
@@ -8,4 +8,4 @@ from .evidence import Evidence
 PARTS = (losses, rates, sizes, theorems, transfer)
 CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

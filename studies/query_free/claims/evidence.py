@@ -1,4 +1,4 @@
-"""What the query_free study's claims are about; every value notes the runs that gave it.
+"""Reads what the query_free study's claims are about; every value notes the runs that gave it.
 
 How near is near: losses match within `SAME` percent (interpretation `same_loss`), and a percentage is met within as
 much; a level of loss within a twentieth, since nothing is printed of the held-out text."""

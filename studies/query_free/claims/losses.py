@@ -1,4 +1,5 @@
-"""Claims of Table 2 and section 5.1 about final losses, and of sections 5.1 and 6 about runs that no table has."""
+"""Checks claims of Table 2 and section 5.1 about final losses, and of sections 5.1 and 6 about runs that no table
+has."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def t2(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near={"val_loss": LEVEL, "vs_baseline_pct": PERCENT})
 
 
-@CHECKS.of("match_baseline")
+@CHECKS.of()
 def match_baseline(e: Evidence, claim: Claim) -> Values:
     """The same loss within what counts as the same, of fewer parameters."""
     percent, mine, theirs = e.percent(IDENTITY), e.counts(IDENTITY).body, e.counts(BASELINE).body
@@ -70,7 +71,7 @@ def match_baseline(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
 
 
-@CHECKS.of("best_large_mlp")
+@CHECKS.of()
 def best_large_mlp(e: Evidence, claim: Claim) -> Values:
     """Below the baseline, which has as many parameters, and lowest of the five."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
@@ -81,14 +82,16 @@ def best_large_mlp(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=lowest and percent < -SAME and equal, shown=shown)
 
 
-@CHECKS.of("small_baselines_worse")
+@CHECKS.of()
 def small_baselines_worse(e: Evidence, claim: Claim) -> Values:
+    """Decide whether the baselines with a small MLP and a small width both end above the baseline, by more than counts
+    as the same loss."""
     found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
     shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
     return Computed(holds=min(found.values()) > SAME, shown=shown)
 
 
-@CHECKS.of("val_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def val_order(e: Evidence, claim: Claim) -> Values:
     """From the lowest loss; two that are printed with one loss keep the printed order if they match here."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
@@ -101,6 +104,7 @@ def val_order(e: Evidence, claim: Claim) -> Values:
 
 @CHECKS.of(*PERCENTAGES, near=PERCENT)
 def percentage(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many percent the claim's configuration ends above the baseline's final loss."""
     return {"pct": e.percent(PERCENTAGES[claim.id])}
 
 
@@ -114,13 +118,13 @@ def higher(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return "not reproduced", "no worse"
 
 
-@CHECKS.of("deep_decay_helps", compare=higher)
+@CHECKS.of(compare=higher)
 def deep_decay_helps(e: Evidence, claim: Claim) -> Values:
     """The reduced model with a floor of a tenth against itself with the printed one."""
     return Computed(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
 
 
-@CHECKS.of("weight_decay_range")
+@CHECKS.of()
 def weight_decay_range(e: Evidence, claim: Claim) -> Values:
     """The higher end of the range against the lower one; "slightly" asks for no more than the side."""
     percent = e.percent("wq_identity_decay_0p025", IDENTITY)

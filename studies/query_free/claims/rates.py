@@ -1,4 +1,4 @@
-"""Claims about learning rates (sections 5.1 and 6): which was best, and what schedules are.
+"""Checks claims about learning rates (sections 5.1 and 6): which was best, and what schedules are.
 
 Source: the interpretations `rate_search` and `learning_rates`. The best rate of an architecture is that of its run with
 the lowest final loss; one that diverged is no candidate."""
@@ -48,25 +48,28 @@ def _loss(e: Evidence, method: str) -> float:
         return math.inf
 
 
-@CHECKS.of("lr_ratio")
+@CHECKS.of()
 def lr_ratio(e: Evidence, claim: Claim) -> Values:
+    """Compute the best peak rate over the standard one: of the reduced model, and of that with the large MLP."""
     return {"lo": best(e, IDENTITY), "hi": best(e, LARGE_MLP)}
 
 
-@CHECKS.of("higher_lr_admitted")
+@CHECKS.of()
 def higher_lr_admitted(e: Evidence, claim: Claim) -> Values:
     """Of the same three rates, a higher one is best for the reduced model than for the baseline."""
     reduced, baseline = best(e, IDENTITY), best(e, BASELINE)
     return Computed(holds=reduced > baseline, shown={"best reduced": reduced, "best baseline": baseline})
 
 
-@CHECKS.of("peak_min_ratio", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def peak_min_ratio(e: Evidence, claim: Claim) -> Values:
+    """Compute the peak rate over the last one from the schedules of the reduced model, of that with the large MLP and
+    of the baseline."""
     floors = {"lo": IDENTITY, "hi": LARGE_MLP, "standard": BASELINE}
     return {name: 1 / float(e.spec(method).schedule.options["floor"]) for name, method in floors.items()}
 
 
-@CHECKS.of("same_weight_decay", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def same_weight_decay(e: Evidence, claim: Claim) -> Values:
     """The weight decay of the five that is farthest from the printed one."""
     found = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]

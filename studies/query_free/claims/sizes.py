@@ -1,4 +1,4 @@
-"""Claims about sizes, budgets and the scores that models start with: without training, at the paper's size."""
+"""Checks claims about sizes, budgets and the scores that models start with: without training, at the paper's size."""
 
 from __future__ import annotations
 
@@ -29,25 +29,28 @@ WHOLE = near(0.5)
 CHINCHILLA = 20
 
 
-@CHECKS.of("fewer_params", near=WHOLE, **ARITHMETIC)
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
 def fewer_params(e: Evidence, claim: Claim) -> Values:
+    """Compute how many percent of non-embedding parameters W_Q = I saves, and the millions in the baseline's W_Q."""
     reduced, baseline = e.counts(IDENTITY), e.counts(BASELINE)
     return {"pct": 100 * (1 - reduced.body / baseline.body), "wq_m": baseline.of("query") / 1e6}
 
 
-@CHECKS.of("attention_25pct", near=WHOLE, **ARITHMETIC)
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
 def attention_25pct(e: Evidence, claim: Claim) -> Values:
+    """Compute how many percent of the baseline's attention parameters the reduced model lacks."""
     baseline = e.counts(BASELINE)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*ATTENTION) / baseline.of(*ATTENTION))}
 
 
-@CHECKS.of("block_8pct", near=WHOLE, **ARITHMETIC)
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
 def block_8pct(e: Evidence, claim: Claim) -> Values:
+    """Compute how many percent of the parameters of attention and FFN together the reduced model lacks."""
     block = (*ATTENTION, *FEED_FORWARD)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*block) / e.counts(BASELINE).of(*block))}
 
 
-@CHECKS.of("equal_nonemb", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def equal_nonemb(e: Evidence, claim: Claim) -> Values:
     """Of the three that are compared, the count that is farthest from the printed one."""
     found = {method: e.counts(method).body / 1e6 for method in (SMALL_MLP, SMALL_D, IDENTITY)}
@@ -55,8 +58,10 @@ def equal_nonemb(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"m": farthest}, shown=found)
 
 
-@CHECKS.of("tokens", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def tokens(e: Evidence, claim: Claim) -> Values:
+    """Compute steps, tokens a step and all tokens from the baseline's spec, and these over 20 a parameter: of baseline
+    and reduced model, the multiple that is farther from the printed one."""
     train = e.spec(BASELINE).train
     total = train.steps * train.batch_tokens
     multiples = [total / (CHINCHILLA * e.counts(method).total) for method in (BASELINE, IDENTITY)]
@@ -68,8 +73,9 @@ def tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of("val_tokens", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def val_tokens(e: Evidence, claim: Claim) -> Values:
+    """Read from the baseline's spec how many held-out sequences and tokens are evaluated, and how often."""
     spec = e.spec(BASELINE)
     sequences = spec.train.validation_sequences
     return {
@@ -79,7 +85,7 @@ def val_tokens(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of("attn_scale", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def attn_scale(e: Evidence, claim: Claim) -> Values:
     """By what the first scores of the reduced models are smaller than under the baseline's scale, the farther one."""
     whole = checks.first_spread(e.spec("wq_identity_unscaled").model)
@@ -87,18 +93,20 @@ def attn_scale(e: Evidence, claim: Claim) -> Values:
     return {"divisor": max(found, key=lambda one: abs(one - claim.values["divisor"]))}
 
 
-@CHECKS.of("score_std_standard", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def score_std_standard(e: Evidence, claim: Claim) -> Values:
+    """Compute the spread of scores of a learned query at the start, of drawn weights of the baseline's shape."""
     model = e.spec(BASELINE).model
     return {"std": checks.drawn(model).standard, "sigma": model.init_std, "d_k": model.head_width}
 
 
-@CHECKS.of("score_std_reduced", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def score_std_reduced(e: Evidence, claim: Claim) -> Values:
+    """Compute the spread of scores with W_Q = I at the start, of drawn weights of the reduced model's shape."""
     return {"std": checks.drawn(e.spec(IDENTITY).model).reduced}
 
 
-@CHECKS.of("score_ratio", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def score_ratio(e: Evidence, claim: Claim) -> Values:
     """Of drawn weights and rows; beside it that of first layers, under one scale."""
     ratio = checks.drawn(e.spec(IDENTITY).model).ratio

@@ -1,4 +1,5 @@
-"""Claims of the theory (sections 3 and 4, appendices 8.3 and 8.5), on random weights: with their premises, and without.
+"""Checks claims of the theory (sections 3 and 4, appendices 8.3 and 8.5), on random weights: with their premises, and
+without.
 
 A statement whose outputs are as close without a premise as with it would be reproduced by a check that cannot fail; so
 both count (`TheoremCheck.holds`).
@@ -50,7 +51,7 @@ def statement(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=all(one.holds for one in made), shown=shown)
 
 
-@CHECKS.of("single_head", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def single_head(e: Evidence, claim: Claim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
     made = checks.theorems()["prop_4_1"]
@@ -70,7 +71,7 @@ def both(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return verdict, why
 
 
-@CHECKS.of("sigma_max_random", compare=both, **ARITHMETIC)
+@CHECKS.of(compare=both, **ARITHMETIC)
 def sigma_max_random(e: Evidence, claim: Claim) -> Values:
     """Squares of singular values at the largest width; and whether the largest is 1 up to something like d^(-1/2)."""
     drawn = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}

@@ -1,4 +1,4 @@
-"""Claims about an MLP with a skip that stands in for one in another basis: appendix 8.4 and Figure 2.
+"""Checks claims about an MLP with a skip that stands in for one in another basis: appendix 8.4 and Figure 2.
 
 Errors and cosines are read at every width; a range is met if all widths lie in it, up to half a unit of its ends.
 """
@@ -50,13 +50,15 @@ def within(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return ("partly" if len(apart) == 1 else "not reproduced"), f"outside its range: {', '.join(apart)}"
 
 
-@CHECKS.of("mlp_transfer_error", compare=within)
+@CHECKS.of(compare=within)
 def mlp_transfer_error(e: Evidence, claim: Claim) -> Values:
+    """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
     return Computed(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
 
 
-@CHECKS.of("mlp_transfer_cos")
+@CHECKS.of()
 def mlp_transfer_cos(e: Evidence, claim: Claim) -> Values:
+    """Compute the mean over widths of the MLP's cosine similarity, and of its angle in degrees."""
     cosine, angle = (_mean(_values(e, MLP, quantity)) for quantity in (COSINE, ANGLE))
     return Computed(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
 
@@ -71,19 +73,20 @@ def about_and_above(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
 
 
-@CHECKS.of("mlp_transfer_cosdist", compare=about_and_above)
+@CHECKS.of(compare=about_and_above)
 def mlp_transfer_cosdist(e: Evidence, claim: Claim) -> Values:
+    """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
     return Computed(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
 
 
-@CHECKS.of("mlp_transfer_factor")
+@CHECKS.of()
 def mlp_transfer_factor(e: Evidence, claim: Claim) -> Values:
     """The mean over widths of one error over the other."""
     pairs = zip(_values(e, LINEAR, ERROR), _values(e, MLP, ERROR), strict=True)
     return {"ratio": _mean([linear / mlp for linear, mlp in pairs])}
 
 
-@CHECKS.of("mlp_transfer_dim")
+@CHECKS.of()
 def mlp_transfer_dim(e: Evidence, claim: Claim) -> Values:
     """The error at the largest width against that at the smallest; the widths are the printed ones."""
     errors, widths = _values(e, MLP, ERROR), [int(width) for width in _read(e).index]

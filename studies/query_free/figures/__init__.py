@@ -1,1 +1,1 @@
-"""The query_free study's figures, one file each: finished runs in, a picture and its numbers out."""
+"""Holds the query_free study's figures, one file each: finished runs in, a picture and its numbers out."""

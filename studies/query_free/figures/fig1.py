@@ -1,4 +1,4 @@
-"""Figure 1: held-out loss over training, and how far each configuration is from the baseline at every evaluation.
+"""Draws Figure 1: held-out loss over training, and how far each configuration is from the baseline at every evaluation.
 
 Source: query_free study, Figure 1 (section 5.1), which has the first of the two panels. Printed are the final losses
 alone.

@@ -1,1 +1,1 @@
-"""What the query_free study measures beside training: one module for each, a function of its name."""
+"""Measures what the query_free study needs beside training: one module for each, a function of its name."""

@@ -1,1 +1,1 @@
-"""The query_free study's tables, one file each: finished runs in, a `Table` out."""
+"""Holds the query_free study's tables, one file each: finished runs in, a `Table` out."""

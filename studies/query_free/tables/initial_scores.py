@@ -1,4 +1,5 @@
-"""Initial scores: how far they spread before training, as the paper derives it and as its models start.
+"""Makes the table of initial scores: how far they spread before training, as the paper derives it and as its models
+start.
 
 Source: query_free study, section 5.1 and appendix 8.2. Not a table of the paper.
 """
@@ -10,12 +11,11 @@ from collections.abc import Iterator
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import beside, labels, ours
-from plumbline.results.tables.table import Cell, Column, Table, from_print
+from plumbline.results.tables.layout import beside, labels, make_table, ours
+from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
 from .. import checks
-from ..layout import finished
 from ..losses import BASELINE, IDENTITY, divisor
 
 SOURCE = "plumbline.studies.query_free.checks, at the sizes of the paper preset"
@@ -29,18 +29,17 @@ COLUMNS = [
     *beside("formula", "by the formula", ".4f", narrow=True),
     ours("drawn", "of drawn weights", ".4f"),
     ours("layer", "of a first layer", ".4f", narrow=True),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 
 def initial_scores(frames: RunFrames, study: Study, published: Published) -> Table:
     """The paper's derivation, then the scores of its models, at its sizes whatever the preset."""
     rows = [*_derived(study, published), *_of_models(study)]
-    return finished(
+    return make_table(
         "initial_scores",
         "Standard deviation of attention scores before training, at the paper's sizes.",
         study,
-        published,
         key="scores",
         columns=COLUMNS,
         rows=[row | {"preset": Cell(study.preset)} for row in rows],
@@ -51,7 +50,7 @@ def initial_scores(frames: RunFrames, study: Study, published: Published) -> Tab
             "With half the scale the reduced model starts flatter than the baseline, by the tenth that rounding 1.8 to "
             "2 makes. First layers start a hundredth below the formula: LayerNorm's epsilon beside small embeddings.",
         ],
-        printed=published.shown("prose"),
+        published=published.shown("prose"),
         exact=True,
     )
 

@@ -1,4 +1,5 @@
-"""Table 1: what each result covers, as printed, beside its numerical check, with its premises and without each of them.
+"""Makes Table 1: what each result covers, as printed, beside its numerical check, with its premises and without each of
+them.
 
 Source: query_free study, Table 1; sections 4.1 to 4.4 and 6, appendices 8.3 to 8.5.
 """
@@ -9,13 +10,12 @@ from collections.abc import Iterator
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import ours
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import make_table, ours, said
+from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck
 
 from .. import checks
-from ..layout import finished
 
 SOURCE = "plumbline.studies.query_free.checks, on random weights"
 
@@ -42,13 +42,13 @@ COLUMNS = [
     Column(name="source", header="source", kind="label", once=True),
     Column(name="without", header="without", kind="label"),
     ours("residual", "residual", ".1e", narrow=True),
-    Column(name="verdict", header="outputs", kind="reproduced", narrow=True),
+    said("verdict", "outputs", narrow=True),
     *(
         Column(name=f"{name}_published", header=header, kind="published")
         for name, header in zip(PREMISES, HEADERS, strict=True)
     ),
     Column(name="tried", header="checked on", kind="fact", readable=False),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 
@@ -67,11 +67,10 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     for one in found:
         if one.section not in printed.index:
             rows += _rows(one, dict.fromkeys(PREMISES, NO_ROW))
-    return finished(
+    return make_table(
         "table1",
         "What each result covers, and its check on random weights.",
         study,
-        published,
         key="check",
         columns=COLUMNS,
         rows=[row | {"preset": Cell(study.preset)} for row in rows],
@@ -82,6 +81,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
             "Sections, not theorems, name the printed rows: 4.1 holds Propositions 4.1 (one head) and 4.2 (several), "
             "4.2 to 4.4 hold Theorems 4.1 to 4.3 (interpretation table_1_rows).",
         ],
+        published=published.shown("table1"),
         exact=True,
     )
 

@@ -1,4 +1,4 @@
-"""Table 2: the five configurations, with their losses, sizes and times, and the queries that section 6 proposes.
+"""Makes Table 2: the five configurations, with their losses, sizes and times, and the queries that section 6 proposes.
 
 Source: query_free study, Table 2 (section 5.1) and section 6.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, ours
+from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..layout import facts, finished, value
+from ..cells import run_facts, value
 from ..losses import (
     BASELINE,
     CONFIGURATIONS,
@@ -69,12 +69,11 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     for method in (*CONFIGURATIONS, *NONLINEAR):
         cells = {"config": Cell(method), "label": Cell(study.label(method))}
         cells |= measured(losses, method) | sizes(study, method)
-        rows.append(cells | printed_cells(printed, method, PRINTED) | facts(losses, method))
-    return finished(
+        rows.append(cells | printed_cells(printed, method, PRINTED) | run_facts(losses, method))
+    return make_table(
         "table2",
         f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",
         study,
-        published,
         key="config",
         columns=COLUMNS,
         rows=rows,
@@ -85,6 +84,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
             "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
             _timed(losses),
         ],
+        published=published.shown("table2"),
     )
 
 

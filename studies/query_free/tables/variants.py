@@ -1,4 +1,4 @@
-"""Variants: every run beside the baseline and beside the run that it is a variant of.
+"""Makes the table of variants: every run beside the baseline and beside the run that it is a variant of.
 
 Not a table of the paper, which reports of most of these in words (sections 5.1 and 6) and has not run the others.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, ours
+from plumbline.results.tables.layout import FACTS, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells, published_column
 from plumbline.specs.study_config import Study
 
-from ..layout import facts, finished, value
+from ..cells import run_facts, value
 from ..losses import (
     BASELINE,
     SAME,
@@ -61,12 +61,11 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
         row |= {"says": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
         row |= {"val_loss": value(losses, losses.loss(method), method)}
         row |= {"percent": _against(losses, method, BASELINE), "percent_of": _against(losses, method, of)}
-        rows.append(row | printed_cells(printed, method, {"val_loss": "val_loss_60k"}) | facts(losses, method))
-    return finished(
+        rows.append(row | printed_cells(printed, method, {"val_loss": "val_loss_60k"}) | run_facts(losses, method))
+    return make_table(
         "variants",
         f"All runs at {study.scale_label(SCALE)}: other schedules, scales, decays and queries.",
         study,
-        published,
         key="run",
         columns=COLUMNS,
         rows=rows,
@@ -75,7 +74,7 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
             "The paper compares reduced models at rates that were searched for with baselines at a rate that was "
             "not; rows of the kind `rate` have both under the same schedules.",
         ],
-        printed=published.shown("table2"),
+        published=published.shown("table2"),
     )
 
 

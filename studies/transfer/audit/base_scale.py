@@ -1,4 +1,5 @@
-"""Transfer study: the noise floor, Table 2 with its corrections, and who survives them."""
+"""Recomputes printed numbers of the transfer study: the noise floor, Table 2 with its corrections, and who survives
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transfer study: Table 4, parameters and FLOPs of all methods."""
+"""Recomputes printed numbers of the transfer study: Table 4, parameters and FLOPs of all methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Transfer study: heads and scales, token and pack counts, and the constants of appendix B."""
+"""Recomputes printed numbers of the transfer study: heads and scales, token and pack counts, and the constants of
+appendix B."""
 
 from __future__ import annotations
 
@@ -84,6 +85,7 @@ def tokens(ledger: Ledger) -> None:
 
 @function("ceil(s / length), length = ceil(s' / n'): the least that n' shards need")
 def shards_at_one_length(sequences: Interval, other_sequences: Interval, other_shards: Interval) -> Interval:
+    """Compute the least shards that hold a pack's sequences at the length of another pack's shards."""
     length = math.ceil(low(other_sequences) / low(other_shards))
     return iv.mpf(math.ceil(low(sequences) / length))
 

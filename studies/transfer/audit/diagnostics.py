@@ -1,4 +1,5 @@
-"""Transfer study: two devices, divergences, losses and failure signatures (Tables 5, 6 and 7)."""
+"""Recomputes printed numbers of the transfer study: two devices, divergences, losses and failure signatures (Tables 5,
+6 and 7)."""
 
 from __future__ import annotations
 

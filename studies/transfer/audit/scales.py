@@ -1,4 +1,4 @@
-"""Transfer study: Table 3, and the runs at 3B."""
+"""Recomputes printed numbers of the transfer study: Table 3, and the runs at 3B."""
 
 from __future__ import annotations
 

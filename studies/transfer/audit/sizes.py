@@ -1,4 +1,4 @@
-"""Transfer study: its decoders (section 3.2), what a method adds to them (table 4), and appendix C.1's FLOPs."""
+"""Sizes the transfer study's decoders (section 3.2), what a method adds to them (table 4), and appendix C.1's FLOPs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transfer study: counts of methods by module, and of effects among them."""
+"""Recomputes printed numbers of the transfer study: counts of methods by module, and of effects among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The transfer study's claims: which id is measured how."""
+"""Registers the transfer study's claims: which id is measured how."""
 
 from plumbline.results.claims.registry import ClaimChecks
 
@@ -16,4 +16,4 @@ CHECKS = ClaimChecks().merged(
     part.CHECKS for part in (base_scale, modules, large_scale, losses_and_tasks, attention, structure)
 )
 
-__all__ = ["MEASURES", "Evidence"]
+__all__ = ["CHECKS", "Evidence"]

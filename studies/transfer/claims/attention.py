@@ -1,4 +1,4 @@
-"""Claims about attention weights and logits, which a probe reads: appendices B.13 and E.3.
+"""Checks claims about attention weights and logits, which a probe reads: appendices B.13 and E.3.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -44,14 +44,14 @@ def _sigmas(e: Evidence, method: str) -> float:
     return float(floor.z(_read(e, e.key(method, BASE)).concentration))
 
 
-@CHECKS.of("improvers_keep_concentration")
+@CHECKS.of()
 def improvers_keep_concentration(e: Evidence, claim: Claim) -> Values:
     """Not below the baseline by more than what counts as a difference of accuracies."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
     return Computed(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
 
 
-@CHECKS.of("failures_lose_concentration")
+@CHECKS.of()
 def failures_lose_concentration(e: Evidence, claim: Claim) -> Values:
     """Below it by more than that."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
@@ -62,7 +62,7 @@ def _named(z: dict[str, float]) -> dict[str, float]:
     return {f"z_{method}": value for method, value in z.items()}
 
 
-@CHECKS.of("softmax_cap_inactive", compare=in_turn(said("almost_never"), number))
+@CHECKS.of(compare=in_turn(said("almost_never"), number))
 def softmax_cap_inactive(e: Evidence, claim: Claim) -> Values:
     """What the cap clips of the method that has it, where training ends."""
     key = e.key("softmax_cap", BASE)

@@ -1,4 +1,4 @@
-"""Claims about the base scale: Table 2, the noise floor, sections 4 and 6.
+"""Checks claims about the base scale: Table 2, the noise floor, sections 4 and 6.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -47,41 +47,47 @@ def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
     return sum(value > SIGNIFICANT_Z for value in z), sum(value < -SIGNIFICANT_Z for value in z)
 
 
-@CHECKS.of("counts_by_z")
+@CHECKS.of()
 def counts_by_z(e: Evidence, claim: Claim) -> Values:
+    """Count the methods above, below and inside two sigmas of the baseline's noise floor; the baseline is inside."""
     up, down = beyond(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
     return Computed(values=values, shown={"total": len(e.methods)})
 
 
-@CHECKS.of("bonferroni_survivors")
+@CHECKS.of()
 def bonferroni_survivors(e: Evidence, claim: Claim) -> Values:
+    """Count the methods above and below the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
     values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
     return Computed(values=values, shown={"m": e.study.m})
 
 
-@CHECKS.of("bonferroni_names")
+@CHECKS.of()
 def bonferroni_names(e: Evidence, claim: Claim) -> Values:
+    """List the methods above the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
     return {"ids": list(left.index[left > 0])}
 
 
-@CHECKS.of("holm_same_as_bonferroni")
+@CHECKS.of()
 def holm_same_as_bonferroni(e: Evidence, claim: Claim) -> Values:
+    """Count the methods that Holm's correction keeps, if they are those that Bonferroni's keeps; -1 if they are not."""
     holm, bonferroni = e.survivors("holm"), e.survivors("bonferroni")
     same = set(holm.index) == set(bonferroni.index)
     return Computed(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
 
 
-@CHECKS.of("bh_adds_four")
+@CHECKS.of()
 def bh_adds_four(e: Evidence, claim: Claim) -> Values:
+    """List the methods that Benjamini-Hochberg keeps and Bonferroni does not."""
     more = e.survivors("bh").index.difference(e.survivors("bonferroni").index, sort=False)
     return {"added": list(more)}
 
 
-@CHECKS.of("one_survivor_after_3b")
+@CHECKS.of()
 def one_survivor_after_3b(e: Evidence, claim: Claim) -> Values:
+    """Sort the improvers that Bonferroni keeps by whether they complete the large scale above its baseline."""
     left = e.survivors("bonferroni")
     kept, lost = [], []
     for method in left.index[left > 0]:
@@ -114,24 +120,28 @@ TABLE_2 += ["diff_attn", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_att
 CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
 
 
-@CHECKS.of("t2_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def t2_order(e: Evidence, claim: Claim) -> Values:
+    """Order all methods by CLIMB-avg at the base scale, best first."""
     values = {method: e.climb(method) for method in e.methods}
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
-@CHECKS.of("baseline_mean_sigma", near={"mean": CLIMB, "std": SIGMA})
+@CHECKS.of(near={"mean": CLIMB, "std": SIGMA})
 def baseline_mean_sigma(e: Evidence, claim: Claim) -> Values:
+    """Read mean and unbiased standard deviation of the baseline's CLIMB-avg over its seeds."""
     return {"mean": e.floor.mean, "std": e.floor.sigma}
 
 
-@CHECKS.of("baseline_seeds", near=CLIMB)
+@CHECKS.of(near=CLIMB)
 def baseline_seeds(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's CLIMB-avg of each seed, in the order of size of the printed ones."""
     return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
-@CHECKS.of("softpick_seeds", near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
+@CHECKS.of(near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
 def softpick_seeds(e: Evidence, claim: Claim) -> Values:
+    """Read Softpick's CLIMB-avg of each seed, in the order of size of the printed ones, with mean and deviation."""
     seeds = e.seeds("softpick")
     values = _in_the_order_of(claim.values["values"], seeds)
     return {"values": values, "mean": float(np.mean(seeds)), "std": float(np.std(seeds, ddof=1))}
@@ -150,19 +160,22 @@ def _sigmas(e: Evidence) -> dict[str, float]:
     return {m: float(np.std(e.seeds(m), ddof=1)) for m in (names["reference"], *names["others"])}
 
 
-@CHECKS.of("sigma_three_refs", near=SIGMA)
+@CHECKS.of(near=SIGMA)
 def sigma_three_refs(e: Evidence, claim: Claim) -> Values:
+    """Compute the standard deviation of CLIMB-avg over seeds of the three methods that have several."""
     return _sigmas(e)
 
 
-@CHECKS.of("sigma_baseline_largest", compare=first("order"))
+@CHECKS.of(compare=first("order"))
 def sigma_baseline_largest(e: Evidence, claim: Claim) -> Values:
+    """Order the three methods that have several seeds by the standard deviation of CLIMB-avg, largest first."""
     sigmas = _sigmas(e)
     return {"order": sorted(sigmas, key=sigmas.__getitem__, reverse=True)}
 
 
 @CHECKS.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))
 def welch_of(e: Evidence, claim: Claim) -> Values:
+    """Compute Welch's t and p of the claim's method against the baseline, over the seeds' CLIMB-avg."""
     method = claim.id.removeprefix("welch_")
     found = welch(e.seeds(method), e.seeds(e.reference))
     if math.isnan(found.t):
@@ -178,7 +191,7 @@ def interval(seeds: list[float]) -> tuple[float, float]:
     return found.low, found.high
 
 
-@CHECKS.of("bootstrap_disjoint", compare=parts("qknorm", "softpick"))
+@CHECKS.of(compare=parts("qknorm", "softpick"))
 def bootstrap_disjoint(e: Evidence, claim: Claim) -> Values:
     """For each method: its interval begins above the baseline's end, and no resample is at or below the baseline's."""
     base = e.seeds(e.reference)
@@ -199,6 +212,8 @@ def _counts(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 @CHECKS.of("stouffer_qknorm", "stouffer_softpick", compare=in_turn(statistic("Z", p="p_one"), at_most_partly(_counts)))
 def stouffer_of(e: Evidence, claim: Claim) -> Values:
+    """Read Stouffer's Z and p of the claim's method over tasks from the table noise_floor, and on how many it is
+    above."""
     method = claim.id.removeprefix("stouffer_")
     for name in (method, e.reference):
         e.seeds(name)
@@ -212,7 +227,7 @@ def stouffer_of(e: Evidence, claim: Claim) -> Values:
     return values | {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
 
 
-@CHECKS.of("gain_floor", near={"gain": SIGMA, "sigma": SIGMA})
+@CHECKS.of(near={"gain": SIGMA, "sigma": SIGMA})
 def gain_floor(e: Evidence, claim: Claim) -> Values:
     """The gain that counts begins at the line |z| = 2."""
     up, down = beyond(e, e.methods)
@@ -220,8 +235,9 @@ def gain_floor(e: Evidence, claim: Claim) -> Values:
     return values | {"n_inside": len(e.methods) - up - down}
 
 
-@CHECKS.of("extra_runs_needed", scope="arithmetic")
+@CHECKS.of(scope="arithmetic")
 def extra_runs_needed(e: Evidence, claim: Claim) -> Values:
+    """Count two more seeds for each method whose printed z is above 2 and that has one seed."""
     z = e.published.table("table2")["z"].astype(float)
     nominal = [m for m in z.index[z > SIGNIFICANT_Z] if m not in e.study.definition["noise_floor"]["others"]]
     return Computed(values={"runs": 2 * len(nominal)}, shown={"from": "printed z, two seeds more for each"})

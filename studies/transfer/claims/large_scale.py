@@ -1,4 +1,4 @@
-"""Claims about the large scale: Table 3, the divergences of Table 6 and Figure 1.
+"""Checks claims about the large scale: Table 3, the divergences of Table 6 and Figure 1.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -50,8 +50,9 @@ FAILURE = factor(1.25)
 RANK = near(1 / math.sqrt(6))
 
 
-@CHECKS.of("runs_3b")
+@CHECKS.of()
 def runs_3b(e: Evidence, claim: Claim) -> Values:
+    """Count the methods whose first seed at the large scale completed, and those whose did not."""
     outcomes = [e.large_outcome(method) for method in e.large_methods()]
     done = outcomes.count("completed")
     return Computed(values={"completed": done, "diverged": len(outcomes) - done}, shown={"tried": len(outcomes)})
@@ -72,24 +73,27 @@ TABLE_3 = {"climb_avg_1p2b": CLIMB, "climb_avg_3b": CLIMB, "delta_3b": CLIMB}
     *(f"t3_{method}" for method in IMPROVERS + FAILURES), near=TABLE_3, compare=in_turn(signs("delta_3b"), number)
 )
 def table3_row(e: Evidence, claim: Claim) -> Values:
+    """Read the claim's row of Table 3: CLIMB-avg and rank at both scales, and delta at the large one."""
     method = claim.id.removeprefix("t3_")
     values = {"climb_avg_1p2b": e.climb(method), "climb_avg_3b": e.climb(method, "large")}
     ranks = dict(zip(("rank_1p2b", "rank_3b"), _ranks(e, method), strict=True))
     return values | {"delta_3b": e.delta(method, "large")} | ranks
 
 
-@CHECKS.of("t3_baseline", near=CLIMB)
+@CHECKS.of(near=CLIMB)
 def t3_baseline(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's CLIMB-avg at the large scale, of its first seed."""
     return {"climb_avg_3b": e.climb(e.reference, "large")}
 
 
-@CHECKS.of("t3_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def t3_order(e: Evidence, claim: Claim) -> Values:
+    """Order the methods that completed the large scale by CLIMB-avg, best first."""
     values = e.completed_large()
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
-@CHECKS.of("sign_preserved")
+@CHECKS.of()
 def sign_preserved(e: Evidence, claim: Claim) -> Values:
     """Above the baseline at both scales, and below it at both."""
     kept = {"improvers": 0, "failures": 0}
@@ -98,8 +102,9 @@ def sign_preserved(e: Evidence, claim: Claim) -> Values:
     return kept
 
 
-@CHECKS.of("delta_3b_range", near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
+@CHECKS.of(near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
 def delta_3b_range(e: Evidence, claim: Claim) -> Values:
+    """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
     ends = [min(deltas, key=deltas.__getitem__), max(deltas, key=deltas.__getitem__)]
     values = {
@@ -110,8 +115,9 @@ def delta_3b_range(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=CLIMB, shown={"from_to": ends})
 
 
-@CHECKS.of("failures_3b", near=FAILURE)
+@CHECKS.of(near=FAILURE)
 def failures_3b(e: Evidence, claim: Claim) -> Values:
+    """Read the deltas of sigmoid attention and of attention residuals at both scales."""
     return {
         "sigmoid_3b": e.delta("sigmoid_attn", "large"),
         "sigmoid_1p2b": e.delta("sigmoid_attn"),
@@ -120,10 +126,10 @@ def failures_3b(e: Evidence, claim: Claim) -> Values:
     }
 
 
-@CHECKS.of(
-    "spearman_7", compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number")))
-)
+@CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number"))))
 def spearman_7(e: Evidence, claim: Claim) -> Values:
+    """Compute the rank correlation between the scales over the methods above the baseline at the base scale that
+    complete the large one."""
     for method in e.methods:
         e.climb(method)
     e.completed_large()
@@ -137,8 +143,9 @@ def spearman_7(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("rank_moves", near=near(0.0))
+@CHECKS.of(near=near(0.0))
 def rank_moves(e: Evidence, claim: Claim) -> Values:
+    """Read the ranks at both scales of the two methods that rise, and Softpick's at the large one."""
     e.completed_large()
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
@@ -154,13 +161,14 @@ def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
     return None if None in found else [one for one in found if one is not None]
 
 
-@CHECKS.of("hybrid_nan_steps", near=STEPS)
+@CHECKS.of(near=STEPS)
 def hybrid_nan_steps(e: Evidence, claim: Claim) -> Values:
+    """Read the steps at which HybridNorm's three seeds diverged, on the paper's length of training."""
     found = _hybrid(e)
     return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
 
 
-@CHECKS.of("hybrid_window", near=STEPS, compare=in_turn(said("after_the_peak"), number))
+@CHECKS.of(near=STEPS, compare=in_turn(said("after_the_peak"), number))
 def hybrid_window(e: Evidence, claim: Claim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
     found = _hybrid(e)
@@ -185,7 +193,7 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@CHECKS.of("hybrid_pre_nan_grad", near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
+@CHECKS.of(near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
 def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
     found = _hybrid(e)
@@ -204,7 +212,7 @@ def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("hybrid_spike", near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
+@CHECKS.of(near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
 def hybrid_spike(e: Evidence, claim: Claim) -> Values:
     """A norm well above those before it, at the end."""
     found = e.divergence("hybrid_norm", 42)
@@ -217,7 +225,7 @@ def hybrid_spike(e: Evidence, claim: Claim) -> Values:
     return {"spike": history.first, "step": at, "nan": step, "factor": history.first / history.before}
 
 
-@CHECKS.of("baseline_3b_grad", near=STABLE)
+@CHECKS.of(near=STABLE)
 def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     """In that range to the end, single batches aside: see `_band`."""
     if e.large_outcome(e.reference) == "diverged":
@@ -225,7 +233,7 @@ def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
     return {"range": list(_band(e, e.reference))}
 
 
-@CHECKS.of("ssmax_3b_divergence", compare=in_turn(said("rise"), number))
+@CHECKS.of(compare=in_turn(said("rise"), number))
 def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
     """The norms at the printed steps, and whether they rise between them."""
     found = e.divergence("ssmax")
@@ -248,8 +256,10 @@ def _at(norms: pd.Series, step: float) -> float:
     return float(there.iloc[-1]) if len(there) and norms.index[-1] >= step else math.nan
 
 
-@CHECKS.of("ssmax_rise_length", near=STEPS)
+@CHECKS.of(near=STEPS)
 def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
+    """Read for how many steps SSMax's gradient norm was elevated before it diverged, if it rose, on the paper's length
+    of training."""
     found = e.divergence("ssmax")
     if found is None:
         return _completed_instead()
@@ -259,7 +269,7 @@ def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
     return {"steps": steps}
 
 
-@CHECKS.of("hyper_3b_divergence", near=STEPS)
+@CHECKS.of(near=STEPS)
 def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
     """Sustained: the last chain of norms above the printed one, which ends with the divergence; peaks may be spaced."""
     found = e.divergence("hyper")

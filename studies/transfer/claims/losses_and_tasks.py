@@ -1,4 +1,4 @@
-"""Claims about validation loss and single tasks: Tables 5 and 7, Figures 2 and 3, appendices D and E.
+"""Checks claims about validation loss and single tasks: Tables 5 and 7, Figures 2 and 3, appendices D and E.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -48,11 +48,13 @@ ONE_SIGMA = near(0.0021)
 
 @CHECKS.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
 def val_loss(e: Evidence, claim: Claim) -> Values:
+    """Read the final validation loss of the claim's method at the base scale."""
     return {"val_loss": e.loss(claim.id.removeprefix("t7_val_loss_"))}
 
 
-@CHECKS.of("t7_order", compare=order("order"))
+@CHECKS.of(compare=order("order"))
 def t7_order(e: Evidence, claim: Claim) -> Values:
+    """Order the methods of Table 7 by final validation loss, lowest first."""
     losses = {method: e.loss(method) for method in TABLE_7}
     return {"order": sorted(losses, key=losses.__getitem__)}
 
@@ -65,29 +67,35 @@ def _percent(e: Evidence, method: str) -> float:
     return 100 * _gap(e, method) / e.loss(e.reference)
 
 
-@CHECKS.of("loss_gap_pct", near=GAP)
+@CHECKS.of(near=GAP)
 def loss_gap_pct(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many percent three failures end above the baseline's validation loss."""
     return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
-@CHECKS.of("loss_gap_nats", near=GAP)
+@CHECKS.of(near=GAP)
 def loss_gap_nats(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many nats failures end above the baseline's validation loss: the larger gap of the two in
+    attention, and that of attention residuals."""
     return {"attention": max(_gap(e, "sigmoid_attn"), _gap(e, "ssmax")), "attnres": _gap(e, "attnres")}
 
 
-@CHECKS.of("climb_drop_points", near=POINTS)
+@CHECKS.of(near=POINTS)
 def climb_drop_points(e: Evidence, claim: Claim) -> Values:
+    """Compute by how many points of CLIMB-avg sigmoid attention and SSMax fall below the baseline."""
     return {method: -100 * e.delta(method) for method in ("sigmoid_attn", "ssmax")}
 
 
-@CHECKS.of("decoupling_band", near={"loss_pct": GAP, "points": POINTS})
+@CHECKS.of(near={"loss_pct": GAP, "points": POINTS})
 def decoupling_band(e: Evidence, claim: Claim) -> Values:
+    """Compute, over sigmoid attention and SSMax, the ranges of their loss gaps in percent and of their drops in
+    points."""
     pair = ("sigmoid_attn", "ssmax")
     gaps, points = [_percent(e, m) for m in pair], [-100 * e.delta(m) for m in pair]
     return {"loss_pct": [min(gaps), max(gaps)], "points": [min(points), max(points)]}
 
 
-@CHECKS.of("loss_ranking_misses")
+@CHECKS.of()
 def loss_ranking_misses(e: Evidence, claim: Claim) -> Values:
     """Near: at most 5 % above the baseline's loss, a stated choice between the printed 3 and 13 %."""
     gaps = {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
@@ -95,7 +103,7 @@ def loss_ranking_misses(e: Evidence, claim: Claim) -> Values:
     return {"near": near_it, "far": [method for method in gaps if method not in near_it]}
 
 
-@CHECKS.of("decoupling_attention_only")
+@CHECKS.of()
 def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
     """A drop tracks the loss where it is less than half as many points a nat as the softmax replacements lose."""
 
@@ -111,7 +119,7 @@ def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("winners_track_loss")
+@CHECKS.of()
 def winners_track_loss(e: Evidence, claim: Claim) -> Values:
     """Within 1 % of the baseline's curve from the tenth of training on: a stated choice of what an eye tells apart."""
     curves = {}
@@ -125,12 +133,13 @@ def winners_track_loss(e: Evidence, claim: Claim) -> Values:
 
 
 #: "Near 0" is a stated choice: a tenth of what the baseline has, and as much for the baseline itself.
-@CHECKS.of("sigmoid_lambada", near=near(0.042))
+@CHECKS.of(near=near(0.042))
 def sigmoid_lambada(e: Evidence, claim: Claim) -> Values:
+    """Read the accuracy on LAMBADA of the baseline and of sigmoid attention."""
     return {"baseline": e.tasks(e.reference)["lambada_openai"], "sigmoid": e.tasks("sigmoid_attn")["lambada_openai"]}
 
 
-@CHECKS.of("sigmoid_other_tasks", near={"loss": TASK})
+@CHECKS.of(near={"loss": TASK})
 def sigmoid_other_tasks(e: Evidence, claim: Claim) -> Values:
     """On how many tasks the loss is as printed, and the smallest and largest."""
     losses = -e.task_deltas("sigmoid_attn").drop("lambada_openai")
@@ -145,13 +154,13 @@ def _middle(losses: pd.Series, left_out: int) -> list[float]:
     return [float(ordered[left_out]), float(ordered[-1 - left_out])]
 
 
-@CHECKS.of("ssmax_uniform", near=TASK)
+@CHECKS.of(near=TASK)
 def ssmax_uniform(e: Evidence, claim: Claim) -> Values:
     """Nearly every task: ten of twelve."""
     return {"loss": _middle(-e.task_deltas("ssmax"), 1)}
 
 
-@CHECKS.of("layerscale_uniform", near={"loss": TASK, "z": SIGMA})
+@CHECKS.of(near={"loss": TASK, "z": SIGMA})
 def layerscale_uniform(e: Evidence, claim: Claim) -> Values:
     """Most tasks: eight of twelve."""
     return {"loss": _middle(-e.task_deltas("layerscale"), 2), "z": e.z("layerscale")}
@@ -166,14 +175,18 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float]]:
     return broad, {"z": z, "tasks_below": below, "largest_share": share}
 
 
-@CHECKS.of("hyper_uniform")
+@CHECKS.of()
 def hyper_uniform(e: Evidence, claim: Claim) -> Values:
+    """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
+    it."""
     holds, shown = _broad(e, "hyper")
     return Computed(holds=holds, shown=shown)
 
 
-@CHECKS.of("attnres_broad", compare=in_turn(said("broad"), number))
+@CHECKS.of(compare=in_turn(said("broad"), number))
 def attnres_broad(e: Evidence, claim: Claim) -> Values:
+    """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
+    baseline's."""
     broad, shown = _broad(e, "attnres")
     z = shown.pop("z")
     return Computed(
@@ -186,8 +199,9 @@ def _same_tasks(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return number(claim, Computed(values={"tasks": measured.values["tasks"]}))
 
 
-@CHECKS.of("attention_failures_sharp_tasks", compare=in_turn(first("tasks"), at_most_partly(_same_tasks)))
+@CHECKS.of(compare=in_turn(first("tasks"), at_most_partly(_same_tasks)))
 def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
+    """Find the three tasks on which sigmoid, SSMax and differential attention lose most, the mean of the three."""
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
     return {"tasks": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
 
@@ -212,26 +226,28 @@ def _second_less_first(e: Evidence) -> pd.Series:
     return second - primary
 
 
-@CHECKS.of("a100_match", near={"a100": CLIMB, "primary": CLIMB, "diff": ONE_SIGMA})
+@CHECKS.of(near={"a100": CLIMB, "primary": CLIMB, "diff": ONE_SIGMA})
 def a100_match(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's CLIMB-avg on both devices, and the distance between them."""
     primary, second = (e.value(key, "average") for key in _two_devices(e))
     return {"a100": second, "primary": primary, "diff": abs(second - primary)}
 
 
-@CHECKS.of("a100_per_task")
+@CHECKS.of()
 def a100_per_task(e: Evidence, claim: Claim) -> Values:
     """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
     return Computed(values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005)
 
 
-@CHECKS.of("a100_val_loss", near=near(TWICE), compare=in_turn(signs("diff"), number))
+@CHECKS.of(near=near(TWICE), compare=in_turn(signs("diff"), number))
 def a100_val_loss(e: Evidence, claim: Claim) -> Values:
+    """Compute how far the baseline's validation loss on the second device lies above that on the first."""
     primary, second = (e.value(key, "validation_loss") for key in _two_devices(e))
     return {"diff": second - primary}
 
 
-@CHECKS.of("a100_direction", compare=in_turn(said("no_direction"), at_most_partly(number)))
+@CHECKS.of(compare=in_turn(said("no_direction"), at_most_partly(number)))
 def a100_direction(e: Evidence, claim: Claim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
     digits. Which tasks they are is seen beside it."""

@@ -1,4 +1,4 @@
-"""Claims about kinds of modifications at the base scale: sections 4.2 and 4.3, and what appendix E says of all.
+"""Checks claims about kinds of modifications at the base scale: sections 4.2 and 4.3, and what appendix E says of all.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -29,20 +29,22 @@ def _single_attention(e: Evidence) -> list[str]:
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
-@CHECKS.of("attention_span", near=CLIMB)
+@CHECKS.of(near=CLIMB)
 def attention_span(e: Evidence, claim: Claim) -> Values:
+    """Find the largest and smallest delta of the attention methods at the base scale."""
     deltas = [e.delta(method) for method in _attention(e)]
     return {"hi": max(deltas), "lo": min(deltas)}
 
 
-@CHECKS.of("attention_span_ratio")
+@CHECKS.of()
 def attention_span_ratio(e: Evidence, claim: Claim) -> Values:
+    """Compute the span of the attention methods' deltas over the width of the baseline's bootstrap interval."""
     deltas = [e.delta(method) for method in _attention(e)]
     low, high = interval(e.seeds(e.reference))
     return {"ratio": (max(deltas) - min(deltas)) / (high - low) if high > low else math.inf}
 
 
-@CHECKS.of("attention_six_of_eight")
+@CHECKS.of()
 def attention_six_of_eight(e: Evidence, claim: Claim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
@@ -50,12 +52,13 @@ def attention_six_of_eight(e: Evidence, claim: Claim) -> Values:
     return Computed(values={"distinguishable": up + down, "up": up, "down": down}, shown={"of": len(methods)})
 
 
-@CHECKS.of("attention_noise_band")
+@CHECKS.of()
 def attention_noise_band(e: Evidence, claim: Claim) -> Values:
+    """List the attention methods, combinations left out, that lie within two sigmas of the baseline."""
     return {"ids": [m for m in _single_attention(e) if abs(e.z(m)) < SIGNIFICANT_Z]}
 
 
-@CHECKS.of("overshoot", compare=parts("sigmoid_attn", "ssmax"))
+@CHECKS.of(compare=parts("sigmoid_attn", "ssmax"))
 def overshoot(e: Evidence, claim: Claim) -> Values:
     """For each of the two replacements: the orders of magnitude of its distance below, in sigmas."""
     z = {method: e.z(method) for method in ("sigmoid_attn", "ssmax")}
@@ -64,7 +67,7 @@ def overshoot(e: Evidence, claim: Claim) -> Values:
     return Computed(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
 
 
-@CHECKS.of("soft_hard_no_predictor", compare=parts("best", "worst", "other_improvers_soft"))
+@CHECKS.of(compare=parts("best", "worst", "other_improvers_soft"))
 def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
     """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
     deltas = {method: e.delta(method) for method in _attention(e)}
@@ -77,12 +80,13 @@ def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
     return Computed(values=same | {"other_improvers_soft": soft}, shown=shown)
 
 
-@CHECKS.of("removing_softmax_normalization")
+@CHECKS.of()
 def removing_softmax_normalization(e: Evidence, claim: Claim) -> Values:
+    """List those of the claim's methods that lie more than two sigmas below the baseline."""
     return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
 
 
-@CHECKS.of("residual_none_improves", compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
+@CHECKS.of(compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
 def residual_none_improves(e: Evidence, claim: Claim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
     z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
@@ -92,8 +96,9 @@ def residual_none_improves(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, shown={"z": z, "z_denseformer": dense})
 
 
-@CHECKS.of("geglu_equals_swiglu")
+@CHECKS.of()
 def geglu_equals_swiglu(e: Evidence, claim: Claim) -> Values:
+    """Decide whether GeGLU lies within two sigmas of the baseline, whose FFN is SwiGLU."""
     z = e.z("geglu_ffn")
     return Computed(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
 
@@ -110,7 +115,7 @@ def nominal(e: Evidence, claim: Claim) -> Values:
     return Computed(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
 
 
-@CHECKS.of("hyper_finite_1p2b", compare=statistic("z", beyond=SIGNIFICANT_Z))
+@CHECKS.of(compare=statistic("z", beyond=SIGNIFICANT_Z))
 def hyper_finite_1p2b(e: Evidence, claim: Claim) -> Values:
     """Stable is what the claim says first: a divergence speaks against it."""
     try:
@@ -121,15 +126,16 @@ def hyper_finite_1p2b(e: Evidence, claim: Claim) -> Values:
         return Computed(holds=False, shown={"outcome": absent.word})
 
 
-@CHECKS.of("qknorm_geglu_top_3b", compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
+@CHECKS.of(compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
 def qknorm_geglu_top_3b(e: Evidence, claim: Claim) -> Values:
+    """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
     values = e.completed_large()
     best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
     said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
     return Computed(values=said_so, shown={"best_3b": best, "z_1p2b": z})
 
 
-@CHECKS.of("failure_taxonomy", compare=in_turn(number, at_most_partly(said("no_other"))))
+@CHECKS.of(compare=in_turn(number, at_most_partly(said("no_other"))))
 def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
     """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
     down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]
@@ -141,7 +147,8 @@ def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
     return Computed(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
 
 
-@CHECKS.of("range_three_points")
+@CHECKS.of()
 def range_three_points(e: Evidence, claim: Claim) -> Values:
+    """Compute the points of CLIMB-avg between the best and the worst method at the base scale."""
     values = [e.climb(method) for method in e.methods]
     return {"points": 100 * (max(values) - min(values))}

@@ -1,4 +1,4 @@
-"""Claims about sizes, costs, definitions and starts: exact, without training, at the paper's size.
+"""Checks claims about sizes, costs, definitions and starts: exact, without training, at the paper's size.
 
 One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
 """
@@ -96,18 +96,21 @@ def _constants(e: Evidence, method: str) -> list[float]:
     return [start.value for start in _starts(e, method) if isinstance(start, Constant)]
 
 
-@CHECKS.of("fwer", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def fwer(e: Evidence, claim: Claim) -> Values:
+    """Compute the chance of a false positive among independent tests at the printed level, as many as the study
+    counts."""
     m, alpha = _document(e).m, claim.values["alpha"]
     return Computed(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
 
 
-@CHECKS.of("params_baseline", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def params_baseline(e: Evidence, claim: Claim) -> Values:
+    """Read the baseline's parameters in billions from Table 4."""
     return {"params_b": _cell(e, e.reference, "params_b")}
 
 
-@CHECKS.of("params_band", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def params_band(e: Evidence, claim: Claim) -> Values:
     """The band is that of every method but the two Selective ones, on parameters and on the paper's FLOPs; both to
     the printed rounding."""
@@ -120,28 +123,31 @@ def params_band(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("gated_overhead", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def gated_overhead(e: Evidence, claim: Claim) -> Values:
     """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
     shares = [_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
     return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
 
 
-@CHECKS.of("selective_zero_params", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def selective_zero_params(e: Evidence, claim: Claim) -> Values:
+    """Count the parameters of selective attention that the baseline has not, by their names."""
     new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
     return Computed(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
-@CHECKS.of("denseformer_params", compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: Claim) -> Values:
+    """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
     same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
     return Computed(values=values, shown={"layers": _model(e, "denseformer").layers})
 
 
-@CHECKS.of("sandwich_params", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def sandwich_params(e: Evidence, claim: Claim) -> Values:
+    """Decide whether all parameters that sandwich norm has and the baseline has not are those of norms."""
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
     holds = bool(new) and all(entry.role == "norm" for entry in new)
@@ -152,20 +158,21 @@ def _same_cost(e: Evidence, method: str) -> bool:
     return _extra(e, method) == 0 and _cell(e, method, "delta_flops_counted_pct") == 0
 
 
-@CHECKS.of("geglu_same_cost", compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
+    """Read the inner width of GeGLU's matrices, and whether it has the baseline's parameters and counted FLOPs."""
     return {"inter": _inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
 #: The ratio is one of whole numbers: exact.
-@CHECKS.of("relu2_width", near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
+@CHECKS.of(near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def relu2_width(e: Evidence, claim: Claim) -> Values:
     """Of the modules' own matrices."""
     ratio = _inner_width(e, "relu_squared") / _inner_width(e, e.reference)
     return {"ratio": ratio, "same_cost": _same_cost(e, "relu_squared")}
 
 
-@CHECKS.of("flops_formula", compare=parts("gated", "relu_squared"), **ARITHMETIC)
+@CHECKS.of(compare=parts("gated", "relu_squared"), **ARITHMETIC)
 def flops_formula(e: Evidence, claim: Claim) -> Values:
     """The formula against the operations of the real modules, for three matrices in the FFN and for two: the same but
     for what it leaves out, the head and the weighted values."""
@@ -181,8 +188,9 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, shown=shown | {"left_out": "the head, the weighted values"})
 
 
-@CHECKS.of("cost_3b", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def cost_3b(e: Evidence, claim: Claim) -> Values:
+    """Compute the counted FLOPs of a token at the large scale over those at the base scale, of the baseline."""
     large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
     return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
 
@@ -199,7 +207,7 @@ def _tokens_b(e: Evidence, claim: Claim) -> Values:
 CHECKS.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
 
 
-@CHECKS.of("ssmax_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def ssmax_init(e: Evidence, claim: Claim) -> Values:
     """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
     model = _model(e, "ssmax")
@@ -214,21 +222,24 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
     )
 
 
-@CHECKS.of("layer0_value_residual", compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
+@CHECKS.of(compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
+    """Read the start of value residual's weights, and whether the first layer has none of its own."""
     known = _roles(e, e.reference)
     new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
     plain = all(entry.layer != 0 for entry in new)
     return {"lam": _constants(e, "value_residual")[0], "first_layer_is_plain": plain}
 
 
-@CHECKS.of("layerscale_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def layerscale_init(e: Evidence, claim: Claim) -> Values:
+    """Read the constant at which LayerScale's parameters start."""
     return {"gamma": _constants(e, "layerscale")[0]}
 
 
-@CHECKS.of("attnres_init", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def attnres_init(e: Evidence, claim: Claim) -> Values:
+    """Read the spread at which pseudo-queries of attention residuals start, and the epsilon of the model's norms."""
     model = _model(e, "attnres")
     start = _starts(e, "attnres", "pseudo_query")[0]
     return {"std": start.std, "eps": model.norm_eps}
@@ -239,7 +250,7 @@ def _smallest(e: Evidence, method: str) -> ModelSpec:
     return study_config.load(e.study.code, "smoke").runs[f"{e.study.code}/{BASE}/{method}/s42"].spec.model
 
 
-@CHECKS.of("softpick_zeros", **ARITHMETIC)
+@CHECKS.of(**ARITHMETIC)
 def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
     import torch
@@ -263,7 +274,7 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
 
 
 #: 0.0998 is printed as 0.1; the other two are exact.
-@CHECKS.of("hyper_identity_init", near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+@CHECKS.of(near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = _constants(e, "hyper")
@@ -289,7 +300,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
         return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
 
 
-@CHECKS.of("diff_lambda", near=near(0.0005), **ARITHMETIC)
+@CHECKS.of(near=near(0.0005), **ARITHMETIC)
 def diff_lambda(e: Evidence, claim: Claim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""

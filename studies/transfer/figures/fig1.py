@@ -1,4 +1,4 @@
-"""Figure 1: gradient norms of the baseline and of HybridNorm's seeds at the large scale.
+"""Draws Figure 1: gradient norms of the baseline and of HybridNorm's seeds at the large scale.
 
 Source: transfer study, Figure 1 (section 5.3).
 """

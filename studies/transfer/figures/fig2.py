@@ -1,4 +1,4 @@
-"""Figure 2: held-out loss over training at the base scale.
+"""Draws Figure 2: held-out loss over training at the base scale.
 
 Source: transfer study, Figure 2 (appendix E).
 """

@@ -1,4 +1,4 @@
-"""Figure 3: each method's distance from the baseline on each task.
+"""Draws Figure 3: each method's distance from the baseline on each task.
 
 Source: transfer study, Figure 3 (appendix E).
 """

@@ -1,4 +1,4 @@
-"""What the protocol itself is worth, drawn: winners where nothing works, and gains found.
+"""Draws what the protocol itself is worth: winners where nothing works, and gains found.
 
 Source: transfer study, section 3.3. Not a figure of the paper.
 """

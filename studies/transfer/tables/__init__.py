@@ -1,1 +1,1 @@
-"""The transfer study's tables, one file each: finished runs in, a table out."""
+"""Holds the transfer study's tables, one file each: finished runs in, a table out."""

@@ -1,4 +1,5 @@
-"""Section B of Table 6, which the paper does not have: what a probe says of the attention of the runs that it lists.
+"""Makes section B of Table 6, which the paper does not have: what a probe says of the attention of the runs that it
+lists.
 
 Beside them the large runs that it does not list, and at the base scale the methods of which appendix E.3 says that they
 keep or reduce attention to a single key, and the one whose cap appendix B.13 calls almost never active.
@@ -12,14 +13,24 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import CONTEXT_ALONE, ours, surrounded
-from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, Column, Table, context, number, reference_of
+from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.table import (
+    CONTEXT_ALONE,
+    NO_FLOOR,
+    REFERENCE,
+    Cell,
+    Column,
+    Table,
+    context,
+    number,
+    reference_of,
+)
 from plumbline.specs.study_config import Study
 from plumbline.stats import noise_floor
 
 from ..concentration import Point, before, points
 from ..headline import BASE, LARGE
-from .table6 import ARM, PROVOKED, listed, name_of
+from .table6 import ARM, PROVOKED, RUN, listed, name_of
 
 #: The group of runs at the base scale that it shows.
 GROUP = "concentration"
@@ -27,9 +38,7 @@ GROUP = "concentration"
 NO_WEIGHTS, NO_NUMBER, NOT_READ = "no weights of keys", "no number", "baseline not read"
 
 COLUMNS = [
-    Column(name="run", header="Run", kind="label", narrow=True),
-    Column(name="label", header="Method", kind="label", readable=False),
-    Column(name="seed", header="seed", kind="fact", format="d", readable=False),
+    *RUN,
     Column(name="section", header="cited in", kind="label"),
     Column(name="outcome", header="outcome", kind="fact", narrow=True),
     ours("step", "read at step", "d"),
@@ -74,7 +83,7 @@ def attention_concentration(frames: RunFrames, study: Study, published: Publishe
             "outcome": Cell(run["outcome"], (str(key),)),
         }
         rows.append(row | _numbers(chosen, read, str(key), reference) | context(study, run["scale"]))
-    return surrounded(
+    return make_table(
         "attention_concentration",
         "What a probe says of attention where runs ended (section B of Table 6; not in the paper).",
         study,
@@ -82,7 +91,6 @@ def attention_concentration(frames: RunFrames, study: Study, published: Publishe
         columns=COLUMNS,
         rows=rows,
         notes=[*NOTES, *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else [])],
-        published=None,
     )
 
 

@@ -1,4 +1,5 @@
-"""The noise floor: spread over seeds of the three references, and whether two of them differ from the first.
+"""Makes the table of the noise floor: spread over seeds of the three references, and whether two of them differ from
+the first.
 
 Source: transfer study, section 3.3 and appendix E.4.
 """
@@ -13,7 +14,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     REFERENCE,
@@ -23,12 +24,10 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import (
@@ -43,44 +42,36 @@ from plumbline.stats import noise_floor as floor_of
 
 from ..headline import BASE
 
-
-def _ours(
-    name: str, header: str, how: str = ".2f", *, readable: bool = True, narrow: bool = False, noise: str = ""
-) -> Column:
-    return ours(name, header, how, readable=readable, narrow=narrow, noise=noise)
-
-
 COLUMNS = [
-    Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label", narrow=True),
+    *labels("method", "Method"),
     Column(name="n_seeds", header="seeds", kind="fact", format="d", narrow=True),
-    Column(name="outcome", header="outcome", kind="fact"),
-    _ours("climb_avg_mean", "mean", ".4f", narrow=True, noise="sigma"),
+    OUTCOME,
+    ours("climb_avg_mean", "mean", ".4f", narrow=True, noise="sigma"),
     published_column("climb_avg_mean", "mean"),
-    _ours("sigma", "σ", ".5f", narrow=True),
+    ours("sigma", "σ", ".5f", narrow=True),
     published_column("sigma", "σ", narrow=True),
-    _ours("interval_low", "bootstrap 95 % low", ".4f"),
-    _ours("interval_high", "bootstrap 95 % high", ".4f"),
-    _ours("bca_low", "BCa low", ".4f", readable=False),
-    _ours("bca_high", "BCa high", ".4f", readable=False),
-    _ours("probability_not_above", "Pr(method ≤ base)", ".4f"),
-    _ours("welch_t", "Welch t"),
+    ours("interval_low", "bootstrap 95 % low", ".4f"),
+    ours("interval_high", "bootstrap 95 % high", ".4f"),
+    ours("bca_low", "BCa low", ".4f", readable=False),
+    ours("bca_high", "BCa high", ".4f", readable=False),
+    ours("probability_not_above", "Pr(method ≤ base)", ".4f"),
+    ours("welch_t", "Welch t", ".2f"),
     published_column("welch_t", "Welch t"),
-    _ours("welch_df", "Welch df", readable=False),
-    _ours("welch_p", "Welch p", PROBABILITY, narrow=True),
+    ours("welch_df", "Welch df", ".2f", readable=False),
+    ours("welch_p", "Welch p", PROBABILITY, narrow=True),
     published_column("welch_p", "Welch p"),
-    _ours("stouffer_z", "Stouffer Z"),
+    ours("stouffer_z", "Stouffer Z", ".2f"),
     published_column("stouffer_z", "Stouffer Z"),
-    _ours("stouffer_p_one_sided", "Stouffer p one-sided", PROBABILITY),
+    ours("stouffer_p_one_sided", "Stouffer p one-sided", PROBABILITY),
     published_column("stouffer_p_one_sided", "Stouffer p one-sided"),
-    _ours("stouffer_p_two_sided", "Stouffer p two-sided", PROBABILITY, readable=False),
+    ours("stouffer_p_two_sided", "Stouffer p two-sided", PROBABILITY, readable=False),
     published_column("stouffer_p_two_sided", "Stouffer p two-sided", readable=False),
-    _ours("stouffer_z_correlated", "Stouffer Z, correlated tasks"),
-    _ours("stouffer_p_correlated", "one-sided p, correlated tasks", PROBABILITY),
-    _ours("tasks_above", "tasks above", "d"),
+    ours("stouffer_z_correlated", "Stouffer Z, correlated tasks", ".2f"),
+    ours("stouffer_p_correlated", "one-sided p, correlated tasks", PROBABILITY),
+    ours("tasks_above", "tasks above", "d"),
     published_column("tasks_above", "tasks above"),
-    _ours("tasks_total", "tasks", "d"),
-    Column(name="tasks_not_above", header="tasks not above", kind="reproduced", readable=False),
+    ours("tasks_total", "tasks", "d"),
+    said("tasks_not_above", "tasks not above", readable=False),
     *CONTEXT,
 ]
 
@@ -131,11 +122,10 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
         else:
             row |= _tests(runs, base_runs, tasks[method], base_tasks, correlation, word)
         rows.append(row | printed_cells(printed_floor, method, PRINTED) | context(study, BASE, frames))
-    return Table(
-        name="noise_floor",
-        title=f"The noise floor at {study.scale_label(BASE)}: three references over their seeds.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "noise_floor",
+        f"The noise floor at {study.scale_label(BASE)}: three references over their seeds.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=rows,
@@ -143,10 +133,9 @@ def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
             f"σ is unbiased. Bootstrap: 10,000 resamples, random state 0; {_resamples(counts)}, so "
             "the intervals cover less than 95 %. Welch: two-sided. Stouffer combines the tasks' one-sided Welch tests; "
             "the correlated variant divides by the tasks' correlation, pooled within the references and of low rank.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("noise_floor"),
+        scores=frames,
     )
 
 

@@ -1,4 +1,5 @@
-"""What the protocol itself is worth: winners where nothing works, and gains found, by number of reference seeds.
+"""Makes a table of what the protocol itself is worth: winners where nothing works, and gains found, by number of
+reference seeds.
 
 Source: transfer study, section 3.3. Not a table of the paper.
 """
@@ -7,8 +8,8 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, ours, surrounded
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.layout import labels, make_table, ours
+from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
 
@@ -24,7 +25,7 @@ COLUMNS = [
     ours("survivor", "any survivor", ".1%", narrow=True),
     ours("improver", "any improver", ".1%", narrow=True),
     *(ours(f"found_{gain:g}", f"finds {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
-    Column(name="preset", header="preset", kind="fact", readable=False),
+    PRESET,
 ]
 
 
@@ -43,7 +44,7 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
             "preset": Cell(study.preset),
         }
         rows.append(row | {f"found_{gain:g}": Cell(share, source=SOURCE) for gain, share in found.found.items()})
-    return surrounded(
+    return make_table(
         "protocol_error",
         f"What the protocol is worth: {study.m} methods, one seed each, against 2 to {max(COUNTS)} reference seeds.",
         study,
@@ -57,6 +58,5 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
             "nothing, and that method is called better.",
             "Normal z takes mean and spread of the reference as known; prediction t pays for their being estimates.",
         ],
-        published=None,
         exact=True,
     )

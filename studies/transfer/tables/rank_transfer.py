@@ -1,4 +1,4 @@
-"""Section 5.2's numbers: what of the order at the base scale is left at the large one.
+"""Makes a table of section 5.2's numbers: what of the order at the base scale is left at the large one.
 
 Source: transfer study, section 5.2.
 """
@@ -12,6 +12,7 @@ import pandas as pd
 from plumbline.audit.published import NOT_PRINTED, Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
+from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -19,10 +20,8 @@ from plumbline.results.tables.table import (
     Table,
     context,
     from_print,
-    notes_of,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
@@ -32,13 +31,13 @@ from ..two_scales import failures, improvers, rank_correlation, two_scales
 
 COLUMNS = [
     Column(name="statistic", header="Statistic", kind="label", narrow=True),
-    Column(name="value", header="value", kind="reproduced", format=".2f", narrow=True),
+    ours("value", "value", ".2f", narrow=True),
     published_column("value", "value", narrow=True),
-    Column(name="n", header="n", kind="reproduced", format="d", narrow=True),
+    ours("n", "n", "d", narrow=True),
     published_column("n", "n"),
-    Column(name="p_exact", header="p permutation", kind="reproduced", format=PROBABILITY, narrow=True),
+    ours("p_exact", "p permutation", PROBABILITY, narrow=True),
     Column(name="exact", header="all permutations", kind="fact"),
-    Column(name="p_t", header="p t approximation", kind="reproduced", format=PROBABILITY),
+    ours("p_t", "p t approximation", PROBABILITY),
     published_column("p_t", "p t approximation"),
     Column(name="methods", header="methods", kind="fact", readable=False),
     *CONTEXT,
@@ -62,21 +61,19 @@ def rank_transfer(frames: RunFrames, study: Study, published: Published) -> Tabl
         ("signs_failures", down, str(signs["failures"])),
     ):
         rows.append(_signs(frames, name, part, reference) | _printed({"value": print_, "n": print_}))
-    return Table(
-        name="rank_transfer",
-        title=f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "rank_transfer",
+        f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
+        study,
         key="statistic",
         columns=COLUMNS,
         rows=[row | context(study, LARGE, frames) for row in rows],
         notes=[
             "Improvers and failures: methods above and below the baseline at the base scale that complete the large.",
             "Printed values: section 5.2.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("claims", "yaml"),
+        scores=frames,
     )
 
 

@@ -1,4 +1,5 @@
-"""Which measure tells methods apart: z and prediction t of each method by accuracy, log-probabilities and loss.
+"""Makes a table of which measure tells methods apart: z and prediction t of each method by accuracy, log-probabilities
+and loss.
 
 Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7). The
 measures of the same runs, each in units of its own spread over the reference's seeds.
@@ -16,7 +17,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import labels, ours
+from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -27,10 +28,8 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
@@ -90,8 +89,8 @@ def _columns(measure: Measure) -> list[Column]:
 COLUMNS = [
     *labels("method", "Method"),
     *(column for measure in MEASURES for column in _columns(measure)),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     *CONTEXT,
 ]
 
@@ -175,17 +174,16 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
                 f"{measure.name}_signal": number(one.signal, NO_FLOOR, runs.index),
             }
         rows.append(row | context(study, BASE, frames))
-    return Table(
-        name="signals",
-        title=f"What tells methods apart at {study.scale_label(BASE)}: z by four measures, sorted by CLIMB-avg.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "signals",
+        f"What tells methods apart at {study.scale_label(BASE)}: z by four measures, sorted by CLIMB-avg.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=rows,
-        notes=[*_notes(study, judged, study.label(reference)), *notes_of(study)],
-        warnings=[*_lead(judged), *warnings_of(study, frames)],
-        published=None,
+        notes=_notes(study, judged, study.label(reference)),
+        warnings=_lead(judged),
+        scores=frames,
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 1: the methods by the module they modify, from the study's YAML beside the printed taxonomy.
+"""Makes Table 1: the methods by the module they modify, from the study's YAML beside the printed taxonomy.
 
 Source: transfer study, section 3.1 and Table 1.
 """
@@ -9,16 +9,17 @@ from collections import Counter
 
 from plumbline.audit.published import Published, printed
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.layout import said
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
 COLUMNS = [
     Column(name="method", header="id", kind="label"),
     Column(name="label", header="Method", kind="label", narrow=True),
-    Column(name="category", header="Category", kind="reproduced", narrow=True),
+    said("category", "Category", narrow=True),
     Column(name="category_published", header="Category", kind="published"),
-    Column(name="subcategory", header="Subcategory", kind="reproduced"),
-    Column(name="mixing", header="soft/hard", kind="reproduced", narrow=True),
+    said("subcategory", "Subcategory"),
+    said("mixing", "soft/hard", narrow=True),
     Column(name="mixing_published", header="soft/hard", kind="published"),
     Column(name="components", header="Components", kind="fact"),
     Column(name="agrees", header="agrees", kind="fact", narrow=True),

@@ -1,4 +1,5 @@
-"""Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what is significant.
+"""Makes Table 2: each method's distance from the baseline, in units of the baseline's noise floor; first what is
+significant.
 
 Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the paper lacks: what is significant, Holm and
 Benjamini-Hochberg, the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under
@@ -11,17 +12,15 @@ from __future__ import annotations
 from plumbline.audit.published import Published, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import ours, said
+from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Column,
     Table,
     from_print,
-    notes_of,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats.significance import RULE
@@ -32,8 +31,7 @@ from ..items import answers, guessed, item_cells
 from ..protocol import sentence
 
 COLUMNS = [
-    Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label", narrow=True),
+    *labels("method", "Method"),
     said("significance", "significance", narrow=True),
     ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="sigma_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
@@ -61,12 +59,12 @@ COLUMNS = [
     ours("p_both_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
     ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     Column(name="runs_averaged", header="runs averaged", kind="fact", readable=False),
     ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
     ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
+    RUN_IDS,
     Column(name="category", header="category", kind="fact", readable=False),
     *CONTEXT,
 ]
@@ -91,17 +89,17 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         | printed_cells(print7, method, {"validation_loss": "val_loss"})
         for method, row in rows.cells.items()
     ]
-    return Table(
-        name="table2",
-        title=f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table2",
+        f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=cells,
-        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames), *notes_of(study)],
-        warnings=[*lead(study, cells, guessed(frames, study, behind)), *warnings_of(study, frames)],
+        notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames)],
         published=published.shown("table2"),
+        warnings=lead(study, cells, guessed(frames, study, behind)),
+        scores=frames,
     )
 
 

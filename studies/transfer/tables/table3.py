@@ -1,4 +1,4 @@
-"""Table 3: the same methods at the base and at the large scale; and how much of the order survives.
+"""Makes Table 3: the same methods at the base and at the large scale; and how much of the order survives.
 
 Source: transfer study, sections 5.1 and 5.2, Table 3.
 """
@@ -12,7 +12,7 @@ import pandas as pd
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import probability
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -21,12 +21,10 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
@@ -43,8 +41,7 @@ def columns(study: Study) -> list[Column]:
     """The table's columns, with the scales' labels under this preset."""
     base, large = study.scale_label(BASE), study.scale_label(LARGE)
     return [
-        Column(name="method", header="Method", kind="label", readable=False),
-        Column(name="label", header="Method", kind="label", narrow=True),
+        *labels("method", "Method"),
         ours("climb_avg_base", base, ".4f", narrow=True),
         published_column("climb_avg_base", "1.2B"),
         ours("climb_avg_large", large, ".4f", narrow=True),
@@ -56,8 +53,8 @@ def columns(study: Study) -> list[Column]:
         published_column("rank_base", "rank 1.2B"),
         ours("rank_large", f"rank {large}", "g", narrow=True),
         published_column("rank_large", "rank 3B"),
-        Column(name="sign_preserved", header="sign preserved", kind="reproduced"),
-        Column(name="outcome", header="outcome", kind="fact"),
+        said("sign_preserved", "sign preserved"),
+        OUTCOME,
         Column(name="n_seeds_large", header="seeds", kind="fact", format="d"),
         *CONTEXT,
     ]
@@ -96,21 +93,19 @@ def table3(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print3, method, PRINTED)
             | context(study, LARGE, frames)
         )
-    return Table(
-        name="table3",
-        title=f"CLIMB-avg at {study.scale_label(LARGE)} beside {study.scale_label(BASE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table3",
+        f"CLIMB-avg at {study.scale_label(LARGE)} beside {study.scale_label(BASE)}.",
+        study,
         key="method",
         columns=columns(study),
         rows=rows,
         notes=[
             "Δ at the large scale is from its single-seed baseline: it has no noise floor of its own.",
             *(f"{statistic}: {text}." for statistic, text in _sentences(values, reference)),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table3"),
+        scores=frames,
     )
 
 

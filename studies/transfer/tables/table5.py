@@ -1,4 +1,4 @@
-"""Table 5: the baseline once more on a second hardware profile, task by task.
+"""Makes Table 5: the baseline once more on a second hardware profile, task by task.
 
 Source: transfer study, appendix D and Table 5. Which devices they are is read from the manifests. A difference between
 runs that were made on one device, or of which one is a stand-in, is none between devices: its cells say so instead.
@@ -13,6 +13,7 @@ import pandas as pd
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.layout import make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -20,12 +21,10 @@ from plumbline.results.tables.table import (
     Table,
     absent,
     context,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -33,20 +32,15 @@ from ..hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_
 from ..headline import BASE
 from ..tasks import printed_tasks
 
-
-def _ours(name: str, header: str, how: str) -> Column:
-    return Column(name=name, header=header, kind="reproduced", format=how, narrow=True)
-
-
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),
-    _ours("primary", "Primary", ".4f"),
+    ours("primary", "Primary", ".4f", narrow=True),
     published_column("primary", "Primary"),
-    _ours("second", "Second", ".4f"),
+    ours("second", "Second", ".4f", narrow=True),
     published_column("second", "Second"),
-    _ours("delta", "Δ", "+.4f"),
+    ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ", narrow=True),
-    Column(name="higher", header="higher", kind="reproduced"),
+    said("higher", "higher"),
     Column(name="primary_profile", header="primary profile", kind="fact", readable=False),
     Column(name="second_hardware", header="second hardware", kind="fact", readable=False),
     Column(name="devices", header="devices", kind="fact", readable=False),
@@ -106,11 +100,10 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
             | printed_cells(print5, task, PRINTED)
             | context(study, BASE, frames)
         )
-    return Table(
-        name="table5",
-        title=f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table5",
+        f"The baseline at {study.scale_label(BASE)} {_on(compared)}.",
+        study,
         key="task",
         columns=COLUMNS,
         rows=rows,
@@ -119,10 +112,9 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
             *_of_devices(compared, change),
             *([f"Stand-in: the second hardware is the same run with {change}."] if change else []),
             *([] if second.key else [f"This study has no run {ARM}."]),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table5"),
+        scores=frames,
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 6: what diverged, when, and what its gradient norms looked like before.
+"""Makes Table 6: what diverged, when, and what its gradient norms looked like before.
 
 Source: transfer study, section 5.3 and Table 6. The classifier's rules are in `plumbline.studies.transfer.divergence`.
 """
@@ -9,17 +9,16 @@ import pandas as pd
 
 from plumbline.audit.published import NOT_PRINTED, Published, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.layout import OUTCOME, make_table, ours, said
 from plumbline.results.tables.table import (
+    CONTEXT_ALONE,
     Cell,
     Column,
     Table,
     context,
     from_print,
-    notes_of,
     number,
     published_column,
-    warnings_of,
 )
 from plumbline.specs.study_config import Study
 
@@ -39,11 +38,16 @@ ARM = "provoked_divergence"
 PROVOKED = "not of the paper; an absurd learning rate, so that a divergence is seen end to end."
 
 
-COLUMNS = [
+#: The columns that name a row's run.
+RUN = [
     Column(name="run", header="Run", kind="label", narrow=True),
     Column(name="label", header="Method", kind="label", readable=False),
     Column(name="seed", header="seed", kind="fact", format="d", readable=False),
-    Column(name="outcome", header="outcome", kind="fact"),
+]
+
+COLUMNS = [
+    *RUN,
+    OUTCOME,
     ours("nan_step", "step", "d"),
     published_column("nan_step", "step"),
     ours("nan_share", "share of training", ".3f", narrow=True),
@@ -56,13 +60,12 @@ COLUMNS = [
     published_column("elevated_from", "elevated from"),
     ours("elevated_steps", "elevated for", "d"),
     published_column("elevated_steps", "elevated for"),
-    Column(name="signature", header="signature", kind="reproduced", narrow=True),
+    said("signature", "signature", narrow=True),
     Column(name="signature_published", header="signature", kind="published", narrow=True),
-    Column(name="mechanism", header="reads", kind="reproduced"),
+    said("mechanism", "reads"),
     ours("last_finite_loss", "last finite loss", ".4f"),
     Column(name="reason", header="reason", kind="fact", readable=False),
-    Column(name="preset", header="preset", kind="fact", readable=False),
-    Column(name="scale", header="scale", kind="fact", readable=False),
+    *CONTEXT_ALONE,
 ]
 
 
@@ -81,11 +84,10 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
         row |= _history(frames, str(key), run) | _printed(print6, place)
         rows.append(row | context(study, run["scale"]))
     absent = [f"{method}/s{seed}" for method, seed in print6.index if frames.key(LARGE, method, int(seed)) is None]
-    return Table(
-        name="table6",
-        title=f"Divergences at {study.scale_label(LARGE)} under the shared recipe.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table6",
+        f"Divergences at {study.scale_label(LARGE)} under the shared recipe.",
+        study,
         key="run",
         columns=COLUMNS,
         rows=rows,
@@ -100,9 +102,7 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
             "with norms of about 14 after it, goes on is out of scope (interpretation after_divergence).",
             *([f"{ARM}: {PROVOKED}"] if ARM in study.definition.get("arms", {}) else []),
             *([f"Printed, and no run of this study: {', '.join(absent)}."] if absent else []),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study),
         published=published.shown("table6"),
     )
 

@@ -1,4 +1,4 @@
-"""Table 7: final validation loss beside CLIMB-avg for six methods.
+"""Makes Table 7: final validation loss beside CLIMB-avg for six methods.
 
 Source: transfer study, appendix E.1 and Table 7.
 """
@@ -7,26 +7,15 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import ours
-from plumbline.results.tables.table import (
-    CONTEXT,
-    Cell,
-    Column,
-    Table,
-    notes_of,
-    printed_cells,
-    published_column,
-    reference_of,
-    warnings_of,
-)
+from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of
 from plumbline.specs.study_config import Study
 
 from ..base_rows import base_rows
 from ..headline import BASE
 
 COLUMNS = [
-    Column(name="method", header="Method", kind="label", readable=False),
-    Column(name="label", header="Method", kind="label", narrow=True),
+    *labels("method", "Method"),
     ours("validation_loss", "val. loss", ".4f", narrow=True),
     published_column("validation_loss", "val. loss", narrow=True),
     ours("loss_gap", "gap (nats)", "+.4f"),
@@ -35,8 +24,8 @@ COLUMNS = [
     published_column("climb_avg", "CLIMB-avg"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     *CONTEXT,
 ]
 
@@ -64,19 +53,17 @@ def table7(frames: RunFrames, study: Study, published: Published) -> Table:
             word = loss.word or base.word
             row |= {"loss_gap": Cell(None, runs, word=word), "loss_gap_pct": Cell(None, runs, word=word)}
         rows.append(row | printed_cells(print7, method, PRINTED))
-    return Table(
-        name="table7",
-        title=f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "table7",
+        f"Final validation loss, CLIMB-avg and z at {study.scale_label(BASE)}.",
+        study,
         key="method",
         columns=COLUMNS,
         rows=rows,
         notes=[
             "The baseline's row is the mean of its seeds, its loss too; gaps are from that loss.",
             *([f"Printed, and no method of this study: {', '.join(left_out)}."] if left_out else []),
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table7"),
+        scores=frames,
     )

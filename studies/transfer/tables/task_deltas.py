@@ -1,4 +1,4 @@
-"""Each method's distance from the baseline on each task: the numbers behind Figure 3.
+"""Makes a table of each method's distance from the baseline on each task: the numbers behind Figure 3.
 
 Source: transfer study, appendix E, Figure 3 (which prints no numbers).
 """
@@ -7,18 +7,8 @@ from __future__ import annotations
 
 from plumbline.audit.published import Published
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.table import (
-    CONTEXT,
-    Cell,
-    Column,
-    Table,
-    absent,
-    context,
-    notes_of,
-    number,
-    reference_of,
-    warnings_of,
-)
+from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.table import CONTEXT, Cell, Column, Table, absent, context, number, reference_of
 from plumbline.specs.study_config import Study
 
 from ..headline import BASE, base_values, best_first, headline_runs
@@ -42,20 +32,18 @@ def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
     columns = [
         Column(name="method", header="Method", kind="label", readable=False),
         Column(name="label", header="Method", kind="label"),
-        *(Column(name=task, header=task, kind="reproduced", format="+.3f") for task in tasks),
+        *(ours(task, task, "+.3f") for task in tasks),
         *CONTEXT,
     ]
-    return Table(
-        name="task_deltas",
-        title=f"Distance from the baseline's mean on each task at {study.scale_label(BASE)}.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "task_deltas",
+        f"Distance from the baseline's mean on each task at {study.scale_label(BASE)}.",
+        study,
         key="method",
         columns=columns,
         rows=rows,
         notes=[
             "Methods by CLIMB-avg, best first; one seed each. The paper prints these only as a picture.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
+        scores=frames,
     )

@@ -1,4 +1,5 @@
-"""Variants: other meanings of what the paper leaves open, and methods as their authors have them, by method.
+"""Makes the table of variants: other meanings of what the paper leaves open, and methods as their authors have them, by
+method.
 
 Source: interpretations of studies/transfer/study.yaml. Not a table of the paper; printed numbers (Tables 2, 4 and 7)
 stand beside the default variant, and the printed share of parameters beside every one, which it may decide between.
@@ -16,7 +17,7 @@ from plumbline.model.decoder import on_meta
 from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import beside, labels, ours
+from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, beside, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -27,12 +28,10 @@ from plumbline.results.tables.table import (
     absent,
     context,
     joint_outcome,
-    notes_of,
     number,
     printed_cells,
     published_column,
     reference_of,
-    warnings_of,
 )
 from plumbline.specs import corpus
 from plumbline.specs.corpus import Corpus
@@ -62,10 +61,10 @@ COLUMNS = [
     published_column("z", "z"),
     ours("p_new_run", "p, new run", PROBABILITY),
     ours("delta_less_default", "Δ less default's", "+.4f", narrow=True),
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
+    OUTCOME,
+    SEEDS,
     Column(name="says", header="what it changes", kind="fact"),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
+    RUN_IDS,
     *CONTEXT,
 ]
 
@@ -119,11 +118,10 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
                 _row(world, name, method) | _printed(prints, name, method) | context(study, BASE, frames)
                 for name in (method, *own)
             ]
-    return Table(
-        name="variants",
-        title=f"Other variants at {study.scale_label(BASE)}, each below its method's default one.",
-        study=study.name,
-        preset=study.preset,
+    return make_table(
+        "variants",
+        f"Other variants at {study.scale_label(BASE)}, each below its method's default one.",
+        study,
         key="variant",
         columns=COLUMNS,
         rows=rows,
@@ -136,10 +134,9 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
             "variant is an alternative; under a default, those of its variants.",
             "ΔP at paper size is exact, by the modules on the meta device; the printed ΔP is the method's, whichever "
             "interpretation it was.",
-            *notes_of(study),
         ],
-        warnings=warnings_of(study, frames),
         published=published.shown("table2"),
+        scores=frames,
     )
 
 

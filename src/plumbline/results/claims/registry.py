@@ -67,14 +67,16 @@ class ClaimChecks(dict[str, ClaimCheck]):
         near: dict[str, Near] | Near | None = None,
         compare: Compare | None = None,
     ) -> Callable:
-        """Register a function (evidence, claim) -> values for the claims `ids`.
+        """Register a function (evidence, claim) -> values for the claims `ids`, or for the one of its own name.
 
         `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.checkers` by which values
         are compared with the printed ones, where it is not that of the claim's kind.
         """
 
+        assert all(isinstance(name, str) for name in ids), "a check of its function's name is registered by of()"
+
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
-            for name in ids:
+            for name in ids or (function.__name__,):
                 assert name not in self, f"{name} is checked twice"
                 self[name] = ClaimCheck(scope=scope, function=function, near=near, compare=compare)
             return function

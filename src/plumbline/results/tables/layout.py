@@ -1,16 +1,19 @@
-"""Makes what tables of several studies share: columns next to the printed ones, the facts of a row, notes around it."""
+"""Makes what tables of all studies share: columns beside printed ones, a row's facts, what stands around a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import (
-    CONTEXT,
+    CONTEXT_ALONE,
     EXACT_NOTE,
+    PRESET_NOTES,
     Cell,
     Column,
     Table,
+    context,
+    joint_outcome,
     notes_of,
     published_column,
     warnings_of,
@@ -51,34 +54,52 @@ def labels(key: str, header: str) -> list[Column]:
     ]
 
 
-#: What a row of no scores says of itself, and what a row of runs says of them besides.
-CONTEXT_ALONE = [column for column in CONTEXT if column.name != "task_source"]
-FACTS = [
-    Column(name="outcome", header="outcome", kind="fact"),
-    Column(name="n_seeds", header="seeds", kind="fact", format="d"),
-    Column(name="run_ids", header="runs", kind="fact", readable=False),
-    *CONTEXT_ALONE,
-]
+#: What a row of runs says of them.
+OUTCOME = Column(name="outcome", header="outcome", kind="fact")
+SEEDS = Column(name="n_seeds", header="seeds", kind="fact", format="d")
+RUN_IDS = Column(name="run_ids", header="runs", kind="fact", readable=False)
+FACTS = [OUTCOME, SEEDS, RUN_IDS, *CONTEXT_ALONE]
 
 
-def surrounded(
+def facts(
+    frames: RunFrames, study: Study, scale: str, keys: Iterable[str], *, outcomes: Iterable[str], seeds: int
+) -> dict[str, Cell]:
+    """Make the FACTS cells of a row of runs of one scale.
+
+    Args:
+        keys: its runs, `outcomes` how they ended; a run that is not expected has an outcome and no key.
+        seeds: how many seeds gave it a value.
+    """
+    behind = tuple(keys)
+    ids = [str(frames.runs.loc[key, "run_id"]) for key in behind]
+    return {
+        "outcome": Cell(joint_outcome(outcomes), behind),
+        "n_seeds": Cell(seeds, behind),
+        "run_ids": Cell(" ".join(ids), behind),
+    } | context(study, scale)
+
+
+def make_table(
     name: str,
     title: str,
     study: Study,
     *,
     key: str,
-    columns: Sequence[Column],
+    columns: Iterable[Column],
     rows: list[dict[str, Cell]],
-    notes: Iterable[str],
-    published: str | None,
+    notes: Iterable[str] = (),
+    warnings: Iterable[str] = (),
+    published: str | None = None,
     scores: RunFrames | None = None,
+    demo: str = PRESET_NOTES["demo"],
     exact: bool = False,
 ) -> Table:
-    """Make a table with the warnings and interpretations that stand around every one.
+    """Make a table of a study; the warnings and interpretations that stand around every one follow its own.
 
     Args:
         published: the file of printed numbers beside it, where there is one.
         scores: the frames, of a table that shows scores of tasks.
+        demo: what the study's demo is worth, where it was sized to answer something.
         exact: it is computed alone, and no preset's sizes are in it.
     """
     return Table(
@@ -90,6 +111,6 @@ def surrounded(
         columns=list(columns),
         rows=rows,
         notes=[*notes, *notes_of(study)],
-        warnings=[EXACT_NOTE] if exact else warnings_of(study, scores),
+        warnings=[*warnings, *([EXACT_NOTE] if exact else warnings_of(study, scores, demo=demo))],
         published=published,
     )

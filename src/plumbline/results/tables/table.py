@@ -235,12 +235,10 @@ def notes_of(study: Study) -> list[str]:
     )
 
 
-#: What every table says of itself in each row.
-CONTEXT = [
-    Column(name="preset", header="preset", kind="fact", readable=False),
-    Column(name="scale", header="scale", kind="fact", readable=False),
-    Column(name="task_source", header="task source", kind="fact", readable=False),
-]
+#: What every table says of itself in each row: one of no run, one of no scores, and one of scores.
+PRESET = Column(name="preset", header="preset", kind="fact", readable=False)
+CONTEXT_ALONE = [PRESET, Column(name="scale", header="scale", kind="fact", readable=False)]
+CONTEXT = [*CONTEXT_ALONE, Column(name="task_source", header="task source", kind="fact", readable=False)]
 
 
 def context(study: Study, scale: str, frames: RunFrames | None = None) -> dict[str, Cell]:

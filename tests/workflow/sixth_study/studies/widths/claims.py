@@ -10,14 +10,14 @@ __all__ = ["CHECKS", "Evidence"]
 CHECKS = ClaimChecks()
 
 
-@CHECKS.of("wide_is_lower")
+@CHECKS.of()
 def wide_is_lower(evidence: Evidence, claim: Claim) -> Values:
     losses = evidence.frames.runs.set_index("method")["validation_loss"]
     evidence.used |= set(evidence.frames.runs.index)
     return {"lowest": losses.idxmin()}
 
 
-@CHECKS.of("four_times", scope="arithmetic")
+@CHECKS.of(scope="arithmetic")
 def four_times(evidence: Evidence, claim: Claim) -> Values:
     width = {run.spec.method: run.spec.model.ffn_width for run in evidence.study.runs.values()}
     return {"times": width["wide"] // width["narrow"]}

@@ -1,0 +1,41 @@
+"""A check is registered for the claim of its function's name, or for the ids that are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.results.claims.registry import ClaimChecks
+from plumbline.results.claims.verdicts import judge_claims
+
+
+def lower(evidence, claim):
+    return {}
+
+
+def test_a_check_without_ids_is_that_of_its_functions_name() -> None:
+    checks = ClaimChecks()
+    assert checks.of(scope="arithmetic")(lower) is lower
+    assert checks["lower"].function is lower and checks["lower"].scope == "arithmetic"
+    checks.of("first", "second")(lower)
+    assert set(checks) == {"lower", "first", "second"}
+    with pytest.raises(AssertionError, match="lower is checked twice"):
+        checks.of()(lower)
+
+
+def test_of_without_a_call_is_refused() -> None:
+    """It would take the function for an id, and register nothing."""
+    with pytest.raises(AssertionError, match=r"by of\(\)"):
+        ClaimChecks().of(lower)
+
+
+def test_a_function_that_is_named_as_no_claim_is_refused() -> None:
+    checks = ClaimChecks()
+    checks.of()(lower)
+    claims = [SimpleNamespace(id="lowest")]
+    evidence = SimpleNamespace(published=SimpleNamespace(directory=Path("published")))
+    with pytest.raises(PlumblineError, match=r"claims\.yaml: there is no claim 'lower' to check.*lowest"):
+        judge_claims(claims, checks, evidence)
