@@ -21,6 +21,33 @@ FIELDS = {
             "products": "list[Made]",
         },
         "Configuration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
+        "Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "made_of": "str"},
+        "Request": {
+            "configuration": "dict[str, Any]",
+            "work": "str",
+            "called": "str",
+            "results": "str",
+            "products": "list[contents.Made]",
+            "any_commit": "bool",
+            "answer": "str",
+        },
+        "Answer": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
+    },
+    2: {
+        "Contents": {
+            "format": "int",
+            "configuration": "dict[str, Any]",
+            "called": "str",
+            "results": "_Results",
+            "commit": "_Commit | None",
+            "committed": "str | None",
+            "edited": "bool | None",
+            "finished": "str | None",
+            "openblas": "str | None",
+            "versions": "dict[str, str]",
+            "products": "list[Made]",
+        },
+        "Configuration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
         "Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "fingerprint": "str"},
         "Request": {
             "configuration": "dict[str, Any]",
@@ -32,7 +59,7 @@ FIELDS = {
             "answer": "str",
         },
         "Answer": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
-    }
+    },
 }
 
 

@@ -270,7 +270,7 @@ def test_the_package_of_a_bundles_commit_makes_its_products_itself(
 
 def test_what_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        contents.parse(b'{"format": 1, "and": "nothing"}', "here")
+        contents.parse(b'{"format": 2, "and": "nothing"}', "here")
 
 
 @pytest.mark.parametrize(

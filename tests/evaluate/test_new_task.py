@@ -65,6 +65,7 @@ def project(tmp_path: Path) -> Path:
     """A project with one more task than the package's, its items and solved examples of it."""
     root = tmp_path / "project"
     (root / "studies").mkdir(parents=True)
+    (root / "config").mkdir()
     (root / "config/tasks").mkdir()
     (root / "config/tasks/sciq.yaml").write_text(SCIQ)
     (root / "workflow").mkdir()

@@ -192,7 +192,7 @@ def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Pa
     request = asked(file_of(tmp_path, BASE + GOOD))
     before = write(request).numbers["methods"]["good"]
     for planned, words in (
-        (20, "every p is multiplied by 20. 20 were announced with --planned, and"),
+        (20, "every p is multiplied by 20. 20 were announced with --comparisons, and"),
         (0, "by 20. 20"),
     ):
         made = write(replace(request, planned=planned))
@@ -202,7 +202,7 @@ def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Pa
     (tmp_path / "l.jsonl").unlink()
     (tmp_path / "page.md").unlink()
     few = write(asked(file_of(tmp_path, BASE + GOOD + NULL + LONE), planned=2))
-    assert few.numbers["tries"] == 3 and "2 were announced with --planned, fewer than were made." in few.page
+    assert few.numbers["tries"] == 3 and "2 were announced with --comparisons, fewer than were made." in few.page
 
 
 def test_a_page_is_made_again_where_the_ledger_s_last_line_was_torn(tmp_path: Path, capsys) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,8 @@ def test_published_hours_need_no_noise_floor_and_are_none_where_none_are_printed
     assert plain.studies["transfer"].reference is None
     rows = published(estimator(plain), ROOT)
     assert rows["run"].tolist() == ["1.2B Baseline", "3B Baseline"]
+    (tmp_path / "studies/transfer").mkdir(parents=True)
+    shutil.copy(ROOT / "studies/transfer/study.yaml", tmp_path / "studies/transfer")
     assert published(estimator(plain), tmp_path).empty
 
 

@@ -20,10 +20,8 @@ MACHINES = {"paper": "h100", "demo": "core"}
 def rows(repository: Path) -> dict[str, list[str]]:
     """Study -> its runs, hours at paper, minutes at demo."""
     text = (repository / "README.md").read_text().partition("Two commands;")[0]
-    return {
-        name: rest
-        for name, *rest in re.findall(r"^\| `(\w+)` \|(?:[^|]*\|){2} (.*?) \| (.*?) \| (.*?) \|$", text, re.M)
-    }
+    row = r"^\| \[`(\w+)`\]\(\S+\) \|(?:[^|]*\|){3} (.*?) \| (.*?) \| (.*?) \|$"
+    return {name: rest for name, *rest in re.findall(row, text, re.M)}
 
 
 def figures(text: str) -> list[float]:

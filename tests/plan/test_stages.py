@@ -111,7 +111,7 @@ def measuring(demo: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     entry = study.definition["targets"]["table4"] | {"measurements": ["times"]}
     more = {"measurements": {"times": {"demo": {"rounds": 3, "minutes": 90}}}}
     changed = study.definition | more | {"targets": study.definition["targets"] | {"table4": entry}}
-    monkeypatch.setattr(measurement_code.study_parts, "file", lambda study, kind, name: Path(machines.__file__))
+    monkeypatch.setattr(measurement_code.study_parts, "file", lambda study, kind, name, root: Path(machines.__file__))
     return dataclasses.replace(demo, studies={"transfer": dataclasses.replace(study, definition=changed)})
 
 

@@ -21,7 +21,7 @@ NAME = "plumbline.json"
 #: `Contents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is another
 #: format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`, `commit` and
 #: `edited`, so that any version can say what rebuilds it.
-FORMAT = 1
+FORMAT = 2
 
 #: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
 #: an unpacked bundle, with the file of a `remake.Request`, and writes a `remake.Answer`.

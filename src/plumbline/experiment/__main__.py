@@ -53,7 +53,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--paired", action="store_true", help="decide by the differences at the same seed")
     add(
-        "--planned",
+        "--comparisons",
         type=int,
         default=0,
         metavar="TRIES",
@@ -123,7 +123,7 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
         page=given.out or default_page(given.results),
         baseline=given.baseline,
         kind=given.shape,
-        planned=given.planned,
+        planned=given.comparisons,
         repeat=repeat,
     )
 

@@ -62,7 +62,7 @@ def verdict(request: Request) -> Verdict:
             ledger that this one is not a continuation of.
     """
     if request.planned < 0:
-        raise PlumblineError(f"--planned {request.planned} must be a number of tries, 1 or more")
+        raise PlumblineError(f"--comparisons {request.planned} must be a number of tries, 1 or more")
     rows = read_rows(request.path)
     kind = request.kind or shape(rows, request.columns)
     if kind == "table":
@@ -186,9 +186,9 @@ def _enter(request: Request, entries: list[Entry]) -> Ledger:
 
 def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> str:
     tries, there, planned = (count(baseline, metric) for count in (ledger.tries, ledger.made, ledger.planned))
-    more = f" {planned} were announced with --planned, and are corrected for from the first on." if planned else ""
+    more = f" {planned} were announced with --comparisons, and are corrected for from the first on." if planned else ""
     if there > planned > 0:
-        more = f" {planned} were announced with --planned, fewer than were made."
+        more = f" {planned} were announced with --comparisons, fewer than were made."
     if other := len({entry.identity for entry in ledger.entries}) - there:
         more += f" {other} more, against other baselines or in other metrics, are not counted here."
     return (

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.results.claims.verdicts import OTHER_TEXTS
 from plumbline.specs.corpus import REPRODUCTION
 
 #: Preset -> how the banner names it, and what it says.
@@ -52,7 +51,7 @@ class Banner:
             preset=preset,
             short=f"{preset}, other texts, no reproduction",
             words=f"The papers' sizes and budget, but texts of another source ({named}): no reproduction of them.",
-            badge=OTHER_TEXTS if len(others) == len(texts) else "",
+            badge="other texts" if len(others) == len(texts) else "",
         )
 
     @property

@@ -19,6 +19,8 @@ from plumbline.results.tables.formats import AS_PRINTED, formatted
 
 #: What a terminal holds; the least room that names of rows are folded into.
 WIDTH, NAMES = 80, 12
+#: Characters at most that a column of words takes; longer ones are folded.
+TEXT = 16
 #: Blanks between two columns.
 GAP = 2
 
@@ -78,7 +80,8 @@ def _grid(kept: list[dict[str, Any]], rows: list[list[str]], room: int) -> str:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1), collapse_padding=True)
     for number, entry in enumerate(kept):
         justify = "right" if entry["format"] else "left"
-        grid.add_column(_heading(entry), justify=justify, overflow="fold", max_width=room if number == 0 else None)
+        width = room if number == 0 else None if entry["format"] else TEXT
+        grid.add_column(_heading(entry), justify=justify, overflow="fold", max_width=width)
     for row in rows:
         grid.add_row(*row)
     stream = io.StringIO()
@@ -90,7 +93,8 @@ def _fitting(shown: list[dict[str, Any]], cells: dict[str, list[str]]) -> tuple[
     """The columns that fit beside the first, which names the rows, and the room that is left for that."""
     room, kept = WIDTH, shown[:1]
     for entry in shown[1:]:
-        width = GAP + max(map(cell_len, [_heading(entry), *cells[entry["name"]]]))
+        width = max(map(cell_len, [_heading(entry), *cells[entry["name"]]]))
+        width = GAP + (width if entry["format"] else min(width, TEXT))
         if room - width < NAMES:
             break
         room -= width
