@@ -108,7 +108,7 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
 
 
 def step_seconds(loop: Loop, device: torch.device) -> float:
-    """Wall time of one step, until the device has done all of it."""
+    """Measure the wall time of one step of a loop, until the device has done all of it."""
     _wait(device)
     began = time.perf_counter()
     loop.train_step()

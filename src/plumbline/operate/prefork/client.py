@@ -50,7 +50,10 @@ def main() -> None:
 
 
 def socket_place(folder: Path | None = None) -> Path | None:
-    """Where the socket for jobs like this one lies, in a folder of this user alone; None where there is none."""
+    """Find the place of the socket for jobs like this one, in a folder that this user alone may open.
+
+    None where there is no such folder.
+    """
     folder = folder or Path(f"/tmp/plumbline-prefork-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
