@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import read_json
+from plumbline.core.files import read_json, sha256_file
 from plumbline.data import manifest
 from plumbline.data.sources import jsonl
 from plumbline.evaluate import fields, items
@@ -68,7 +69,7 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
         _written(
             "expected.json", lambda path: expected_runs(DEEP, study_config.load("transfer", "smoke"), ["base"], path)
         ),
-        _written("manifest.json", lambda path: manifest._read(path, ("a",), "pack")),
+        _written("manifest.json", manifest.read_pack),
         _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
         _written("piqa.jsonl", lambda path: fields.read(tasks.task("piqa"), path)),
         _written("texts.jsonl", lambda path: list(jsonl.read(path, "texts"))),
@@ -102,4 +103,10 @@ def test_a_trace_shows_what_the_table_recorded(tmp_path: Path) -> None:
         "manifest": str(tmp_path / "manifest.json"),
         "device": "cpu",
     }
-    assert "DAMAGED" in "\n".join(trace._run("transfer/base/baseline/s42", facts))
+    key, table = "transfer/base/baseline/s42", tmp_path / "table.csv"
+    table.write_text("method,loss\nbaseline,5.0\n")
+    content = {"study": "transfer", "table": "table", "preset": "smoke", "key": "method", "columns": [], "words": {}}
+    content |= {"cells": {"baseline": {"loss": [key]}}, "sources": {}, "runs": {key: facts}}
+    content |= {"csv_sha256": sha256_file(table)}
+    provenance.beside(table).write_text(json.dumps(content))
+    assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace.trace(table, "baseline", "loss")

@@ -85,7 +85,8 @@ def _serve(channel: socket.socket) -> None:
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    sys.modules["snakemake.workflow"].Workflow._rundir = asked["cwd"]  # where it was imported, otherwise
+    # Where it was imported, otherwise; Snakemake has no other way to say it.
+    sys.modules["snakemake.workflow"].Workflow._rundir = asked["cwd"]  # noqa: SLF001
     found = [path for path in asked["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = [asked["cwd"], *found]
     sys.argv = ["snakemake", *asked["words"]]

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import __main__ as verb
-from plumbline.bundle import archive, contents, rebuild, records
+from plumbline.bundle import archive, contents, crate, rebuild, records
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
@@ -87,7 +87,10 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
     found[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
-    archive.write(bundle, found, verb._described(said, frozenset()))
+    about = crate.Described(
+        name="edited", description="edited", date="1970-01-01", commit="", version="", results=frozenset()
+    )
+    archive.write(bundle, found, about)
     return bundle
 
 
@@ -207,26 +210,15 @@ def test_a_commit_that_answers_otherwise_is_told_with_the_commands_that_rebuild_
         rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
 
 
-def test_sources_are_bytes_of_the_commit_and_leave_nothing_in_the_repository(tmp_path: Path) -> None:
-    """Whatever somebody's git is set to."""
-    repository, out = tmp_path / "repository", tmp_path / "out"
-    (repository / "src").mkdir(parents=True)
-    (repository / "src/code.py").write_bytes(b"1\n2\n")
-    commit = committed(repository)
-    out.mkdir()
-    for setting in ("core.splitIndex", "core.autocrlf"):
-        subprocess.run(["git", "-C", str(repository), "config", setting, "true"], check=True)
-    before = sorted((repository / ".git").iterdir())
-    rebuild._check_out(repository, commit, out)
-    assert (out / "src/code.py").read_bytes() == b"1\n2\n"
-    assert sorted((repository / ".git").iterdir()) == before
-
-
 @pytest.mark.parametrize("refused", [False, True], ids=["no src", "a path that leaves"])
-def test_a_commit_that_git_cannot_write_is_named(tmp_path: Path, refused: bool) -> None:
-    (tmp_path / "notes.md").write_text("none of ours")
-    commit = committed(tmp_path)
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t"]
+def test_a_commit_that_git_cannot_write_is_named(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "notes.md").write_text("none of ours")
+    commit = committed(repository)
+    git = ["git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@t"]
 
     def made(*words: str, read: bytes) -> str:
         return subprocess.run([*git, *words], input=read, capture_output=True, check=True).stdout.decode().strip()
@@ -237,34 +229,43 @@ def test_a_commit_that_git_cannot_write_is_named(tmp_path: Path, refused: bool) 
         within = made("hash-object", "-w", "-t", "tree", "--literally", "--stdin", read=entry)
         whole = made("mktree", read=f"040000 tree {within}\tsrc\n".encode())
         commit = made("commit-tree", whole, "-m", "two", read=b"")
-    (tmp_path / "out").mkdir()
+    edited(bundle, commit=commit, edited=False)
+    monkeypatch.setattr(code, "PACKAGE", repository / "src/plumbline")
     with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
-        rebuild._check_out(tmp_path, commit, tmp_path / "out")
+        rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
 
 
 def test_the_package_of_a_bundles_commit_makes_its_products_itself(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever its modules are called, and whatever the checkout has become since. A link is written as a file."""
-    package = tmp_path / "repository/src/plumbline"
+    """Whatever its modules are called, whatever the checkout has become since, and whatever somebody's git is set to. A
+    link is written as a file, all else as the commit's bytes, and nothing of it is left in the repository."""
+    repository = tmp_path / "repository"
+    package = repository / "src/plumbline"
     (package / "bundle").mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "renamed.py").symlink_to("/etc/hostname")
+    (package / "lines.py").write_bytes(b"1\n2\n")
     (package / "bundle/remake.py").write_text(
         "import json, pathlib, shutil, sys\n"
         "request = json.loads(pathlib.Path(sys.argv[1]).read_text())\n"
         "package = pathlib.Path(__file__).parents[1]\n"
         "shutil.copytree('bundled', 'results')\n"
         "failed = {'link': 'followed'} if (package / 'renamed.py').is_symlink() else {}\n"
+        "failed |= {} if (package / 'lines.py').read_bytes() == b'1\\n2\\n' else {'lines': 'other bytes'}\n"
         "answer = {'package': str(package), 'other': [], 'failed': failed}\n"
         "pathlib.Path(request['answer']).write_text(json.dumps(answer))\n"
     )
-    commit = committed(tmp_path / "repository")
+    commit = committed(repository)
     shutil.rmtree(package / "bundle")
+    for setting in ("core.splitIndex", "core.autocrlf"):
+        subprocess.run(["git", "-C", str(repository), "config", setting, "true"], check=True)
+    before = sorted((repository / ".git").iterdir())
     edited(bundle, commit=commit, edited=False)
     monkeypatch.setattr(code, "PACKAGE", package)
     found = rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
     assert found.whole and found.verdicts and not found.failed
+    assert sorted((repository / ".git").iterdir()) == before
 
 
 def test_what_says_nothing_of_itself_is_refused() -> None:

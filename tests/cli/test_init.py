@@ -45,7 +45,7 @@ def test_what_could_not_be_written_whole_is_not_left(tmp_path: Path, monkeypatch
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(init, "_record", full)
+    monkeypatch.setattr(init, "atomic_write_json", full)
     with pytest.raises(OSError, match="No space"):
         init.write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".git"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import orphan_jobs
 from plumbline.operate.preflight import cluster
+from tests.new_process import forget
 
 MINE = Path("/scratch/plumbline")
 QUEUE = """\
@@ -17,6 +19,13 @@ QUEUE = """\
 73|RUNNING|plumbline_11aa|/scratch/another|rule_pretrain_wildcards_transfer_base_baseline_42
 74|RUNNING|interactive|/scratch/plumbline|
 """
+
+
+@pytest.fixture(autouse=True)
+def another_process() -> Iterator[None]:
+    forget(orphan_jobs)
+    yield
+    forget(orphan_jobs)
 
 
 def test_orphans_are_jobs_of_this_directory_and_of_this_profile() -> None:
@@ -28,12 +37,14 @@ def test_orphans_are_jobs_of_this_directory_and_of_this_profile() -> None:
 def test_a_job_waits_for_its_predecessor_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(orphan_jobs, "_at_start", lambda: tuple(orphan_jobs.parse(QUEUE, MINE)))
+    asked: list[Path] = []
+    monkeypatch.setattr(orphan_jobs, "in_queue", lambda here: asked.append(here) or orphan_jobs.parse(QUEUE, MINE))
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == " --dependency=afterany:71"
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 43]) == ""
     assert orphan_jobs.after("evaluate", ["transfer", "base", "baseline", 42]) == ""
     monkeypatch.setenv("SLURM_JOB_ID", "75")  # a job evaluates its resources again, and must not ask
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
+    assert asked == [Path.cwd()], "once: what this Snakemake submits itself is no orphan"
 
 
 def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +62,7 @@ def test_a_queue_that_does_not_answer_is_a_warning(
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.setattr(orphan_jobs.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(orphan_jobs, "in_queue", silent)
-    orphan_jobs._at_start.cache_clear()
     assert orphan_jobs.after("pretrain", ["transfer", "base", "baseline", 42]) == ""
-    orphan_jobs._at_start.cache_clear()
     assert "no controller" in capsys.readouterr().err
 
 

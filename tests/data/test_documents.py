@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, pinned_packages, sources
+from plumbline.data import documents, pinned_packages
 from plumbline.data.split import held_out
 from plumbline.data.text import paragraphs, pieces
 from tests.data.conftest import Stages, corpus, write_jsonl
@@ -266,6 +267,28 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         documents.main([*arguments, "--split", "nope"])
 
 
+@dataclasses.dataclass
+class Rows:
+    """A stand-in of the library's stream: its rows name the commit; it breaks off where its hub is `torn`."""
+
+    hub: Hub
+    revision: str
+    first: int = 0
+    num_shards = 1
+
+    def shard(self, **asked: Any) -> Rows:
+        return self
+
+    def skip(self, number: int) -> Rows:
+        return dataclasses.replace(self, first=number)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for number in range(self.first, 100):
+            if self.hub.torn and number == 50:
+                raise ConnectionError("the network went away")
+            yield {"text": f"Row {number} at {self.revision}."}
+
+
 class Hub:
     """A stand-in of the hub's API on this machine: says at which commit a data set stands; its rows name the commit."""
 
@@ -293,16 +316,11 @@ class Hub:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{self.server.server_port}")
-        monkeypatch.setattr(sources.hub, "_rows", self.rows)
+        monkeypatch.setattr(datasets, "load_dataset", self.stream)
 
-    def rows(
-        self, corpus: str, path: str, configuration: str, split: str, revision: str, at: sources.Position
-    ) -> Iterator[tuple[sources.Position, dict[str, Any]]]:
-        """What streams; breaks off where `torn`."""
-        for number in range(at.number, 100):
-            if self.torn and number == 50:
-                raise PlumblineError("the network went away")
-            yield sources.Position(0, number + 1, number + 1), {"text": f"Row {number} at {revision}."}
+    def stream(self, path: str, *, revision: str | None, **asked: Any) -> Rows:
+        """Open what the library would: the rows of a commit, in one shard."""
+        return Rows(self, revision or "")
 
     torn = False
 

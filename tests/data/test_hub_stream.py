@@ -87,13 +87,13 @@ def packed(out: Path, sequences: int) -> dict[str, Any]:
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[sources.Position]:
     """Where each reading of a data set began."""
     found: list[sources.Position] = []
-    rows = sources.hub._rows
+    read = sources.hub.documents
 
-    def watched(*given: Any) -> Iterator[Any]:
-        found.append(given[-1])
-        yield from rows(*given)
+    def watched(*, at: sources.Position = sources.START, **given: Any) -> Iterator[sources.Document]:
+        found.append(at)
+        yield from read(at=at, **given)
 
-    monkeypatch.setattr(sources.hub, "_rows", watched)
+    monkeypatch.setattr(sources.hub, "documents", watched)
     return found
 
 
@@ -187,19 +187,19 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(
 def test_what_fails_while_it_is_read_or_written_is_not_read_again(
     data_set: Path, tmp_path: Path, starts: list[sources.Position], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = sources.hub._rows
+    read = sources.hub.documents
 
-    def torn(*given: Any) -> Iterator[Any]:
-        for end, row in rows(*given):
-            if end.number == 222 and len(starts) > 1:  # the first reading is the measurement
+    def torn(**given: Any) -> Iterator[sources.Document]:
+        for document in read(**given):
+            if document.end.number == 222 and len(starts) > 1:  # the first reading is the measurement
                 raise PlumblineError("the network went away")
-            yield end, row
+            yield document
 
     with monkeypatch.context() as patch, pytest.raises(PlumblineError, match="went away"):
-        patch.setattr(sources.hub, "_rows", torn)
+        patch.setattr(sources.hub, "documents", torn)
         fetch(data_set, tmp_path / "out", tokens=30_000)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
-        patch.setattr(documents, "_write", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+        patch.setattr(documents, "atomic", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
         fetch(data_set, tmp_path / "out", tokens=30_000)
     assert starts[-1].number == 221
     count = len(starts)

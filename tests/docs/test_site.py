@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from mkdocs.exceptions import PluginError
@@ -58,7 +58,10 @@ def test_links_between_pages_of_the_repository_hold_on_the_site(site: Path) -> N
 
 @pytest.mark.parametrize("path", ["gone.md", "../config/gone.yaml", "../../outside.md", "../src"])
 def test_a_link_that_leads_nowhere_ends_the_build(hooks: ModuleType, path: str) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="quick.md"))
     with pytest.raises(PluginError, match=r"docs/quick\.md links to .*: there is no file"):
-        hooks._target("docs/quick.md", path)
-    assert hooks._place(hooks._target("docs/quick.md", "../config/config.yaml")) == "source/config/config.yaml"
-    assert hooks._place(hooks._target("docs/quick.md", "../README.md")) == "index.md"
+        hooks.on_page_markdown(f"See [this]({path}).", page)
+    whole = "[all](../config/config.yaml), [first](../README.md#set-up), [a site](https://example.org/../gone.md)"
+    assert hooks.on_page_markdown(whole, page) == (
+        "[all](source/config/config.yaml), [first](index.md#set-up), [a site](https://example.org/../gone.md)"
+    )

@@ -44,13 +44,19 @@ def naive(decoder: Decoder, context: list[int], continuation: list[int]) -> tupl
     return float(logprobs.gather(1, targets[:, None]).sum()), bool((logprobs.argmax(-1) == targets).all())
 
 
+def encoded(model: CheckpointLM, context: str, answer: str) -> tuple[list[int], list[int]]:
+    """Tokens of a context, and those that follow them in the whole text."""
+    first, whole = model.tok_encode(context), model.tok_encode(context + answer)
+    return first, whole[len(first) :]
+
+
 def test_batched_padded_and_shared_equals_one_at_a_time(model: CheckpointLM, decoder: Decoder):
     words = prose(2)[0].split(" ")
     pairs = [(" ".join(words[:n]), " " + " ".join(words[n : n + m])) for n in (1, 3, 9, 20, 60) for m in (1, 2, 7)]
     pairs += [("Answer:", f" {letter}") for letter in "ABCD"]  # one context, four answers of one token
     scored = model.loglikelihood(requests(*pairs))
     for (context, continuation), (logprob, greedy) in zip(pairs, scored):
-        expected = naive(decoder, *model._encode_pair(context, continuation))
+        expected = naive(decoder, *encoded(model, context, continuation))
         assert logprob == pytest.approx(expected[0], abs=2e-4)
         assert greedy == expected[1]
     assert model.truncated == 3
@@ -68,13 +74,20 @@ def test_the_size_of_a_batch_changes_nothing(decoder: Decoder, tokenizer: Tokeni
 def test_an_answer_without_a_token_is_refused(model: CheckpointLM):
     """It would be certain, and so be chosen."""
     with pytest.raises(PlumblineError, match="an answer has no token of its own: of 'a' and '' together"):
-        model._loglikelihood_tokens([(("a", ""), [5], [])])
+        model.loglikelihood(requests(("a", "")))
 
 
-def test_greedy_is_true_for_the_likeliest_continuation(model: CheckpointLM, decoder: Decoder):
-    context = model.tok_encode("harbour lantern")
-    best = int(decoder(torch.tensor([context]))[0, -1, :VOCABULARY].argmax())
-    (_, right), (_, wrong) = model._loglikelihood_tokens([(("", ""), context, [best]), (("", ""), context, [best - 1])])
+def test_greedy_is_true_for_the_likeliest_continuation(
+    model: CheckpointLM, decoder: Decoder, tokenizer: Tokenizer
+) -> None:
+    for context in prose(1)[0].split(" ")[:20]:
+        logits_V = decoder(torch.tensor([model.tok_encode(context)]))[0, -1, :VOCABULARY]
+        best, worst = (tokenizer.decode([int(token)]) for token in (logits_V.argmax(), logits_V.argmin()))
+        if all(len(encoded(model, context, answer)[1]) == 1 for answer in (best, worst)):
+            break  # both are an answer of one token here
+    else:
+        pytest.fail("no context has such answers")
+    (_, right), (_, wrong) = model.loglikelihood(requests((context, best), (context, worst)))
     assert right
     assert not wrong
 
@@ -87,10 +100,13 @@ def test_an_empty_context_is_the_end_of_text_token(model: CheckpointLM, decoder:
 
 
 def test_an_overlong_continuation_is_scored_whole_each_token_once(model: CheckpointLM, decoder: Decoder):
-    context, continuation = [5], model.tok_encode(prose(1)[0])[: CONTEXT + 10]
-    ((logprob, _),) = model._loglikelihood_tokens([(("", ""), context, continuation)])
-    first = naive(decoder, context, continuation[:CONTEXT])[0]
-    rest = naive(decoder, continuation[:-10], continuation[-10:])[0]
+    first_word, *words = prose(1)[0].split(" ")
+    texts = first_word, " " + " ".join(words[:65])
+    context, continuation = encoded(model, *texts)
+    assert CONTEXT < len(continuation) <= 2 * CONTEXT
+    ((logprob, _),) = model.loglikelihood(requests(texts))
+    first = naive(decoder, context[-1:], continuation[:CONTEXT])[0]
+    rest = naive(decoder, continuation[:CONTEXT], continuation[CONTEXT:])[0]
     assert logprob == pytest.approx(first + rest, abs=5e-4)
 
 

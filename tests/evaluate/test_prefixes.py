@@ -10,7 +10,7 @@ import torch
 
 from plumbline.evaluate.prefixes import SHORTEST, Node, Segment, trees
 from plumbline.evaluate.reader import Reader
-from plumbline.evaluate.rows import cut, laid
+from plumbline.evaluate.rows import cut
 from plumbline.experiment.properties import lively
 from plumbline.model.decoder import Decoder
 from plumbline.specs import study_config
@@ -102,13 +102,20 @@ def test_no_component_of_any_study_changes_a_score() -> None:
     assert len(whole) == 3 and len(combinations()) > 60
 
 
-def test_short_rows_stand_where_padding_would() -> None:
+def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where branches may lie side by side; else padding stays, within its limit."""
-    rows = [laid(Node(tuple(range(length)))) for length in (12, 32, 20, 5)]
-    reader = Reader(lively(small()), batch_tokens=None, padding=0)
-    assert [[len(row.tokens) for row in batch] for batch in reader._batches(rows)] == [[32, 32], [5]]
+    rows = [[40 + index, *range(length)] for index, length in enumerate((12, 32, 20, 5))]  # of so many tokens, read
+    segments = [Segment(index, row, 1) for index, row in enumerate(rows)]
+    reader, read = Reader(lively(small()), batch_tokens=None, padding=0), Decoder.hidden
+    passes: list[tuple[int, ...]] = []
+    monkeypatch.setattr(Decoder, "hidden", lambda *given: passes.append(tuple(given[1].shape)) or read(*given))
+    beside = reader.scores(segments, len(rows))
+    assert passes == [(2, 32), (1, 8)], "20 and 12 in one row, and 5 apart"
+    passes.clear()
     reader.shared = False
-    assert [[len(row.tokens) for row in batch] for batch in reader._batches(rows)] == [[32, 20, 12, 5]]
+    padded = reader.scores(segments, len(rows))
+    assert passes == [(4, 32)]
+    assert [score for score, _ in beside] == pytest.approx([score for score, _ in padded], rel=1e-4)
 
 
 def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:

@@ -18,6 +18,7 @@ from plumbline.evaluate import score
 from plumbline.export.write import export_hf
 from plumbline.model import hf
 from plumbline.runtime.finished_run import FinishedRun
+from tests.new_process import forget
 
 
 def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:
@@ -53,7 +54,7 @@ def test_one_of_several_that_cannot_be_scored_loses_no_other(
     made = []
     read = score.Questions.read
     monkeypatch.setattr(score.Questions, "read", lambda *given: made.append(given) or read(*given))
-    score._questions.cache_clear()
+    forget(score)
     broken = tmp_path / "broken"
     shared = ("--items", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"1 of 3 were not scored, for reasons given above: .*broken"):

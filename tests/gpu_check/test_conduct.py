@@ -99,7 +99,10 @@ def test_a_row_in_which_calls_were_ended_is_not_given_up(tmp_path: Path, monkeyp
         state.begin(name, "first")
         state.begin(name, "first")
     assert not call(tmp_path, "broken")
-    monkeypatch.setattr("benchmarks.gpu_check.conduct._process", lambda *given: EXIT_RUN_AGAIN)
+    program = tmp_path / "to run again"
+    program.write_text(f"#!/bin/sh\nexit {EXIT_RUN_AGAIN}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
     assert not call(tmp_path, "steady")
     state = State.read(tmp_path / "state.json")
     for name in ("steady", "broken"):

@@ -36,6 +36,7 @@ from benchmarks.gpu_check.sections import (
 from benchmarks.gpu_check.setting import REHEARSAL, Setting
 from benchmarks.gpu_check.state import GOES_ON, MEASURED, NotHere, State
 from plumbline.core.errors import PlumblineError
+from plumbline.model.flops import counted
 from plumbline.model.mixers.softpick import Softpick
 
 TINY = Setting(device="cpu", sizes="tiny")
@@ -61,14 +62,14 @@ def test_every_mixer_and_reading_of_the_studies_is_compared_in_every_case() -> N
 
 
 def test_a_mixer_that_is_not_its_reference_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    softpick = {"name": "softpick"}
-    right = kernels._compare(softpick, "float32", 8, 19, "cpu")
+    compare = kernels.rows_of([("float32", 8, 19)], TINY)["softpick, float32, width 8, T 19"]
+    right = compare()
     assert right["equal"] and 0 < max(right["errors"].values()) < 1e-5
     exact = Softpick.forward
     monkeypatch.setattr(Softpick, "forward", lambda *inputs: 1.01 * exact(*inputs))
-    wrong = kernels._compare(softpick, "float32", 8, 19, "cpu")
+    wrong = compare()
     monkeypatch.setattr(Softpick, "forward", lambda *inputs: float("nan") * exact(*inputs))
-    nothing = kernels._compare(softpick, "float32", 8, 19, "cpu")
+    nothing = compare()
     assert wrong["errors"]["output"] == pytest.approx(0.01, rel=1e-3) and not wrong["equal"] and not nothing["equal"]
     text = kernels.page(state_of(tmp_path, kernels={"right": right, "none": nothing}))
     assert text[-1].endswith("| 2 | nan | output | **no** |")
@@ -113,7 +114,8 @@ def test_attention_is_timed(tmp_path: Path) -> None:
 def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
     """6 N D and the scores' 12 L H W T / 2 a token: the 1.2B baseline, without norms, at 10,000 tokens a second."""
     spec = shapes.runs("paper")[shapes.BASELINE].model
-    row = training._row(spec, 1, 0.1024, None)
+    counts = {"operations": counted(spec, sequences=1, causal=True), "operations_all_pairs": counted(spec, sequences=1)}
+    row = {"seconds": 0.1024, "tokens": 1024, "peak_gib": None, **counts}
     weights = 24 * (2048 * (2048 + 2 * 512 + 2048) + 3 * 2048 * 5632) + 65_664 * 2048
     attended = 24 * 2 * 2048 * 1025 // 2
     assert row["operations"] == 6 * 1024 * (weights + attended)
@@ -129,24 +131,28 @@ def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
 def test_a_method_takes_steps_and_the_trainer_too() -> None:
     planned = training.rows(TINY)
     for key in ("softpick", "trainer, micro-batch 2"):
-        assert planned[key]()["seconds"] > 0
+        row, spec = planned[key](), shapes.runs(TINY.size.preset)[key if key == "softpick" else shapes.BASELINE].model
+        assert row["seconds"] > 0 and row["tokens"] % spec.context == 0
+        sequences = row["tokens"] // spec.context
+        assert row["operations"] == counted(spec, sequences=sequences, causal=True) < row["operations_all_pairs"]
     assert {"baseline, first", "baseline, last", "hyper", "geglu_ffn"} < set(planned)
     assert any(key.endswith("compiled") for key in training.rows(GPU)) and not any("compiled" in key for key in planned)
 
 
 def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer goes on where the compiler fails; a measurement does not."""
-    baseline = shapes.runs(TINY.size.preset)[shapes.BASELINE]
+    baseline, size = shapes.runs(TINY.size.preset)[shapes.BASELINE], TINY.size
+    steps = (baseline, 2, True, TINY, size.accumulated, size.repeats, size.warmup)
 
     def broken(graph: Any, inputs: Any) -> Any:
         raise RuntimeError("no instruction")
 
     plain = torch.compile
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend="eager"))
-    assert training._trainer(baseline, 2, True, TINY)["seconds"] > 0
+    assert training.trainer(*steps)["seconds"] > 0
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=broken))
     with pytest.raises(PlumblineError, match=r"is not compiled .*no instruction"):
-        training._trainer(baseline, 2, True, TINY)
+        training.trainer(*steps)
     with pytest.raises(PlumblineError, match=r"is not compiled: .*no instruction"):
         training.method(baseline, TINY, compiled=True)
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend="eager"))
@@ -170,7 +176,7 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) 
 
     q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
     today = softpick.blocks_for(q_BHTW)
-    with blocks._blocks("softpick", (64, 16, 4, 3), "cuda"):
+    with blocks.launched_with("softpick", (64, 16, 4, 3), "cuda"):
         assert softpick.blocks_for(q_BHTW) == Blocks(held=64, walked=16, warps=4, stages=3)
     assert softpick.blocks_for(q_BHTW) == today == Blocks(**dict(zip(("held", "walked"), blocks.CHOICES[0])))
     assert all(held % walked == 0 for held, walked, _, _ in blocks.CHOICES)
@@ -260,13 +266,15 @@ def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
     )
     saves += "print('To do: train 26 runs', flush=True); time.sleep(600)"
     monkeypatch.setattr(table2, "command", lambda setting: [sys.executable, "-c", saves])
-    row = table2._make(TINY.ending(time.time() + 6))
+    [make] = table2.rows(TINY.ending(time.time() + 6)).values()
+    row = make()
     assert (row["status"], row["to_do"], row["done"]) == (GOES_ON, "train 26 runs", "3 of 26 are done")
     monkeypatch.setattr(
         table2, "command", lambda setting: [sys.executable, "-c", "raise SystemExit('Error: no packs')"]
     )
+    [make] = table2.rows(TINY.ending(time.time() + 600)).values()
     with pytest.raises(PlumblineError, match="snakemake: Error: no packs"):
-        table2._make(TINY.ending(time.time() + 600))
+        make()
 
 
 def test_all_of_a_rehearsal_is_called_one(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 import torch
-from functorch.compile import make_boxed_func
-from torch._dynamo.backends.common import aot_autograd
+from functorch.compile import aot_module_simplified, make_boxed_func
 from torch.nn import functional
 
 from plumbline.model import cpu_matmul
@@ -13,22 +16,22 @@ from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import overlay
 
-pytestmark = pytest.mark.skipif(not cpu_matmul._AVAILABLE, reason="this torch has no oneDNN")
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 
 
 @pytest.fixture
-def always(monkeypatch) -> list[int]:
-    """However small: products are oneDNN's. Their number."""
+def always(monkeypatch) -> None:
+    """However small: products are oneDNN's."""
     monkeypatch.setattr(cpu_matmul, "LEAST", 0)
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """The number of products that oneDNN makes in a block, once it is over."""
     made: list[int] = []
-    multiplied = cpu_matmul._multiplied
-
-    def counted(*given):
-        made.append(1)
-        return multiplied(*given)
-
-    monkeypatch.setattr(cpu_matmul, "_multiplied", counted)
-    return made
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        yield made
+    made.append(sum(entry.count for entry in seen.key_averages() if entry.key == "mkldnn::_linear_pointwise"))
 
 
 def both(function, x, weight, bias):
@@ -43,9 +46,11 @@ def both(function, x, weight, bias):
 def test_a_linear_map(always, shape, bias):
     rows, inputs, outputs = shape
     given = torch.randn(2, rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs) if bias else None
-    for found, expected in zip(both(cpu_matmul.linear, *given), both(functional.linear, *given), strict=True):
+    with counted() as made:
+        ours = both(cpu_matmul.linear, *given)
+    assert made == [3]  # forward, and both gradients
+    for found, expected in zip(ours, both(functional.linear, *given), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
-    assert len(always) == 3  # forward, and both gradients
 
 
 def test_of_any_strides(always):
@@ -64,28 +69,31 @@ def test_of_any_strides(always):
 def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
     spec = ModelSpec.from_dict(overlay(name))
     tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
-    found = []
+    found, products = [], []
     for least in (0, 10**12):
         monkeypatch.setattr(cpu_matmul, "LEAST", least)
         model = create(spec, 0)
-        loss = model(tokens_BT, loss=True)
-        loss.backward()
+        with counted() as made:
+            loss = model(tokens_BT, loss=True)
+            loss.backward()
+        products += made
         found.append([loss.detach(), *(value.grad for value in model.parameters())])
-    assert always
+    assert products[0] > 0 == products[1]
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_not_float32_on_a_cpu_is_left_to_torch(always):
     x, weight = torch.randn(8, 16), torch.randn(4, 16)
-    assert cpu_matmul.linear(x.double(), weight.double()).dtype == torch.float64
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert cpu_matmul.linear(x, weight).dtype == torch.bfloat16
-    assert cpu_matmul.linear(x.to("meta"), weight.to("meta")).is_meta
-    assert not always
+    with counted() as made:
+        assert cpu_matmul.linear(x.double(), weight.double()).dtype == torch.float64
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert cpu_matmul.linear(x, weight).dtype == torch.bfloat16
+        assert cpu_matmul.linear(x.to("meta"), weight.to("meta")).is_meta
+    assert made == [0]
 
 
-def test_a_compiled_graph_has_the_same_products(always, monkeypatch):
+def test_a_compiled_graph_has_the_same_products(always):
     """All of them, forward and backward, as an operator that no back end looks into; losses and gradients are equal."""
     spec = ModelSpec.from_dict(overlay("baseline", layers=2))
     tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
@@ -101,11 +109,11 @@ def test_a_compiled_graph_has_the_same_products(always, monkeypatch):
         return [loss.detach(), *(value.grad for value in model.parameters())]
 
     eager, compiled = create(spec, 0), create(spec, 0)
-    expected, made = of(eager, eager), len(always)
-    monkeypatch.undo()  # a graph is not to count
-    monkeypatch.setattr(cpu_matmul, "LEAST", 0)
-    torch._dynamo.reset()
-    found = of(compiled, torch.compile(compiled, backend=aot_autograd(fw_compiler=counting), fullgraph=True))
-    assert len(passes) == 2 and all(passes) and sum(passes) == made
+    with counted() as made:
+        expected = of(eager, eager)
+    torch.compiler.reset()
+    backend = functools.partial(aot_module_simplified, fw_compiler=counting)
+    found = of(compiled, torch.compile(compiled, backend=backend, fullgraph=True))
+    assert len(passes) == 2 and all(passes) and [sum(passes)] == made
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

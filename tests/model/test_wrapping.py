@@ -66,7 +66,7 @@ def test_recomputing_keeps_less():
 @pytest.mark.parametrize("name", ["baseline", "hybrid_norm", "denseformer", "hyper", "attnres", "gpt", "key_norms"])
 def test_compiles_without_a_break(name):
     """The whole model is one graph; no back end is needed to see that."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     decoder = model(name)
     compiled = torch.compile(decoder, backend="eager", fullgraph=True)
     assert_same(gradients(decoder, compiled), gradients(model(name)))

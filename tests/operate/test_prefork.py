@@ -198,9 +198,9 @@ subprocess.run([*words, "sleeps", "saves", {str(tmp_path / "pid")!r}])
 
 def test_a_folder_that_others_may_write_is_not_used(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
-    assert client._place(mine) is not None and mine.stat().st_mode & 0o777 == 0o700
+    assert client.socket_place(mine) is not None and mine.stat().st_mode & 0o777 == 0o700
     mine.chmod(0o777)
-    assert client._place(mine) is None
+    assert client.socket_place(mine) is None
 
 
 def test_what_is_too_long_to_be_sent_starts_cold(job: Job) -> None:

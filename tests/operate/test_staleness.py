@@ -16,6 +16,7 @@ from plumbline.core.files import sha256_file
 from plumbline.data.manifest import fingerprint
 from plumbline.operate import staleness
 from plumbline.operate.staleness import held, stale
+from tests.new_process import forget
 
 SPEC = '{"key":"a run"}'
 
@@ -46,10 +47,9 @@ def pack(folder: Path, sha256: str, fingerprint: str = "code-asked") -> Path:
 
 
 @pytest.fixture(autouse=True)
-def forget() -> None:
+def another_plan() -> None:
     """Files are read once a plan."""
-    staleness._fingerprint.cache_clear()
-    staleness._sha256.cache_clear()
+    forget(staleness)
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_run_says_its_spec_and_its_data(tmp_path: Path) -> None:
     one.params.spec = SPEC
     pack(tmp_path / "train", "other bytes")
     assert not stale(one, lambda _: False), "read once a plan"
-    staleness._fingerprint.cache_clear()
+    forget(staleness)
     assert stale(one, lambda _: False)
     outcome.write_text("{")
     data.write_text("{")
-    staleness._fingerprint.cache_clear()
+    forget(staleness)
     assert not stale(one, lambda _: False), "what is damaged is for who opens it to name; no weeks are trained for it"
 
 
@@ -108,7 +108,7 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     scores, tokenizer = tmp_path / "scores.parquet", write(tmp_path / "tokenizer.json", "bytes")
     facts = write(tmp_path / "items.json", {"task": {"sha256": "a"}, "another": {"sha256": "b"}})
     scores.touch()
-    sha256 = staleness._sha256(str(tokenizer))
+    sha256 = sha256_file(tokenizer)
     fingerprint_file.write(scores, "now", items_sha256='{"task": "a"}', tokenizer_sha256=sha256)
     one = job("evaluate", Files(scores=scores), Files(facts=facts, tokenizer=tokenizer), fingerprint="now")
     assert not stale(one, lambda _: False)
@@ -121,7 +121,7 @@ def test_scores_say_their_items_and_tokenizer(tmp_path: Path) -> None:
     assert stale(one, lambda _: False)
     write(facts, {"task": {"sha256": "a"}})
     write(tokenizer, "other bytes")
-    staleness._sha256.cache_clear()
+    forget(staleness)
     assert stale(one, lambda _: False)
 
 
@@ -178,7 +178,7 @@ def test_what_reads_a_corpus_waits_while_only_its_code_is_another(tmp_path: Path
     assert held(str(folder), "code-asked", [str(texts)], facts), "touched, or copied anew, is no other corpus"
     write(texts, {"text": "another"})
     os.utime(texts, (manifest.stat().st_mtime + 9,) * 2)
-    staleness._sha256.cache_clear()
+    forget(staleness)
     assert not held(str(folder), "code-asked", [str(texts)], facts)
 
 
@@ -199,22 +199,33 @@ def test_they_are_forced_before_it_is_asked_what_is_needed_and_named_once(
         async def update_needrun(self) -> None:
             asked.append(set(self.forcefiles))
 
-    dag, built = Dag(), []
-    workflow = SimpleNamespace(is_main_process=False, dag=dag, rerun_triggers=[SimpleNamespace(name="PARAMS")])
-    workflow.persistence = SimpleNamespace(has_metadata=lambda job: True)
-    workflow._build_dag = lambda: built.extend(asyncio.run(dag.update_needrun()) for _ in range(2))  # type: ignore
+    class Workflow:
+        is_main_process = False
+        persistence = SimpleNamespace(has_metadata=lambda job: True)
+
+        def __init__(self) -> None:
+            self.dag, self.rerun_triggers = Dag(), [SimpleNamespace(name="PARAMS")]
+
+        def _build_dag(self) -> None:
+            for _ in range(2):
+                asyncio.run(self.dag.update_needrun())
+
+        def execute(self) -> None:
+            self._build_dag()
+
+    workflow = Workflow()
     staleness.watch(workflow)
-    workflow._build_dag()
+    workflow.execute()
     assert asked == [set(), set()], "a process that carries out one job looks at nothing"
 
     workflow.is_main_process = True
     staleness.watch(workflow)
-    workflow._build_dag()
+    workflow.execute()
     assert asked[2:] == [{str(name) for name in names}] * 2
     said = capsys.readouterr().err
     assert said.count("so rebuilt") == 1 and f"5 of interpretations ({names[0]}, {names[1]}, {names[2]}, ...)" in said
 
-    dag.forcefiles.clear()
+    workflow.dag.forcefiles.clear()
     workflow.rerun_triggers = [SimpleNamespace(name="MTIME")]
-    workflow._build_dag()
+    workflow.execute()
     assert asked[-1] == set(), "--rerun-triggers mtime says what is not to be compared"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,6 +37,12 @@ def directory(tmp_path: Path) -> Path:
     (locks / "0.input.lock").write_text("a\n")
     (locks / "0.output.lock").write_text("b\n")
     return tmp_path
+
+
+def lies_on(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """The mount table has everything on a file system of this kind."""
+    mounted = [SimpleNamespace(mountpoint="/", fstype=kind)]
+    monkeypatch.setattr(workflow_lock.psutil, "disk_partitions", lambda all: mounted)
 
 
 @pytest.fixture
@@ -127,7 +134,7 @@ def test_nor_where_the_file_system_has_no_locks(
 def test_who_cannot_be_seen_from_here_is_not_overruled(
     directory: Path, elsewhere: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "nfs4")
+    lies_on(monkeypatch, "nfs4")
     path = record(directory, **elsewhere)
     for attempt in (workflow_lock.clear, hold):
         with pytest.raises(PlumblineError, match=r"held by process \d+ on .*not visible from here\. If .* --unlock$"):
@@ -140,7 +147,7 @@ def test_who_cannot_be_seen_from_here_is_not_overruled(
 def test_the_kernel_knows_who_is_gone_in_another_namespace_and_before_a_power_cut(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "ext4")
+    lies_on(monkeypatch, "ext4")
     for changed in ({}, {"boot": "before the power cut"}):
         lock(directory)
         record(directory, **changed)
@@ -179,12 +186,12 @@ def test_a_broken_record_is_named_and_nobody_is_overruled_by_it(
 ) -> None:
     path = directory / ".snakemake" / workflow_lock.RECORD
     path.mkdir() if content is None else path.write_text(content)
-    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "nfs4")
+    lies_on(monkeypatch, "nfs4")
     with pytest.raises(PlumblineError, match=f"{workflow_lock.RECORD} {fault}, so it is unknown .*--unlock"):
         workflow_lock.clear(directory)
     assert locked(directory)
     # Where no other host can have it, the kernel's lock tells; what is broken is kept to be looked at.
-    monkeypatch.setattr(workflow_lock, "_filesystem", lambda path: "ext4")
+    lies_on(monkeypatch, "ext4")
     assert f"{path} {fault}, and is set aside" in (workflow_lock.clear(directory) or "")
     assert not locked(directory) and path.with_name(f"{workflow_lock.RECORD}.damaged").exists()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plumbline.model import flops
+from plumbline.model import decoder, flops
 from plumbline.model.decoder import on_meta
 from plumbline.plan import counts
 from plumbline.plan.estimate import estimator
@@ -19,6 +19,7 @@ from plumbline.plan.size import reckoned
 from plumbline.project import Project, load
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config
+from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Run
 
 BASELINE = "transfer/base/baseline/s42"
@@ -87,14 +88,14 @@ def test_what_is_in_the_file_is_not_counted_again(demo: Project, monkeypatch: py
 def test_two_plans_at_once_keep_each_others_counts(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(demo.paths.counts)
     one, other = demo.runs[BASELINE], demo.runs["transfer/large/baseline/s42"]
-    really = counts._count
+    really = decoder.on_meta
 
-    def meanwhile(run: Run) -> dict[str, int] | None:
-        monkeypatch.setattr(counts, "_count", really)
+    def meanwhile(model: ModelSpec) -> decoder.Decoder:
+        monkeypatch.setattr(decoder, "on_meta", really)
         counts.update(path, [other])
-        return really(run)
+        return really(model)
 
-    monkeypatch.setattr(counts, "_count", meanwhile)
+    monkeypatch.setattr(decoder, "on_meta", meanwhile)
     counts.update(path, [one])
     assert set(counts.read(path)) == {counts.key(one.spec.model), counts.key(other.spec.model)}
 

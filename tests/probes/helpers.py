@@ -22,6 +22,11 @@ def keyed(probe_values: Iterable[ProbeValue]) -> dict[Key, ProbeValue]:
     return found
 
 
+def hooked(model: torch.nn.Module) -> bool:
+    """Whether something watches a module of `model`. torch tells nobody which hooks a module has."""
+    return any(module._forward_pre_hooks or module._forward_hooks for module in model.modules())  # noqa: SLF001
+
+
 def tokens(model: Decoder, sequences: int = 2, *, vocabulary: int | None = None, seed: int = 3) -> torch.Tensor:
     """Sequences of the model's context, of tokens below `vocabulary`."""
     generator = torch.Generator().manual_seed(seed)

@@ -15,7 +15,7 @@ from plumbline.probes._scores import Scores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.model.architectures import KEY_NORMS, PREMATURE
 from tests.model_specs import small
-from tests.probes.helpers import Largest, keyed, naive_scores, scrambled, tokens
+from tests.probes.helpers import Largest, hooked, keyed, naive_scores, scrambled, tokens
 
 
 @pytest.mark.parametrize("rows", [1, 7, 128])
@@ -112,7 +112,7 @@ def test_a_mixer_that_is_no_softmax_is_refused() -> None:
     model = create(small(mixer={"name": "sigmoid"}), init_seed=1)
     with pytest.raises(PlumblineError, match=r"model.mixer 'sigmoid': what probes read of attention weights is exact"):
         read(model, [AttentionStatistics()], tokens(model))
-    assert model.training and not any(module._forward_pre_hooks for module in model.modules())
+    assert model.training and not hooked(model)
 
 
 def test_a_single_token_has_scores_but_no_entropy() -> None:

@@ -13,7 +13,7 @@ from plumbline.probes._scores import Scores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.lower_copy import LowerCopy, lower_copy_score, nearest_earlier
 from tests.model_specs import small
-from tests.probes.helpers import Largest, keyed, naive_scores, scrambled, tokens
+from tests.probes.helpers import Largest, hooked, keyed, naive_scores, scrambled, tokens
 
 
 def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:
@@ -124,7 +124,7 @@ def test_training_may_ask_for_the_score_and_goes_on_as_it_was() -> None:
     assert (score, null) == (expected.value, expected.null) and expected.layer is None
     assert model.training and torch.equal(torch.get_rng_state(), before)
     assert all(parameter.grad is None for parameter in model.parameters())
-    assert not any(module._forward_pre_hooks or module._forward_hooks for module in model.modules())
+    assert not hooked(model)
 
 
 def test_no_matrix_of_all_queries_and_keys_is_made() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from plumbline.project import Project, fingerprints, load
 from plumbline.specs import code
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
+from tests.new_process import forget
 
 CORPUS, SUITE = "climbmix", "climb12"
 
@@ -84,15 +87,14 @@ def test_an_edit_changes_the_code_and_a_comment_does_not(
     path.write_text(f"# A comment.\n{path.read_text()}")
     with monkeypatch.context() as patch:
         patch.setattr(code, "PACKAGE", path.parents[1])
-        fingerprints._verb_code.cache_clear()
+        forget(fingerprints)
         assert here.fingerprints.corpus("pack", CORPUS) == before["pack"]
         path.write_text(path.read_text() + "EDITED = 1\n")
-        for cached in (code.parse, code._read, code._imports, fingerprints._verb_code):
-            cached.cache_clear()
+        forget(code, fingerprints)
         after = here.fingerprints.corpus("pack", CORPUS)
         assert changed(before, before | {"pack": after}, 0) == {"pack"}
         assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
-    fingerprints._verb_code.cache_clear()
+    forget(fingerprints)
 
 
 def test_what_is_asked_changes_what_comes_after(root: Path) -> None:
@@ -173,18 +175,29 @@ def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: P
     assert changed(before, whole(here), 1) == {"items"}
 
 
-def edited(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    """A file of the package counts as other code."""
-    read = code._read
-    monkeypatch.setattr(code, "_read", lambda path: "edited" if path == code.PACKAGE / file else read(path))
+@pytest.fixture
+def edit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """A file of the package is read as one with a line more."""
+    parse = code.parse
+
+    def edited(file: str) -> None:
+        line = ast.parse("EDITED = 1").body
+        other = {code.PACKAGE / file: ast.Module([*parse(code.PACKAGE / file).body, *line], [])}
+        monkeypatch.setattr(code, "parse", lambda path: other.get(path) or parse(path))
+        forget(code, fingerprints)
+
+    yield edited
+    forget(code, fingerprints)
 
 
 @pytest.mark.parametrize("file", ["model/ffn/relu_squared.py", "model/mixers/softmax.py"])
-def test_a_table_that_builds_models_is_made_of_their_components(root: Path, monkeypatch, file: str) -> None:
+def test_a_table_that_builds_models_is_made_of_their_components(
+    root: Path, edit: Callable[[str], None], file: str
+) -> None:
     """They are found by name, not imported: Table 4 counts parameters and no run is behind it."""
     smoke = planned(root)
     before = {name: smoke.fingerprints.product("transfer", "table", name) for name in ("table4", "protocol_error")}
-    edited(monkeypatch, file)
+    edit(file)
     after = {name: smoke.fingerprints.product("transfer", "table", name) for name in before}
     assert {name for name in before if before[name] != after[name]} == {"table4"}
 

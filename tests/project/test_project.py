@@ -23,6 +23,7 @@ from plumbline.project import Project, load, profiles, use_this_interpreter
 from plumbline.specs import suites, tasks
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
+from tests.new_process import forget
 
 
 def planned(root: Path = ROOT, **settings: Any) -> Project:
@@ -325,12 +326,10 @@ def test_an_edit_of_a_suite_a_corpus_or_a_preset_remakes_what_shows_it(root: Pat
         original = path.read_text()
         assert before in original
         path.write_text(original.replace(before, after, 1))
-        suites._read.cache_clear()
-        tasks._read.cache_clear()
+        forget(suites, tasks)
         second = prints(root)
         path.write_text(original)
-        suites._read.cache_clear()
-        tasks._read.cache_clear()
+        forget(suites, tasks)
         assert {name for name in first if first[name] != second[name]} == remade, after
 
 

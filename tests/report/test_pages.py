@@ -207,9 +207,9 @@ def test_there_is_a_report_while_another_takes_its_place(
 
     monkeypatch.setattr(site.os, "replace", full)
     if atomic:  # they changed places above, and do so again
-        site._replace(made, folder)
+        site.replace_folder(made, folder)
     else:
         with pytest.raises(OSError, match="No space"):
-            site._replace(made, folder)
+            site.replace_folder(made, folder)
     assert (folder / "index.html").read_text() == "report" and (made / "index.html").read_text() == "made"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]

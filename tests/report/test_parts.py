@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,8 +92,9 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     files = smoke.reports.files()
     assert "results/smoke/transfer/table2.csv" in files and "results/smoke/audit.csv" in files
     assert not any("report" in path for path in smoke.targets.everything()), "no part of `all`"
-    for path in ("results/report/index.html", "results/smoke/report/index.html"):
-        assert path in smoke.unknown_paths._makes
+    for path in ("report/index.html", "smoke/report/index.html"):
+        assert not re.fullmatch(smoke.unknown_paths.results(), path)
+    assert re.fullmatch(smoke.unknown_paths.results(), "smoke/report/other.html")
     before = smoke.fingerprints.report()
     package = tmp_path / "plumbline"
     shutil.copytree(code.PACKAGE / "report", package / "report")
@@ -101,12 +104,13 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert smoke.fingerprints.report() != before
 
 
-def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(PlumblineError, match="holds something else, and would be replaced"):
-        verb._require_own_folder(tmp_path / "index.html")
-    with pytest.raises(PlumblineError, match=r"name FOLDER/index\.html"):
-        verb._require_own_folder(tmp_path / "page.html")
+    for name, said in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
+        monkeypatch.setattr(sys, "argv", ["report", "--preset", "smoke", "--out", str(tmp_path / f"{name}.html")])
+        with pytest.raises(PlumblineError, match=said):
+            verb.main()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_a_run_that_two_studies_score_shows_both_and_says_on_which_suite(

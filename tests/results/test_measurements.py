@@ -22,15 +22,10 @@ from plumbline.specs import code, study_config
 from plumbline.specs.config import ROOT
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Study
+from tests.new_process import forget
 
 SIXTH = Path(__file__).parents[1] / "workflow" / "sixth_study"
 KEY = "measured/widths/stretch"
-
-
-def forget() -> None:
-    """Files are parsed once a process; a test edits them."""
-    for cached in (code.parse, code._read, code._imports):
-        cached.cache_clear()
 
 
 @pytest.fixture
@@ -39,7 +34,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     shutil.copytree(SIXTH, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora")
     yield tmp_path
-    forget()
+    forget(code)
 
 
 def study_of(root: Path) -> Study:
@@ -50,7 +45,7 @@ def edited(root: Path, file: str, before: str, after: str) -> None:
     path = root / file
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after, 1))
-    forget()
+    forget(code)
 
 
 YAML = "studies/widths/study.yaml"

@@ -8,6 +8,7 @@ import pytest
 
 from plumbline.specs import code
 from plumbline.specs.components import KINDS, available, code_class
+from tests.new_process import forget
 
 MIXER = '''
 """A mixer."""
@@ -42,9 +43,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hashed(package: Path) -> str:
-    code.parse.cache_clear()
-    code._read.cache_clear()
-    code._imports.cache_clear()
+    forget(code)
     return code.tree_hash(code.component_files(package / "model/mixers/mine.py"))
 
 
@@ -71,7 +70,7 @@ def test_what_counts(package: Path, file: str, before: str, after: str, same: bo
 
 
 def test_a_product_is_made_with_everything_it_imports(package: Path) -> None:
-    code._imports.cache_clear()
+    forget(code)
     names = {path.name for path in code.product_files(package / "model/mixers/mine.py")}
     assert names == {"mine.py", "_base.py", "shared.py", "other.py"}
 

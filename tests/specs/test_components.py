@@ -12,6 +12,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import components
 from plumbline.specs.components import KINDS, available, complete, load, options
+from tests.new_process import forget
 
 
 @pytest.fixture
@@ -20,11 +21,9 @@ def folder(tmp_path, monkeypatch):
     for name in KINDS.values():
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setattr(components, "PACKAGE", tmp_path)
-    available.cache_clear()
-    options.cache_clear()
+    forget(components)
     yield tmp_path
-    available.cache_clear()
-    options.cache_clear()
+    forget(components)
 
 
 def write(folder, slot: str, name: str, arguments: str, mark: str = "@component") -> None:

@@ -16,8 +16,9 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import code, components, installed, study_config
-from plumbline.specs.components import available, code_class, complete, load, options
+from plumbline.specs.components import available, code_class, complete, load
 from plumbline.specs.config import ROOT
+from tests.new_process import forget
 
 COMPONENT = '''
 """Softmax over logits that are divided by a temperature."""
@@ -110,7 +111,7 @@ class Site:
             information["RECORD"] = f"_{name}.pth,,\n"
             write(self.folder, {f"_{name}.pth": lines})
         write(self.folder / f"{name}-1.0.dist-info", information)
-        forget()
+        anew()
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -119,10 +120,9 @@ def write(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def forget() -> None:
+def anew() -> None:
     importlib.invalidate_caches()
-    for cached in (installed.offers, available, options, code_class):
-        cached.cache_clear()
+    forget(installed, components)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         if name.partition(".")[0] in ("theirs", "named"):
             del sys.modules[name]
     monkeypatch.undo()
-    forget()
+    anew()
 
 
 def chosen(name: str = "theirs") -> dict[str, object]:
@@ -235,10 +235,10 @@ BROKEN = {
     "text": (lambda site: site.install("named", "mixers.theirs"),
              r"no component 'theirs'.*; entry_points\.txt of named cannot be read .*; reinstall it"),
     "metadata": (lambda site: (site.install("named", {"mixers.theirs": "gone"}), (
-                     site.folder / "named-1.0.dist-info/METADATA").unlink(), forget()),
+                     site.folder / "named-1.0.dist-info/METADATA").unlink(), anew()),
                  r"distribution without a name in .*site packages points at gone"),
     "direct_url": (lambda site: (site.install("named", project=site.folder), (
-                       site.folder / "named-1.0.dist-info/direct_url.json").write_text("{"), forget()),
+                       site.folder / "named-1.0.dist-info/direct_url.json").write_text("{"), anew()),
                    r"distribution named cannot be found: its metadata is broken \(JSONDecodeError.*; reinstall it"),
     "twice": (lambda site: (site.install("theirs"), site.install("named")),
               r"distributions \w+ and \w+ both provide a component 'mixers\.theirs' \(.*\); uninstall one of them"),
@@ -259,7 +259,7 @@ def egg(site: Site) -> None:
         archive.writestr("EGG-INFO/PKG-INFO", "Metadata-Version: 2.1\nName: named\nVersion: 1.0\n")
         archive.writestr("EGG-INFO/entry_points.txt", "[plumbline.components]\nmixers.theirs = theirs.mixer\n")
     sys.path.insert(0, str(site.folder / "named.egg"))
-    forget()
+    anew()
 
 
 @pytest.mark.parametrize("kind", BROKEN)
@@ -286,5 +286,5 @@ def test_of_one_distribution_twice_on_the_path_the_first_counts(site: Site, tmp_
     older = Site(tmp_path / "older")
     older.install("theirs")
     sys.path.append(str(older.folder))
-    forget()
+    anew()
     assert available("mixer")["theirs"] == str(site.folder / "theirs/mixer.py") and chosen()

@@ -9,6 +9,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import code, installed, study_folders, study_parts
 from plumbline.specs.config import studies
+from tests.new_process import forget
 
 
 def written(root: Path, files: dict[str, str]) -> Path:
@@ -58,7 +59,7 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n" * name.endswith("DATA"))
         (site / f"{package}.dist-info/entry_points.txt").write_text(f"[plumbline.studies]\nwide = {package}\n")
-        installed.offers.cache_clear()
+        forget(installed)
 
     bring("wide_is_fast")
     monkeypatch.syspath_prepend(site)
@@ -70,4 +71,4 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
     with pytest.raises(PlumblineError, match=r"both provide a study 'wide' \(\S+ and \S+\); uninstall one of them"):
         studies(tmp_path)
     monkeypatch.undo()
-    installed.offers.cache_clear()
+    forget(installed)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import adjust, verdicts
-from plumbline.stats.protocol_error import _drawn, rejected, shares, standard_error
+from plumbline.stats.protocol_error import drawn, rejected, shares, standard_error
 
 
 def integral(n: int, m: int, statistic: str, alpha: float = 0.05) -> tuple[float, float]:
@@ -51,7 +51,7 @@ def test_corrections_are_those_of_the_tables(correction) -> None:
 
 def test_one_world_is_a_table() -> None:
     """What is counted is what the columns of Table 2 say of the same numbers."""
-    reference_WN, methods_WM = _drawn(5, 3, 400, 0)
+    reference_WN, methods_WM = drawn(5, 3, 400, 0)
     counted = {"normal": [], "prediction": []}
     for reference_N, methods_M in zip(reference_WN, methods_WM, strict=True):
         frame = verdicts(pd.Series(methods_M), reference_N)

@@ -9,9 +9,17 @@ class Watched(Published):
     """Printed numbers that note which of their files are read, without their ending."""
 
     def __init__(self, printed: Published) -> None:
-        super().__init__(printed.directory)
         self.seen: set[str] = set()
+        super().__init__(printed.directory, reads=_Noted(self.seen))
 
-    def _file(self, name: str):
-        self.seen.add(name.partition(".")[0])
-        return super()._file(name)
+
+class _Noted(set[str]):
+    """Has every file, and notes who is asked for."""
+
+    def __init__(self, seen: set[str]) -> None:
+        super().__init__()
+        self.seen = seen
+
+    def __contains__(self, name: object) -> bool:
+        self.seen.add(str(name))
+        return True

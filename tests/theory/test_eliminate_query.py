@@ -18,8 +18,9 @@ from plumbline.model.folder import read_model
 from plumbline.model.hf_read import gpt2
 from plumbline.probes import __main__ as probes
 from plumbline.runtime.finished_run import FinishedRun
-from plumbline.theory import eliminate_query, query_absorption
+from plumbline.theory import eliminate_query
 from plumbline.theory.equal_logits import apart, in_double
+from plumbline.theory.query_absorption import DecoderParts
 from tests.model_specs import run_spec
 from tests.theory.models import (
     BIASED,
@@ -197,9 +198,15 @@ class TestRuns:
         assert 1e-3 < report["logits"]["own_rounding"] < 0.1 and 1e-3 < report["logits"]["as_used"] < 0.3
 
 
-@pytest.mark.parametrize("forgotten", ["_unseen", "_move_stream"])
+@pytest.mark.parametrize("forgotten", [("key", "value"), ("output",)])
 def test_a_wrong_construction_is_seen_by_the_tool_itself(monkeypatch, tmp_path, forgotten):
     """Biases left where they are: the logits differ, and nothing is written."""
     made(tmp_path / "in", **BIASED)
-    monkeypatch.setattr(query_absorption, forgotten, lambda *given: None)
+    bias = DecoderParts.bias
+
+    def left(parts, role, layer):
+        found = bias(parts, role, layer)
+        return found.clone() if role in forgotten else found
+
+    monkeypatch.setattr(DecoderParts, "bias", left)
     refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")

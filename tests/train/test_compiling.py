@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
+from plumbline.model.decoder import create
+from plumbline.runtime.distributed import Ranks
 from plumbline.train import compiling
 from plumbline.train.settings import Settings
 from tests.model_specs import run_spec
@@ -22,7 +25,7 @@ from tests.train.test_distributed import assert_alike
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Have torch.compile use a given back end in place of its own, which takes a C++ compiler's minutes."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
         monkeypatch.setenv(name, "")
     plain = torch.compile
@@ -143,16 +146,25 @@ def test_a_run_that_diverged_tells_how_it_was_trained(packs: Path, tmp_path: Pat
         shutil.rmtree(tmp_path / "out")
 
 
-def test_processors_that_differ_share_nothing_that_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processors_that_differ_share_nothing_that_is_compiled(
+    tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Code that uses one's instructions ends the other's process."""
     lines = ["processor : 0", "flags : sse2 avx512f", "cpu MHz : 2000", "processor : 1", "flags : sse2 avx512f"]
 
-    def named(*changed: tuple[int, str]) -> str:
-        told = {**dict(enumerate(lines)), **dict(changed)}
-        monkeypatch.setattr(Path, "read_text", lambda *_: "\n".join(told.values()))
-        return compiling._processor()
+    read_text, model = Path.read_text, create(run_spec().model, 0)
 
-    assert named() == named((2, "cpu MHz : 3000")) != named((1, "flags : sse2"), (4, "flags : sse2"))
+    def folders(*changed: tuple[int, str]) -> set[Path]:
+        """Of what is compiled, with that of this processor."""
+        told = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
+        monkeypatch.setattr(Path, "read_text", lambda path: told if path == Path("/proc/cpuinfo") else read_text(path))
+        compiling.Compiled(model, model, "ddp", Ranks(rank=0, world=1, device=torch.device("cpu")), tmp_path)
+        assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent == tmp_path
+        return set(tmp_path.iterdir())
+
+    one = folders()
+    assert len(one) == 1 and folders((2, "cpu MHz : 3000")) == one
+    assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - one) == 1
 
 
 @pytest.mark.parametrize("error", [ValueError("mine"), torch.OutOfMemoryError("too much")])

@@ -78,16 +78,22 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
     """Gradients of one step that are no numbers, all others as they are."""
-    original = Loop._gradients
+    original = Loop.train_step
 
-    def gradients(self: Loop, step: int) -> torch.Tensor:
-        loss = original(self, step)
-        if step == number:
-            for value in self.parts.model.parameters():
+    def train_step(self: Loop) -> tuple[bool, bool]:
+        parts, clip = self.parts, self.parts.optimizer.clip
+
+        def clip_none() -> torch.Tensor:
+            for value in parts.model.parameters():
                 value.grad.fill_(float("nan"))
-        return loss
+            return clip()
 
-    patch.setattr(Loop, "_gradients", gradients)
+        with pytest.MonkeyPatch.context() as step:
+            if self.step + 1 == number:
+                step.setattr(parts.optimizer, "clip", clip_none)
+            return original(self)
+
+    patch.setattr(Loop, "train_step", train_step)
 
 
 def left(work: Path) -> dict[str, Any]:
@@ -192,7 +198,7 @@ def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch)
     pack = step_time.random_pack(folder / "pack.json", spec, spec.sequences_per_batch)
     chosen = settings(packs, folder, data=pack, validation=pack, read_late=LATE, report_seconds=1e9)
     spec = step_time.on_random_tokens(spec, step_time.Timing(sequences=spec.sequences_per_batch))
-    patch.setattr(deferred_metrics, "_sent", lambda values: list)
+    patch.setattr(deferred_metrics, "sent", lambda values: list)
     loop = pretrain.untrained(spec, chosen, StopRequest(), Ranks(rank=0, world=1, device=torch.device("meta")))
     loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
     return loop

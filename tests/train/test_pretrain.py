@@ -21,9 +21,10 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.operate import cleanup
 from plumbline.runtime.stop import StopRequest
+from plumbline.train import held_out, pretrain
 from plumbline.train import loop as loop_module
-from plumbline.train import pretrain
 from plumbline.train.interventions import Attachment, Intervention
+from plumbline.train.training_context import TrainingContext
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
 
@@ -171,14 +172,14 @@ def test_a_stop_is_heeded_at_every_poll_and_loses_nothing(packs: Path, tmp_path:
 
 
 def test_validation_pending_at_a_stop_is_made_up_for(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
-    stop, original = StopRequest(), loop_module.Loop._validate
+    stop, original = StopRequest(), held_out.loss
 
-    def ask_first(self: loop_module.Loop) -> None:
+    def ask_first(parts: TrainingContext) -> float:
         stop.asked = True
-        original(self)
+        return original(parts)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "_validate", ask_first)
+        patch.setattr(held_out, "loss", ask_first)
         assert train(run_spec(), settings(packs, tmp_path), stop) == EXIT_RUN_AGAIN
     assert [path.name for path in (tmp_path / "state").glob("step-*")] == ["step-0000005"]
     assert train(run_spec(), settings(packs, tmp_path)) == 0

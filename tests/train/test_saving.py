@@ -212,11 +212,11 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
         saving.note_progress(step)
     assert asked == [[1.0]] * 3 and saving.under_way and not checkpoints.has(7)
     held.go.set()
-    saving._writer.wait()
+    saving.let_end()
     saving.note_progress(14)
     assert len(asked) == 3, "it is not yet time"
     saving.note_progress(15)
-    saving._writer.wait()
+    saving.let_end()
     saving.note_progress(16)
     assert asked[3:] == [[0.0]] and told == [("checkpoint", 16, 7)] and not saving.under_way
     whole = checkpoints.newest()

@@ -15,6 +15,7 @@ import pytest
 
 from plumbline.runtime import provenance
 from tests.model_specs import run_spec
+from tests.new_process import forget
 from tests.train.children import of_user
 from tests.train.helpers import PROCESSES, products, settings
 
@@ -37,13 +38,16 @@ def work(packs: Path) -> Iterator[Path]:
         yield work
 
 
-def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path) -> None:
+def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "first"]):
         who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
         subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True)
     os.chown(tmp_path, ANN, LAB)
-    commit = provenance._git(tmp_path, "rev-parse", "HEAD")
-    assert commit is not None and len(commit) == 40
+    monkeypatch.setattr(provenance.package_data, "source_tree", lambda: tmp_path)
+    forget(provenance)
+    said = provenance.code()
+    forget(provenance)
+    assert said["code_from"] == "a git repository" and len(said["git_commit"]) == 40 and said["git_dirty"] is False
 
 
 def train_as(

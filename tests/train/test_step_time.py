@@ -120,7 +120,7 @@ def test_the_clock_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None
             order.append("step")
 
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: order.append("wait"))
-    step_time._seconds(Step(), torch.device("cuda"))  # type: ignore[arg-type]
+    step_time.step_seconds(Step(), torch.device("cuda"))  # type: ignore[arg-type]
     assert order == ["wait", "step", "wait"]
 
 

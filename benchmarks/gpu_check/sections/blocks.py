@@ -77,7 +77,7 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
     ]
     attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
     expected = kernels.results(mixer, inputs, mixer, attention_mask)
-    with _blocks(mixer.kernel, choice, setting.device):
+    with launched_with(mixer.kernel, choice, setting.device):
         found = kernels.results(mixer, inputs, mixer, attention_mask)
         row = attention.timed(chosen, spec.context, spec, setting)
     pairs = zip(found, expected, strict=True)
@@ -88,7 +88,7 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
 
 
 @contextlib.contextmanager
-def _blocks(kernel: str, choice: tuple[int, int, int, int], device: str) -> Iterator[None]:
+def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -> Iterator[None]:
     """Have a kernel launched with these blocks; a processor runs none."""
     if device == "cpu":
         yield

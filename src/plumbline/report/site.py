@@ -75,7 +75,7 @@ def build(planned: Project, out: Path) -> int:
     site = Site(found=found, folder=made)
     try:
         count = _written(site)
-        _replace(made, folder)
+        replace_folder(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
     return count
@@ -111,7 +111,7 @@ def _breakable(key: str) -> Markup:
     return Markup("/<wbr>").join(key.split("/"))
 
 
-def _replace(made: Path, folder: Path) -> None:
+def replace_folder(made: Path, folder: Path) -> None:
     """Put the new folder in the place of the old one, which `made` may be afterwards.
 
     A reader sees the one or the other, never a half. Where folders can change places there is no moment without a

@@ -75,7 +75,7 @@ def shares(
         raise PlumblineError(
             f"need m >= 1, n >= 2, worlds >= 1 and alpha in (0, 1); got {m=}, {n=}, {worlds=}, {alpha=}"
         )
-    reference_WN, methods_WM = _drawn(m, n, worlds, seed)
+    reference_WN, methods_WM = drawn(m, n, worlds, seed)
     mean_W1 = reference_WN.mean(axis=1, keepdims=True)
     spread_W1 = reference_WN.std(axis=1, ddof=1, keepdims=True)
 
@@ -119,7 +119,8 @@ def rejected(p_WM: np.ndarray, correction: Correction, alpha: float = ALPHA) -> 
 
 
 @cache
-def _drawn(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def drawn(m: int, n: int, worlds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the results of `worlds` studies in which nothing works: of `n` reference runs each, and of `m` methods."""
     rng = np.random.default_rng([seed, m, n])
     return rng.standard_normal((worlds, n)), rng.standard_normal((worlds, m))
 

@@ -93,7 +93,7 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
     for number in range(how.warmup + how.repeats):
         first = number % len(loops)
         for place, loop in enumerate(loops[first:] + loops[:first]):
-            seconds = _seconds(loop, device)
+            seconds = step_seconds(loop, device)
             if not loop.catch_up():
                 raise PlumblineError(
                     f"step times: {loop.parts.spec.key} diverged on random tokens "
@@ -107,8 +107,8 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
     return pd.DataFrame.from_records(rows, columns=["key", "repeat", "place", "seconds"])
 
 
-def _seconds(loop: Loop, device: torch.device) -> float:
-    """Wall time of one step, until the device has done all of it."""
+def step_seconds(loop: Loop, device: torch.device) -> float:
+    """Measure the wall time of one step of a loop, until the device has done all of it."""
     _wait(device)
     began = time.perf_counter()
     loop.train_step()

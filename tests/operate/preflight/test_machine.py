@@ -17,6 +17,7 @@ from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import disk_and_memory, environment, gpu, in_use
 from plumbline.operate.preflight.dry_run import Job
 from plumbline.train.checkpoint import run_lock
+from tests.new_process import forget
 from tests.operate.preflight.made import TEXTS, TRAIN, planned, said
 
 
@@ -51,9 +52,9 @@ def test_the_device(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_torch_is_asked_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    gpu._seen.cache_clear()
+    forget(gpu)
     here = gpu.seen()
-    gpu._seen.cache_clear()
+    forget(gpu)
     assert here["devices"] == [] and here["torch"].startswith("2.")
 
 

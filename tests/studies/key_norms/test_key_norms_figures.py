@@ -25,7 +25,7 @@ def draw(world: World, name: str, published: Published = PUBLISHED) -> Picture:
 
 def words(picture: Picture) -> str:
     texts = [text for axes in picture.figure.axes for text in axes.texts]
-    return "\n".join(text.get_text() for text in [*texts, picture.figure._suptitle])
+    return "\n".join([*(text.get_text() for text in texts), picture.figure.get_suptitle()])
 
 
 def test_every_figure_is_a_target(right: World) -> None:

@@ -21,9 +21,9 @@ def draw(root, name, published=PUBLISHED, preset="paper"):
 
 
 def words(picture) -> str:
-    texts = [text.get_text() for axes in picture.figure.axes for text in [*axes.texts, axes.title, axes._left_title]]
-    above = picture.figure._suptitle
-    return "\n".join([*texts, "" if above is None else above.get_text()])
+    texts = [text.get_text() for axes in picture.figure.axes for text in axes.texts]
+    titles = [axes.get_title(loc) for axes in picture.figure.axes for loc in ("center", "left")]
+    return "\n".join([*texts, *titles, picture.figure.get_suptitle()])
 
 
 def test_every_figure_is_a_target():

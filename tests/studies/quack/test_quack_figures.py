@@ -26,9 +26,9 @@ def pictures(right: Written) -> dict[str, Picture]:
 
 
 def words(picture: Picture) -> str:
-    texts = [text for axes in picture.figure.axes for text in (*axes.texts, axes.title, axes._left_title)]
-    texts += [label for axes in picture.figure.axes for label in axes.get_xticklabels()]
-    return "\n".join(text.get_text() for text in [*texts, picture.figure._suptitle])
+    texts = [text for axes in picture.figure.axes for text in (*axes.texts, *axes.get_xticklabels())]
+    titles = [axes.get_title(loc) for axes in picture.figure.axes for loc in ("center", "left")]
+    return "\n".join([*(text.get_text() for text in texts), *titles, picture.figure.get_suptitle()])
 
 
 def test_every_figure_is_a_target(right: Written) -> None:

@@ -113,9 +113,7 @@ def test_a_suite_of_its_own_is_what_references_are_read_on(mine: World, tmp_path
 def test_a_suite_of_its_own_is_named_where_the_document_s_average_would_be(mine: World, tmp_path: Path) -> None:
     root = mine.root.parent
     (root / "studies/seven").mkdir()
-    (root / "studies/seven/study.yaml").write_text(
-        yaml.safe_dump(MINE | {"study": "seven", "suite": "premature7"})
-    )
+    (root / "studies/seven/study.yaml").write_text(yaml.safe_dump(MINE | {"study": "seven", "suite": "premature7"}))
     study = study_config.load("seven", "demo", root)
     world = World(tmp_path, "demo", study)
     scored = tasks_of(0.30).loc[list(study.suite.task_names)]

@@ -123,7 +123,7 @@ def test_a_climb_avg_that_is_no_mean_is_refused(tmp_path):
     world = World(tmp_path, "demo")
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     spec = world.study.runs["transfer/base/baseline/s42"].spec
-    world._scores(spec, pd.Series({"piqa": 0.5, "boolq": 0.7, "climb_avg": 0.5}), "benchmark")
+    world.scores(spec, pd.Series({"piqa": 0.5, "boolq": 0.7, "climb_avg": 0.5}), "benchmark")
     with pytest.raises(PlumblineError, match=r"climb_avg is 0\.5, the mean of its 2 tasks is 0\.6"):
         world.load(*GROUPS)
 

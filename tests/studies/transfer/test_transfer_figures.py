@@ -28,9 +28,9 @@ def draw(world, name):
 
 
 def words(picture) -> str:
-    return "\n".join(
-        text.get_text() for axes in picture.figure.axes for text in [*axes.texts, axes.title, axes._left_title]
-    )
+    texts = [text.get_text() for axes in picture.figure.axes for text in axes.texts]
+    titles = [axes.get_title(loc) for axes in picture.figure.axes for loc in ("center", "left")]
+    return "\n".join([*texts, *titles])
 
 
 def test_every_figure_is_a_target(published):

@@ -69,7 +69,7 @@ class World:
             tasks = answers.groupby(level="task", sort=False).mean()
         if tasks is not None:
             values = pd.concat([tasks, pd.Series({"climb_avg": tasks.mean()})])
-            self._scores(spec, values, source, answers if answers is not None else answers_of(tasks, spec.key), more)
+            self.scores(spec, values, source, answers if answers is not None else answers_of(tasks, spec.key), more)
 
     def diverged(
         self, scale, method, seed, at: int, history: list[tuple[int, float]], made_on=None, probed: Run | None = None
@@ -82,7 +82,7 @@ class World:
         loss = 2.5 + 3.0 * np.exp(-steps / 3000)
         common = {"split": "train", "loss": loss, "learning_rate": 3e-4, "tokens": steps * 524288}
         self._metrics(spec, pd.DataFrame({"step": steps, "grad_norm": norms} | common))
-        self._scores(spec, pd.Series(dtype=float), "benchmark")
+        self.scores(spec, pd.Series(dtype=float), "benchmark")
 
     def load(self, *groups: str) -> RunFrames:
         """The frames of some groups; of all runs by default."""
@@ -115,7 +115,7 @@ class World:
         frame = run.probes(spec)
         frames.write(frame, "probes", self.root / "probes" / spec.key / "probes.parquet", metadata=labels)
 
-    def _scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):
+    def scores(self, spec, values: pd.Series, source: str, answers: pd.Series | None = None, more=None):
         frame = pd.DataFrame({"task": values.index.astype(str), "value": values.to_numpy(dtype=float)})
         frame["metric"] = ["climb_avg" if task == "climb_avg" else "acc" for task in frame["task"]]
         others = [

@@ -38,7 +38,7 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, sign
 def main() -> None:
     """Run the job that the command line names, in a fork of the server or by itself, and end as the job ends."""
     words = sys.argv[1:]
-    place = None if os.environ.get("PLUMBLINE_WARM") == "0" else _place()
+    place = None if os.environ.get("PLUMBLINE_WARM") == "0" else socket_place()
     channel = None if place is None else _connected(place)
     if channel is None and place is not None:
         _count(place)
@@ -49,8 +49,11 @@ def main() -> None:
     _end_as(code)
 
 
-def _place(folder: Path | None = None) -> Path | None:
-    """Where the socket for jobs like this one lies, in a folder of this user alone; None where there is none."""
+def socket_place(folder: Path | None = None) -> Path | None:
+    """Find the place of the socket for jobs like this one, in a folder that this user alone may open.
+
+    None where there is no such folder.
+    """
     folder = folder or Path(f"/tmp/plumbline-prefork-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -108,8 +108,7 @@ class RunFrames:
         if not same_run or not mine.index.is_unique or not (off.abs() < 1e-9).all():
             raise PlumblineError(
                 f"{path} does not belong to the scores next to it (another run's, an item twice, or other means): "
-                "remove "
-                f"{path.parent} and run the command again to evaluate it"
+                f"remove {path.parent} and run the command again to evaluate it"
             )
         return mine.rename(key)
 

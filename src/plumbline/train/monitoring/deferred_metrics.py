@@ -92,7 +92,7 @@ class DeferredMetrics:
         values = torch.cat([summed, grad_norm.double().reshape(1)])
         if self.skip is not None:
             self.skip = torch.maximum(self.skip, 1.0 - values.isfinite().all().float())
-        self._unread.append((known, _sent(values)))
+        self._unread.append((known, sent(values)))
         return self.skip
 
     def read(self, late: int) -> Iterator[StepMetrics]:
@@ -107,7 +107,7 @@ class DeferredMetrics:
         self._unread.clear()
 
 
-def _sent(values: torch.Tensor) -> Callable[[], list[float]]:
+def sent(values: torch.Tensor) -> Callable[[], list[float]]:
     """Send values to the host, without waiting; the function that is returned waits for them."""
     if values.device.type == "cpu":
         return values.tolist
