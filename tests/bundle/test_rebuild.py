@@ -190,7 +190,11 @@ def test_an_early_state_of_this_format_is_told_with_the_commands_that_rebuild_it
     with pytest.raises(PlumblineError) as refused:
         contents.parse(json.dumps(said).encode(), "here")
     words = str(refused.value)
-    assert "claims format 2" in words and "`openblas`" in words and "by an early version of Plumbline" in words
+    assert (
+        f"claims format {contents.FORMAT}" in words
+        and "`openblas`" in words
+        and "by an early version of Plumbline" in words
+    )
     assert f"git worktree add ../plumbline-1234abc {said['commit']} && " in words and "no bundle" not in words
 
 

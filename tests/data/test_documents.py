@@ -360,7 +360,7 @@ def test_an_empty_revision_is_resolved_once(
     assert len(the_hub.asked) == 1
     assert fetch(path="some/other") == second, "of another data set the lock says nothing"
     (out / "hub.lock").write_text('{"path": "some/other", "configuration": "", "commit": "main"}')
-    with pytest.raises(PlumblineError, match=r"out/hub\.lock: names no .*'main'.*delete it"):
+    with pytest.raises(PlumblineError, match=r"out/hub\.lock: has no .*'main'.*delete it"):
         fetch(path="some/other")
     (out / "hub.lock").unlink()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

@@ -140,7 +140,7 @@ def _tokens_there(out: Path) -> float:
 def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.Position]) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
-    wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short says .* continues the fetch"
+    wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
     with pytest.raises(PlumblineError, match=wanted):
         packed(tmp_path / "out", 700)
     rows = starts[-1].number, json.loads(next((tmp_path / "out").glob(".hub-*/cursor.json")).read_text())["position"]

@@ -19,7 +19,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.probes import __main__ as command
-from plumbline.probes import _pass
+from plumbline.probes import read as read_probes
 from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec
@@ -68,7 +68,7 @@ def test_the_verb_reads_every_point_and_adds_what_was_read_online(trained: Path,
     model = Decoder(spec.model)
     model.load_state_dict(load_file(trained / "out/points/step-0000004.safetensors"))
     tokens_BT = torch.from_numpy(Pack(trained / "validation.json").rows(np.arange(4)))
-    expected = _pass.read(model, [QueryKeyNorms()], tokens_BT, "float32")
+    expected = read_probes(model, [QueryKeyNorms()], tokens_BT, "float32")
     found = offline[offline.step == 4]
     assert found.value.tolist() == [probe_value.value for probe_value in expected]
     assert found["layer"].tolist() == [probe_value.layer for probe_value in expected]
@@ -112,7 +112,7 @@ def test_a_run_that_diverged_gives_what_it_reached(tmp_path: Path, capfd) -> Non
     model = Decoder(spec.model)
     model.load_state_dict(load_file(tmp_path / "out/model.safetensors"))
     tokens_BT = torch.from_numpy(Pack(tmp_path / "validation.json").rows(np.arange(4)))
-    expected = _pass.read(model, [QueryKeyNorms()], tokens_BT, "float32")
+    expected = read_probes(model, [QueryKeyNorms()], tokens_BT, "float32")
     assert offline[offline.step == last].value.tolist() == [probe_value.value for probe_value in expected]
 
 

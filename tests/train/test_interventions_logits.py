@@ -134,7 +134,7 @@ def test_another_head_may_be_chosen(packs: Path) -> None:
     of = chosen(SHARED_KEYS, watch(layer=0, head=3))
     model, pack = create(of.model, 0), Pack(packs / "validation.json")
     (hook,) = attached(of, model, pack)
-    hook.begin(1)
+    hook.begin(of.train.steps)
     scores = hook.before
     tokens_BT = torch.from_numpy(pack.rows(np.arange(3)))
     z = (scores.q_BHTW @ scores.k_BGTW.mT)[:, 0][:, torch.ones(31, 31, dtype=torch.bool).tril()]
