@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_written_costs_a_message(packs: Path, capsys: py
     (packs / ".verified").write_text("")
     for _ in range(2):
         assert verify_once(Pack(packs / "base.json")) == 3
-        assert "cannot be recorded" in capsys.readouterr().err
+        assert "cannot record" in capsys.readouterr().err
     flip(packs / "train" / "shard-00000.bin")
     with pytest.raises(PlumblineError, match="is damaged"):
         verify_once(Pack(packs / "base.json"))
