@@ -187,7 +187,7 @@ def test_a_validation_file_is_the_held_out_side(
 
 
 WRONG: dict[str, tuple[str, bytes, str, str]] = {
-    "an id above the vocabulary": ("a.bin", b"\1\0\0\0\x40\1\2\0", "uint16", r"a\.bin: id 320 at position 2 is not an en"),
+    "an id above the vocabulary": ("a.bin", b"\1\0\0\0\x40\1\2\0", "uint16", r"a\.bin: id 320 at position 2 is not"),
     "a negative id": ("a.npy", b"npy[1, 0, -4]", "", r"a\.npy: id -4 at position 2 is not an entry of .* go to 319"),
     "half an id": ("a.bin", b"\1\0\0\0\2", "uint16", r"a\.bin: 5 bytes are not a whole number of ids of uint16 \(2 "
                                                      r"bytes"),
