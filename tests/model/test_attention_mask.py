@@ -16,7 +16,7 @@ from tests.model.methods import ALL, PAPER, overlay
 from tests.model_specs import small
 
 
-def test_plain_visibility_is_causal() -> None:
+def test_a_plain_mask_is_causal() -> None:
     attention_mask = plain(5)
     assert attention_mask.plain and attention_mask.length == 5
     assert torch.equal(attention_mask.mask_BQK[0], torch.ones(5, 5).tril().bool())

@@ -68,7 +68,7 @@ class AttentionMask:
         return None if n == "visible" else float(context if n == "context" else self.length)
 
     def rows(self, start: int, stop: int) -> AttentionMask:
-        """The visibility of the queries start..stop-1 alone; where positions are plain, without the keys after them."""
+        """The mask of the queries start..stop-1 alone; where positions are plain, without the keys after them."""
         keys = stop if self.plain else self.key_positions_BK.shape[1]
         return AttentionMask(
             query_positions_BQ=self.query_positions_BQ[:, start:stop],
@@ -79,11 +79,11 @@ class AttentionMask:
 
     @classmethod
     def of(cls, tokens_BT: torch.Tensor, padding_BT: torch.Tensor | None, past: AttentionMask | None) -> AttentionMask:
-        """Make the visibility of one forward call.
+        """Make the attention mask of one forward call.
 
         Args:
             padding_BT: True at padding; None without any.
-            past: the visibility of the tokens already in the decoding cache; None without a cache.
+            past: the mask of the tokens already in the decoding cache; None without a cache.
         """
         device = tokens_BT.device
         if padding_BT is None:

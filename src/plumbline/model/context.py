@@ -16,7 +16,7 @@ class ForwardContext:
     """What all layers of one forward call share.
 
     Attributes:
-        visibility: which keys each query may see.
+        attention_mask: which keys each query may see.
         cache: the decoding cache, if any.
         wide_attention: queries, keys and values are widened to float32, and autocast is off in the mixer.
         first_values_BGTW: the first layer's values of this call's tokens, once it has run (value residual).

@@ -68,7 +68,7 @@ class Decoder(nn.Module):
         return self.logits(hidden_BTD)
 
     def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: Cache | None) -> ForwardContext:
-        """Make the context that all layers share in one forward call, and extend the visibility of a `cache`.
+        """Make the context that all layers share in one forward call, and extend the mask of a `cache`.
 
         Args:
             places_BT: any tensor with an element for each token of the call.
