@@ -1,1 +1,1 @@
-"""Holds all that is particular to the key_norms document."""
+"""Holds the code of the key_norms study: tables, figures, claims, audit."""

@@ -1,1 +1,1 @@
-"""Holds all that is particular to the premature document."""
+"""Holds the code of the premature study: tables, figures, claims, audit."""

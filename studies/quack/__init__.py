@@ -1,1 +1,1 @@
-"""Holds all that is particular to the quack document."""
+"""Holds the code of the quack study: tables, figures, claims, audit."""

@@ -1,1 +1,1 @@
-"""Holds all that is particular to the query_free document."""
+"""Holds the code of the query_free study: tables, figures, claims, audit."""

@@ -1,1 +1,1 @@
-"""Holds all that is particular to the transfer document."""
+"""Holds the code of the transfer study: tables, figures, claims, audit."""

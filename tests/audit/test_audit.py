@@ -30,7 +30,7 @@ LEAST = {"transfer": 360, "premature": 145, "query_free": 65, "quack": 10, "key_
 
 @pytest.fixture(scope="module")
 def audit(repository):
-    return build((), repository).set_index(["document", "id"], drop=False)
+    return build((), repository).set_index(["study", "id"], drop=False)
 
 
 def page(frame, studies, root):
@@ -40,14 +40,14 @@ def page(frame, studies, root):
 
 
 def test_rows_per_document(audit):
-    rows = audit["document"].value_counts()
+    rows = audit["study"].value_counts()
     assert {study: rows[study] >= number for study, number in LEAST.items()} == dict.fromkeys(LEAST, True)
     assert audit.index.is_unique and set(audit["verdict"]) == set(VERDICTS)
 
 
 @pytest.mark.parametrize("study", LEAST)
 def test_every_mismatch_has_a_finding_and_every_finding_a_mismatch(audit, repository, study):
-    rows = audit[audit["document"] == study]
+    rows = audit[audit["study"] == study]
     found = set(rows["id"][rows["verdict"] == MISMATCH])
     told = {finding.id: set(finding.rows) for finding in findings(study, repository)}
     assert found <= set().union(*told.values())
@@ -72,7 +72,7 @@ def test_a_mismatch_of_the_documents_own_numbers_is_a_contradiction(audit):
 
 
 @pytest.mark.parametrize(
-    ("document", "id"),
+    ("study", "id"),
     [
         *(("transfer", f"divergence_{seed}") for seed in (42, 43, 44)),
         ("transfer", "gain_floor"),
@@ -81,8 +81,8 @@ def test_a_mismatch_of_the_documents_own_numbers_is_a_contradiction(audit):
         ("transfer", "orders"),
     ],
 )
-def test_a_word_or_an_about_is_no_exact_number(audit, document, id):
-    assert audit.loc[(document, id), "verdict"] in (MATCH, WITHIN)
+def test_a_word_or_an_about_is_no_exact_number(audit, study, id):
+    assert audit.loc[(study, id), "verdict"] in (MATCH, WITHIN)
 
 
 def test_counts_are_whole_numbers(audit):
@@ -121,7 +121,7 @@ def test_a_row_can_be_computed_from_its_formula_and_inputs_alone(audit):
 
 def test_no_method_has_its_flops_typed(audit):
     """Table 4's column is compared with the formula, also where it says that nothing is added."""
-    rows = audit[(audit["document"] == "transfer") & audit["id"].str.startswith("t4_flops_")]
+    rows = audit[(audit["study"] == "transfer") & audit["id"].str.startswith("t4_flops_")]
     assert len(rows) >= 20 and set(rows["formula"]) == {f"100 * (F / F_baseline - 1), {FLOPS}"}
     assert all(re.search(r"F=\d{12,}; F_baseline=\d{12,}", inputs) for inputs in rows["inputs"])
 
@@ -133,7 +133,7 @@ def test_the_engine_names_no_study(repository):
 
 
 @pytest.mark.parametrize(
-    ("document", "id", "verdict", "recomputed"),
+    ("study", "id", "verdict", "recomputed"),
     [
         ("transfer", "tokens_b", MISMATCH, 46.137344),
         ("transfer", "tokens_b_half", MATCH, 23.068672),
@@ -187,8 +187,8 @@ def test_the_engine_names_no_study(repository):
         ("key_norms", "params_m", MISMATCH, 88.630528),
     ],
 )
-def test_known_rows(audit, document, id, verdict, recomputed):
-    row = audit.loc[(document, id)]
+def test_known_rows(audit, study, id, verdict, recomputed):
+    row = audit.loc[(study, id)]
     assert row["verdict"] == verdict
     assert row["recomputed"] == pytest.approx(recomputed, rel=1e-4)
 
@@ -216,7 +216,7 @@ def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study, monkey
 
 @pytest.fixture
 def sixth(changed):
-    """The root with one more document: printed numbers, and no code."""
+    """The root with one more paper: printed numbers, and no code."""
     folder = changed / "studies" / "sixth" / "published"
     folder.mkdir(parents=True)
     (folder / "table1.csv").write_text("method,loss\nours,2.71\n")

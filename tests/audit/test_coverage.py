@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 
 @pytest.fixture
 def small(tmp_path):
-    """A document with a table whose rows repeat a key, and one number in running text."""
+    """A paper with a table whose rows repeat a key, and one number in running text."""
     folder = tmp_path / "studies" / "sixth" / "published"
     folder.mkdir(parents=True)
     (folder / "table1.csv").write_text("method,seed,loss,word\nours,1,2.71,yes\nours,2,,no\ntheirs,1,-3e-1,\n")

@@ -66,7 +66,7 @@ def test_its_table_figure_claims_and_audit_rows(sixth: Project) -> None:
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     verdicts = {row["id"]: row["verdict"] for row in rows(folder / "claims.csv")}
     assert verdicts == {"wide_is_lower": "not judged (smoke size)", "four_times": "reproduced"}
-    audited = {row["id"]: row for row in rows(sixth.root / "results/audit.csv") if row["document"] == "widths"}
+    audited = {row["id"]: row for row in rows(sixth.root / "results/audit.csv") if row["study"] == "widths"}
     assert {name: row["verdict"] for name, row in audited.items()} == {"times": "match", "difference": "mismatch"}
     assert audited["difference"]["explanation"] == "6.90 and 6.85 differ by 0.05"
 

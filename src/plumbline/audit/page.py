@@ -39,7 +39,7 @@ def to_markdown(
 
     Args:
         frame: rows as `report.build` gives them.
-        studies: the documents shown, in this order within one bearing.
+        studies: the studies shown, in this order within one bearing.
         told: findings of each paper.
         covered: coverage of each paper.
         papers: what each paper is.
@@ -60,7 +60,7 @@ def to_markdown(
 
 
 def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage, paper: Paper | None) -> str:
-    rows, name = frame[frame["document"] == study], f"`{study}`, {paper}" if paper else f"`{study}`"
+    rows, name = frame[frame["study"] == study], f"`{study}`, {paper}" if paper else f"`{study}`"
     if rows.empty:
         return f"{name}: no checks yet (they go into `audit.py` of its folder)."
     broken = set(rows["id"][rows["verdict"] == MISMATCH])
@@ -81,9 +81,9 @@ def _findings_that_bear_on(
         return []
     lines = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
     for study, finding in shown:
-        rows = frame[(frame["document"] == study) & frame["id"].isin(finding.rows)]
+        rows = frame[(frame["study"] == study) & frame["id"].isin(finding.rows)]
         broken = rows[rows["verdict"] == MISMATCH]
-        of = int((frame["document"] == study).sum())
+        of = int((frame["study"] == study).sum())
         classes = ", ".join(dict.fromkeys(broken["class"]))
         count = f"{len(broken)} of {of} checks" + f", {classes}" * bool(classes)
         lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
@@ -99,7 +99,7 @@ def _mismatches_without_finding(frame: pd.DataFrame) -> list[str]:
         return []
     lines = ["## Mismatches that no finding explains", ""]
     for row in rows.to_dict("records"):
-        lines += _row(row, f"{row['document']}: ")
+        lines += _row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
@@ -110,7 +110,7 @@ def _knife_edges(frame: pd.DataFrame) -> list[str]:
     said = "These hold only if every number involved was rounded from the very end of its range."
     lines = ["## Knife edges", "", *_wrapped(said), ""]
     for row in rows.to_dict("records"):
-        lines += _row(row, f"{row['document']}: ")
+        lines += _row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
@@ -125,7 +125,7 @@ def _row(row: Mapping[Any, Any], before: str = "") -> list[str]:
 def _classes(frame: pd.DataFrame) -> list[str]:
     if frame.empty:
         return []
-    table = pd.crosstab(frame["document"], frame["class"]).reindex(columns=list(CLASSES), fill_value=0)
+    table = pd.crosstab(frame["study"], frame["class"]).reindex(columns=list(CLASSES), fill_value=0)
     meanings = [line for name, meaning in CLASSES.items() for line in _item(f"**{name}**: {meaning}.")]
     return ["## Classes of rows", "", *meanings, "", table.to_markdown(), ""]
 

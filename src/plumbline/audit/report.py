@@ -17,7 +17,7 @@ from plumbline.specs.config import ROOT, papers
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
-    """The named documents, or all: every study with printed numbers, in alphabetical order.
+    """The named studies, or all: every study with printed numbers, in alphabetical order.
 
     Raises:
         PlumblineError: a study has no printed numbers, or none has any.
@@ -86,9 +86,9 @@ def to_csv(frame: pd.DataFrame) -> str:
 
 def summary(frame: pd.DataFrame, studies: Sequence[str]) -> pd.DataFrame:
     """Number of rows per paper and verdict, with totals; a paper without rows is listed too."""
-    table = pd.crosstab(frame["document"], frame["verdict"])
+    table = pd.crosstab(frame["study"], frame["verdict"])
     table = table.reindex(index=list(studies), columns=list(VERDICTS), fill_value=0)
-    table.index.name = "document"
+    table.index.name = "study"
     table.loc["all"] = table.sum()
     table["rows"] = table.sum(axis=1)
     return table

@@ -43,7 +43,7 @@ CLASSES = {
 VALUE, MIDDLE = "value", "middle of a range"
 
 COLUMNS = [
-    "document",
+    "study",
     "id",
     "class",
     "finding",
@@ -69,7 +69,7 @@ class Row:
     (`recomputed_is` says which).
     """
 
-    document: str
+    study: str
     id: str
     basis: Basis
     what: str
@@ -110,8 +110,8 @@ class Ledger:
     `settings` is the paper's stated configuration; `read` holds the printed cells that some row uses or tests.
     """
 
-    def __init__(self, document: str, published: Published) -> None:
-        self.document = document
+    def __init__(self, study: str, published: Published) -> None:
+        self.study = study
         self.settings = Settings(published)
         self.rows: list[Row] = []
         self.read: set[Cell] = set()
@@ -139,9 +139,7 @@ class Ledger:
         try:
             number = self._prose[name]
         except KeyError:
-            raise PlumblineError(
-                f"{self.document}/prose.csv has no entry {name!r}{nearest(name, self._prose)}"
-            ) from None
+            raise PlumblineError(f"{self.study}/prose.csv has no entry {name!r}{nearest(name, self._prose)}") from None
         cell = ("prose", name, "printed")
         return Number(text=number.text, exact=number.exact, name=name, where=number.source, cells=(cell,))
 
@@ -171,16 +169,16 @@ class Ledger:
             PlumblineError: the name is taken, or the formula does not give one finite number.
         """
         if any(row.id == id for row in self.rows):
-            raise PlumblineError(f"{self.document}: two audit rows are called {id!r}")
+            raise PlumblineError(f"{self.study}: two audit rows are called {id!r}")
         expression = lift(formula)
         middle, ranges = expression.one()
         recomputed = (low(middle) + high(middle)) / 2
         if not math.isfinite(recomputed):
-            raise PlumblineError(f"{self.document}: the audit row {id!r} does not give a number")
+            raise PlumblineError(f"{self.study}: the audit row {id!r} does not give a number")
         scale = max(abs(low(ranges)), abs(high(ranges)))
         self.rows.append(
             Row(
-                document=self.document,
+                study=self.study,
                 id=id,
                 basis=basis,
                 what=what,

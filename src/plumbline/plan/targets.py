@@ -18,7 +18,7 @@ from plumbline.specs.trial import Trial
 #: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
 KEPT, STATE_BYTES = 3, 12
 WHOLE, TRIAL = "(whole study)", "(trial)"
-#: Devices of a node in documents that give nodes.
+#: Devices of a node in papers that give nodes.
 NODE = 8
 
 

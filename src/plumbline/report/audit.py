@@ -13,7 +13,7 @@ from plumbline.report.page import Page
 #: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
 SHOWN = {
     "id": Head(text="row"),
-    "document": Head(text="document"),
+    "study": Head(text="study"),
     "verdict": Head(text="verdict"),
     "what": Head(text="what", wide=True),
     "source": Head(text="where"),

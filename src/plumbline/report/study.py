@@ -102,7 +102,7 @@ def _scales(study: Study, preset: str) -> list[dict[str, Any]]:
     """Name, label here and in the paper of each scale that this preset has."""
     scales = study.definition["scales"]
     return [
-        {"name": name, "here": entry[preset]["label"], "document": entry.get("paper", {}).get("label", "")}
+        {"name": name, "here": entry[preset]["label"], "paper": entry.get("paper", {}).get("label", "")}
         for name, entry in scales.items()
         if preset in entry
     ]

@@ -1,7 +1,7 @@
 """Makes the table of the cache: what decoding remembers of a token, in each kind of attention.
 
 Source: quack study, Mechanism 3: QK norm needs each token's keys, latent attention keeps latents. Not a table of the
-document. It needs no run; caches are those of the models at the summary's size, whatever the preset.
+summary. It needs no run; caches are those of the models at the summary's size, whatever the preset.
 """
 
 from __future__ import annotations

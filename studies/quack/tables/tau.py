@@ -1,7 +1,7 @@
 """Makes the table of tau: QuacK over the wider grid of tau at the middle base rate, and what its rates did.
 
 Source: quack study, "Failure signatures" and "Next checks" (which proposes the wider grid). Not a table of the
-document.
+summary.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of the made-up document's numbers follows from others."""
+"""What of the made-up paper's numbers follows from others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the made-up document's claims are measured."""
+"""How the made-up paper's claims are measured."""
 
 from __future__ import annotations
 
