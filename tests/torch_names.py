@@ -23,7 +23,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 LISTED = Path(__file__).with_suffix(".txt")
 #: Files of programs that a torch of 2.11 is to run.
-FOLDERS = ("src/plumbline", "benchmarks/gpu_check")
+FOLDERS = ("src/plumbline", "studies", "benchmarks/gpu_check")
 #: What is used and torch 2.11 has not -> since when, and what is done without it. Nothing is, today.
 NEWER: dict[str, str] = {}
 

@@ -43,7 +43,8 @@ def test_an_error_is_a_sentence_and_a_verb_that_is_not_there_too(repository: Pat
 
 def test_a_folder_with_another_finished_run_is_not_trained_into(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "outcome.json").write_text(json.dumps({"run_id": "f" * 16, "outcome": "completed"}))
-    words = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", "--set", "train.steps=3", "--out", str(tmp_path))
+    changes = ("--set", "train.steps=3", "--set", "optimizer.learning_rate=1e-3")  # a number, as in a study's YAML
+    words = ("train", "transfer/base/qknorm/s42", "--preset", "smoke", *changes, "--out", str(tmp_path))
     done = plumbline(*words, cwd=repository)
     assert done.returncode == 1 and f"--out {tmp_path}: holds run {'f' * 16}, which is finished" in done.stderr
 

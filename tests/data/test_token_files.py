@@ -259,7 +259,7 @@ def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path:
     mine.tokens("train")
     ids[100:200] = [5] * 100
     FORMATS["uint16"][1](path, ids)
-    with pytest.raises(PlumblineError, match=r"a\.bin: ids \d+ to \d+ are not those that .*train\.jsonl was made of"):
+    with pytest.raises(PlumblineError, match=r"a\.bin: ids \d+ to \d+ are not those that .*train\.jsonl was made from"):
         mine.tokens("train")
     path.unlink()
     with pytest.raises(PlumblineError, match=r"a\.bin: ids \d+ to \d+ are not those"):

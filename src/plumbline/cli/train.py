@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
 from plumbline.project import load
 from plumbline.runtime.stop import StopRequest
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.config import PRESETS, load_config, parse_yaml
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import PARTS, overlay
 from plumbline.train.settings import Settings
@@ -43,10 +40,7 @@ def changed(spec: RunSpec, words: list[str]) -> RunSpec:
             raise PlumblineError(
                 f"--set {word!r}: there is no part {names[0]!r}{nearest(names[0], PARTS)} (there are {list(PARTS)})"
             )
-        try:
-            value: Any = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise PlumblineError(f"--set {word!r}: the value is not YAML ({error})") from error
+        value = parse_yaml(text, f"--set {word!r}: the value")
         for name in reversed(names):
             value = {name: value}
         content = overlay(content, value)

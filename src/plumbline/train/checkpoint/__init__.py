@@ -19,4 +19,6 @@ directory for who does not train. Nothing else is imported from outside (a contr
 | `probe_checkpoints` | keeps weights at stated fractions of training for good                                 |
 | `state`             | keeps records: whose state, starts, why a run was given up                             |
 | `run_lock`          | lets one trainer at a time at a run                                                    |
+
+Two checkpoints of one state have the same bytes, metadata included: no clock times, nothing of the process.
 """
