@@ -16,7 +16,7 @@ KEY = "at_both"
 
 
 def entry(study: str, metric: str, scales: Sequence[str], means: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """Make the entry that a page keeps: each method's means of the deciding measure, at the scale and at the larger
+    """Make the entry that a page keeps: each method's means of the deciding metric, at the scale and at the larger
     one.
     """
     return {"study": study, "metric": metric, "scales": list(scales), "means": {m: list(v) for m, v in means.items()}}
@@ -61,6 +61,6 @@ def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
 
 
 def alike(entries: Sequence[Mapping[str, Any]], study: str, metric: str, scale: str) -> list[Mapping[str, Any]]:
-    """Choose the entries that order methods of the same study, by the same measure, from the same scale."""
+    """Choose the entries that order methods of the same study, by the same metric, from the same scale."""
     asked = (study, metric, scale)
     return [one for one in entries if (one["study"], one["metric"], one["scales"][0]) == asked]

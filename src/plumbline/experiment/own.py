@@ -104,7 +104,7 @@ def write(request: Request) -> str:
 
 
 def judged(seen: Seen, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, Judgement]:
-    """Judge every method without a diverged run by the deciding measure.
+    """Judge every method without a diverged run by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.
     """
@@ -157,7 +157,7 @@ def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
     seen, mine = result.seen, result.seen.mine
     runs = {
         key: {"run_id": row["run_id"], "outcome": row["outcome"]}
-        | {one.name: seen.values(one, row["scale"], row["method"]).get(str(row["seed"])) for one in seen.measures}
+        | {one.name: seen.values(one, row["scale"], row["method"]).get(str(row["seed"])) for one in seen.metrics}
         for key, row in seen.frames.runs.iterrows()
     }
     return plain(

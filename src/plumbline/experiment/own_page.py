@@ -30,7 +30,7 @@ class Result:
     """Everything that the page shows.
 
     Attributes:
-        judged: method -> judgement by the measure that decides; without those of which a run diverged.
+        judged: method -> judgement by the metric that decides; without those of which a run diverged.
         lost: the methods of which a run diverged, with their diverged runs.
         found: the report of the checks before the runs.
         tries: baseline, as the ledger has it -> what every p is multiplied by.
@@ -167,21 +167,21 @@ def _how(result: Result) -> str:
 def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
     rows = []
     for method in seen.mine.against:
-        for measure in seen.measures:
-            if method in lost or measure.name == seen.deciding.name:
+        for metric in seen.metrics:
+            if method in lost or metric.name == seen.deciding.name:
                 continue
             try:
-                one = seen.judged(method, measure)
+                one = seen.judged(method, metric)
             except PlumblineError:
-                rows.append((name(method), measure.label, *["no noise floor"] * 6))
+                rows.append((name(method), metric.label, *["no noise floor"] * 6))
                 continue
             means = [formatting.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
             found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
-            rows.append((name(method), measure.label, *means, *found))
+            rows.append((name(method), metric.label, *means, *found))
     nothing = "The study evaluates nothing else."
     if len(lost) == len(seen.mine.against):
         nothing = "Every method has a diverged seed: there is nothing to compare."
-    columns = ("method", "measure", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
+    columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
     return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.specs.compared_metrics import MEASURES
+from plumbline.specs.compared_metrics import METRICS
 
 if TYPE_CHECKING:
     from plumbline.experiment.seen import Seen
@@ -36,7 +36,7 @@ def beside(mine: Mine, seen: Seen) -> list[Printed]:
     """
     found = []
     for row in mine.printed():
-        values = seen.values(MEASURES[row["metric"]], row["scale"], row["method"])
+        values = seen.values(METRICS[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
         found.append(
             Printed(

@@ -1,4 +1,4 @@
-"""Reads what the runs of a user's own file gave: values by measure, tasks, the larger scale, stability and cost."""
+"""Reads what the runs of a user's own file gave: values by metric, tasks, the larger scale, stability and cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment import tries
 from plumbline.experiment.judge import Judgement, Seeds, judge
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.specs.compared_metrics import MEASURES, Measure
+from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.mine import Mine
 from plumbline.stats import StoufferResult, stouffer, task_correlation, welch_per_task
 
@@ -35,7 +35,7 @@ class Tasks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Larger:
-    """The comparison of a method and its baseline by the deciding measure at the larger scale.
+    """The comparison of a method and its baseline by the deciding metric at the larger scale.
 
     `gain` counts upwards. `judged`: the test, where there are seeds enough.
     """
@@ -89,15 +89,15 @@ class Seen:
             )
 
     @property
-    def measures(self) -> list[Measure]:
-        """The measures that these runs have, the deciding one first."""
-        there = [one for one in MEASURES.values() if one.name == "validation_loss" or self.mine.study.suite is not None]
+    def metrics(self) -> list[ComparedMetric]:
+        """The metrics that these runs have, the deciding one first."""
+        there = [one for one in METRICS.values() if one.name == "validation_loss" or self.mine.study.suite is not None]
         return sorted(there, key=lambda one: one.name != self.mine.asked["decides"])
 
     @property
-    def deciding(self) -> Measure:
-        """The measure that decides the verdict, as the file says."""
-        return MEASURES[self.mine.asked["decides"]]
+    def deciding(self) -> ComparedMetric:
+        """The metric that decides the verdict, as the file says."""
+        return METRICS[self.mine.asked["decides"]]
 
     def keys(self, scale: str, method: str) -> list[str]:
         """List the runs of a method at a scale.
@@ -106,11 +106,11 @@ class Seen:
         """
         return [run.key for run in self.mine.runs(scale, method)]
 
-    def values(self, measure: Measure, scale: str, method: str) -> dict[str, float]:
-        """Collect seed -> value of a measure, of the runs that completed and have one."""
+    def values(self, metric: ComparedMetric, scale: str, method: str) -> dict[str, float]:
+        """Collect seed -> value of a metric, of the runs that completed and have one."""
         found = {}
         for key in self.keys(scale, method):
-            value = self._value(measure, key)
+            value = self._value(metric, key)
             if self.frames.runs.loc[key, "outcome"] == COMPLETED and math.isfinite(value):
                 found[str(self.frames.runs.loc[key, "seed"])] = value
         return found
@@ -123,11 +123,11 @@ class Seen:
         """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
         return self.diverged(self.mine.larger, method) if self.mine.larger else []
 
-    def _value(self, measure: Measure, key: str) -> float:
-        if measure.metric:
-            of_tasks = self.frames.metric_scores(key, measure.metric).astype(float)
+    def _value(self, metric: ComparedMetric, key: str) -> float:
+        if metric.scored_as:
+            of_tasks = self.frames.metric_scores(key, metric.scored_as).astype(float)
             return float(of_tasks.mean()) if len(of_tasks) else math.nan
-        if measure.name == "accuracy":
+        if metric.name == "accuracy":
             return self.frames.runs["average"].astype(float)[key]
         return self._last_losses.get(key, math.nan)
 
@@ -142,18 +142,18 @@ class Seen:
             found[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
         return found
 
-    def judged(self, method: str, measure: Measure, *, tries_: int = 1, scale: str | None = None) -> Judgement:
-        """Judge a method against its baseline by one measure; `tries_`: what p is multiplied by.
+    def judged(self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None) -> Judgement:
+        """Judge a method against its baseline by one metric; `tries_`: what p is multiplied by.
 
         Raises:
             PlumblineError: there is no noise to judge by.
         """
         scale = scale or self.mine.scale
-        ours, theirs = (self.values(measure, scale, name) for name in (method, self.mine.against[method]))
+        ours, theirs = (self.values(metric, scale, name) for name in (method, self.mine.against[method]))
         if not ours or not theirs:
-            raise PlumblineError(f"{method}: no finished run has {measure.label}")
-        terms = tries.terms(self.mine, higher=measure.higher)
-        if measure.name != self.deciding.name:  # the gain that is asked for is in the deciding measure's units
+            raise PlumblineError(f"{method}: no finished run has {metric.label}")
+        terms = tries.terms(self.mine, higher=metric.higher)
+        if metric.name != self.deciding.name:  # the gain that is asked for is in the deciding metric's units
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries_)
 

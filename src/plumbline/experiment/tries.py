@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def terms(mine: Mine, *, higher: bool) -> Terms:
     """State the terms of the comparison that a user's own file asks for.
 
-    `higher`: whether the measure is better higher.
+    `higher`: whether the metric is better higher.
     """
     asked = mine.asked
     return Terms(higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"])
@@ -28,7 +28,7 @@ def baseline(mine: Mine, method: str) -> str:
 
 
 def entries(mine: Mine) -> list[Entry]:
-    """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the measure is
+    """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
     read.
 
     Who adds seeds and looks again has looked twice.

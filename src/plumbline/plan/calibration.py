@@ -53,7 +53,7 @@ _UNBELIEVABLE = 1e11
 _MOST_BYTES = 1e15
 
 
-def measure(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
+def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[Run]) -> Calibration:
     """Measure speed on those of `runs` that `machine` has finished, from their manifests and Snakemake's benchmark
     files.
     """

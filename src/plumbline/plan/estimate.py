@@ -10,7 +10,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.plan import counts, machines
-from plumbline.plan.calibration import Calibration, finished, group, measure
+from plumbline.plan.calibration import Calibration, calibrate, finished, group
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
@@ -193,4 +193,6 @@ def estimator(
     machine = machine or machines.load(project.config["machine"], root)
     sizes = sizes or counts.Counted(counts.read(Path(project.paths.counts)))
     runs = project.runs.values() if calibrate_on is None else calibrate_on
-    return Estimator(project=project, machine=machine, calibration=measure(project, machine, sizes, runs), sizes=sizes)
+    return Estimator(
+        project=project, machine=machine, calibration=calibrate(project, machine, sizes, runs), sizes=sizes
+    )

@@ -9,22 +9,26 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measure:
-    """A metric for comparing runs: `metric` of the evaluation scores, averaged over tasks, or else a number of the run
-    itself. `higher` says that a higher value is better."""
+class ComparedMetric:
+    """A metric for comparing runs: `scored_as` of the evaluation scores, averaged over tasks, or else a number of the
+    run itself. `higher` says that a higher value is better."""
 
     name: str
     label: str
     higher: bool
-    metric: str = ""
+    scored_as: str = ""
 
 
-MEASURES = {
+METRICS = {
     one.name: one
     for one in (
-        Measure(name="validation_loss", label="validation loss (nats)", higher=False),
-        Measure(name="bits_per_byte", label="bits per byte of the right answer", higher=False, metric="bits_per_byte"),
-        Measure(name="logprob", label="log-probability of the right answer (nats)", higher=True, metric="logprob_gold"),
-        Measure(name="accuracy", label="accuracy, mean of the tasks", higher=True),
+        ComparedMetric(name="validation_loss", label="validation loss (nats)", higher=False),
+        ComparedMetric(
+            name="bits_per_byte", label="bits per byte of the right answer", higher=False, scored_as="bits_per_byte"
+        ),
+        ComparedMetric(
+            name="logprob", label="log-probability of the right answer (nats)", higher=True, scored_as="logprob_gold"
+        ),
+        ComparedMetric(name="accuracy", label="accuracy, mean of the tasks", higher=True),
     )
 }

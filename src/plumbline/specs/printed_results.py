@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.compared_metrics import MEASURES
+from plumbline.specs.compared_metrics import METRICS
 from plumbline.specs.config import ROOT
 
 COLUMNS = ("method", "metric", "scale", "value")
@@ -43,7 +43,7 @@ def rows(published: str, of: str, methods: list[str], scales: list[str], root: P
     except csv.Error as error:
         raise PlumblineError(f"{key}: {path} is not a CSV ({error}); save it as one, in UTF-8") from None
     for number, row in found:
-        for column, known in (("method", methods), ("metric", list(MEASURES)), ("scale", scales)):
+        for column, known in (("method", methods), ("metric", list(METRICS)), ("scale", scales)):
             if row[column] not in known:
                 raise PlumblineError(
                     f"{key}: {path}, line {number}: {column}: {row[column]!r} is not here"

@@ -1,8 +1,8 @@
-"""Makes a table of which measure tells methods apart: z and prediction t of each method by accuracy, log-probabilities
+"""Makes a table of which metric tells methods apart: z and prediction t of each method by accuracy, log-probabilities
 and loss.
 
 Source: ours. The transfer study judges by CLIMB-avg alone (section 3.3) and prints losses beside it (Table 7). The
-measures of the same runs, each in units of its own spread over the reference's seeds.
+metrics of the same runs, each in units of its own spread over the reference's seeds.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from ..headline import BASE, best_first, headline_runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measure:
-    """What a run is judged by: `metric` of the scores, averaged over tasks, or a number of the run itself."""
+class ComparedMetric:
+    """What a run is judged by: `scored_as` of the scores, averaged over tasks, or a number of the run itself."""
 
     name: str
     label: str
     better: Literal["higher", "lower"]
     format: str
-    metric: str = ""
+    scored_as: str = ""
 
     @property
     def heading(self) -> str:
@@ -54,31 +54,31 @@ class Measure:
 
     def of(self, frames: RunFrames, runs: pd.DataFrame) -> pd.Series:
         """Value of each run, on its key; NaN where it has none."""
-        if not self.metric:
+        if not self.scored_as:
             return runs[self.name].astype(float)
-        values = {key: frames.metric_scores(str(key), self.metric).astype(float) for key in runs.index}
+        values = {key: frames.metric_scores(str(key), self.scored_as).astype(float) for key in runs.index}
         return pd.Series({key: one.mean() if len(one) else math.nan for key, one in values.items()}, dtype=float)
 
 
-MEASURES = [
-    Measure(name="average", label="CLIMB-avg", better="higher", format=".4f"),
-    Measure(name="logprob", label="log p", better="higher", format=".3f", metric="logprob_gold"),
-    Measure(name="bits", label="bits/byte", better="lower", format=".4f", metric="bits_per_byte"),
-    Measure(name="validation_loss", label="loss", better="lower", format=".4f"),
+METRICS = [
+    ComparedMetric(name="average", label="CLIMB-avg", better="higher", format=".4f"),
+    ComparedMetric(name="logprob", label="log p", better="higher", format=".3f", scored_as="logprob_gold"),
+    ComparedMetric(name="bits", label="bits/byte", better="lower", format=".4f", scored_as="bits_per_byte"),
+    ComparedMetric(name="validation_loss", label="loss", better="lower", format=".4f"),
 ]
 
 #: The spread of methods over that of seeds, how often noise alone gives more than which is said.
 BEYOND = 2
 
-#: What is said of a measure as a whole, in each row of the csv.
+#: What is said of a metric as a whole, in each row of the csv.
 WHOLE = {"sigma": "σ", "smallest": "smallest called", "spread": "spread", "signal": "spread/σ"}
 
 
-def _columns(measure: Measure) -> list[Column]:
-    name, heading = measure.name, measure.heading
+def _columns(metric: ComparedMetric) -> list[Column]:
+    name, heading = metric.name, metric.heading
     return [
-        ours(name, heading, measure.format),
-        ours(f"{name}_delta", f"Δ {heading}", f"+{measure.format}", readable=False),
+        ours(name, heading, metric.format),
+        ours(f"{name}_delta", f"Δ {heading}", f"+{metric.format}", readable=False),
         ours(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
         ours(f"{name}_t", f"t {heading}", "+.2f"),
         ours(f"{name}_p", f"p Bonferroni {heading}", PROBABILITY, readable=False),
@@ -88,7 +88,7 @@ def _columns(measure: Measure) -> list[Column]:
 
 COLUMNS = [
     *labels("method", "Method"),
-    *(column for measure in MEASURES for column in _columns(measure)),
+    *(column for metric in METRICS for column in _columns(metric)),
     OUTCOME,
     SEEDS,
     *CONTEXT,
@@ -97,7 +97,7 @@ COLUMNS = [
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """A measure of all methods: their values, `plumbline.stats.verdicts` of these, the reference's floor, the standard
+    """A metric of all methods: their values, `plumbline.stats.verdicts` of these, the reference's floor, the standard
     deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
     `called` is the share of repeats in which a true difference of `smallest` is called."""
 
@@ -116,10 +116,10 @@ class Judged:
         return self.spread / self.floor.sigma if self.floor.usable else math.nan
 
 
-def judge_signal(frames: RunFrames, study: Study, reference: str, measure: Measure) -> Judged:
-    """All methods by one measure: the mean of the reference's seeds, the first seed of any other."""
+def judge_signal(frames: RunFrames, study: Study, reference: str, metric: ComparedMetric) -> Judged:
+    """All methods by one metric: the mean of the reference's seeds, the first seed of any other."""
     runs = frames.select(BASE, study.methods)
-    of_runs = measure.of(frames, runs)
+    of_runs = metric.of(frames, runs)
     behind = {method: of_runs[headline_runs(runs, method, reference).index] for method in study.methods}
     floor = noise_floor(behind[reference]) if len(behind[reference]) else noise_floor([math.nan])
     values = pd.Series({method: own.mean() for method, own in behind.items()}, dtype=float)
@@ -144,7 +144,7 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
     reference = reference_of(study, "signals")
     runs = frames.select(BASE, study.methods)
-    judged = {measure.name: judge_signal(frames, study, reference, measure) for measure in MEASURES}
+    judged = {metric.name: judge_signal(frames, study, reference, metric) for metric in METRICS}
     floor_runs = tuple(headline_runs(runs, reference, reference).index)
     rows = []
     for method in best_first(judged["average"].values):
@@ -155,28 +155,28 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
             "outcome": Cell(joint_outcome(mine["outcome"]), tuple(mine.index)),
             "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
         }
-        for measure in MEASURES:
-            one = judged[measure.name]
+        for metric in METRICS:
+            one = judged[metric.name]
             said, value = one.verdicts.loc[method], float(one.values[method])
             compared = tuple(dict.fromkeys((*behind.index, *floor_runs)))
             word = absent(behind["outcome"])
             no_z = word if math.isnan(value) else NO_FLOOR
             no_p = REFERENCE if method == reference else no_z
             row |= {
-                measure.name: number(value, word, behind.index),
-                f"{measure.name}_delta": number(float(said["delta"]), no_z, compared),
-                f"{measure.name}_z": number(float(said["z"]), no_z, compared),
-                f"{measure.name}_t": number(float(said["t_new_run"]), no_z, compared),
-                f"{measure.name}_p": number(float(said["p_new_run_bonferroni"]), no_p, compared),
-                f"{measure.name}_sigma": number(one.floor.sigma, NO_FLOOR, floor_runs),
-                f"{measure.name}_smallest": number(one.smallest, NO_FLOOR, floor_runs),
-                f"{measure.name}_spread": number(one.spread, "too few methods", runs.index),
-                f"{measure.name}_signal": number(one.signal, NO_FLOOR, runs.index),
+                metric.name: number(value, word, behind.index),
+                f"{metric.name}_delta": number(float(said["delta"]), no_z, compared),
+                f"{metric.name}_z": number(float(said["z"]), no_z, compared),
+                f"{metric.name}_t": number(float(said["t_new_run"]), no_z, compared),
+                f"{metric.name}_p": number(float(said["p_new_run_bonferroni"]), no_p, compared),
+                f"{metric.name}_sigma": number(one.floor.sigma, NO_FLOOR, floor_runs),
+                f"{metric.name}_smallest": number(one.smallest, NO_FLOOR, floor_runs),
+                f"{metric.name}_spread": number(one.spread, "too few methods", runs.index),
+                f"{metric.name}_signal": number(one.signal, NO_FLOOR, runs.index),
             }
         rows.append(row | context(study, BASE, frames))
     return make_table(
         "signals",
-        f"What tells methods apart at {study.scale_label(BASE)}: z by four measures, sorted by CLIMB-avg.",
+        f"What tells methods apart at {study.scale_label(BASE)}: z by four metrics, sorted by CLIMB-avg.",
         study,
         key="method",
         columns=COLUMNS,
@@ -188,7 +188,7 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
 
 
 def _lead(judged: dict[str, Judged]) -> list[str]:
-    told = [(measure, one) for measure in MEASURES if math.isfinite((one := judged[measure.name]).signal)]
+    told = [(metric, one) for metric in METRICS if math.isfinite((one := judged[metric.name]).signal)]
     if not told:
         return []
     alone = []
@@ -196,7 +196,7 @@ def _lead(judged: dict[str, Judged]) -> list[str]:
         middle, above = signal_of_noise(methods, seeds, BEYOND)
         counts = f"{methods} methods against {seeds} seeds"
         alone.append(f"{middle:.2f} in the middle and more than {BEYOND} in {100 * above:.0f} % of repeats ({counts})")
-    signal = ", ".join(f"{measure.heading} {one.signal:.1f}" for measure, one in told)
+    signal = ", ".join(f"{metric.heading} {one.signal:.1f}" for metric, one in told)
     return [
         f"Signal over noise, the spread of methods over that of seeds: {signal}. Noise alone gives {'; '.join(alone)}."
     ]
@@ -204,9 +204,9 @@ def _lead(judged: dict[str, Judged]) -> list[str]:
 
 def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
     said = []
-    for measure in MEASURES:
-        one, how = judged[measure.name], measure.format
-        begin = f"{measure.label} ({measure.better} is better): "
+    for metric in METRICS:
+        one, how = judged[metric.name], metric.format
+        begin = f"{metric.label} ({metric.better} is better): "
         if not one.floor.usable:
             spread = f"σ {one.floor.sigma:g}, seeds with a value: {one.floor.n}"
             said.append(f"{begin}{label} gives no noise floor ({spread}).")
@@ -222,7 +222,7 @@ def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
     low, high = floor.sigma_range()
     return [
         "↑: higher is better, ↓: lower is. z = Δ/σ and t = Δ/(σ√(1 + 1/n)) keep the sign of Δ = x − mean, each with "
-        "the measure's own σ over the reference's seeds. log p: log-probability in nats of the right answer, mean over "
+        "the metric's own σ over the reference's seeds. log p: log-probability in nats of the right answer, mean over "
         "items and then tasks, so that tasks of long answers weigh most; bits/byte: bits of the right answers over "
         "their bytes, mean over tasks; loss: validation loss.",
         *said,

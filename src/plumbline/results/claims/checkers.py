@@ -4,7 +4,7 @@ A training run repeated elsewhere does not land on the printed digits; a count o
 quantity says how near is near enough (`near`, `factor`); without a word it is the printed rounding, widened to 10 %
 where the paper itself says "about" and 30 % where it says "roughly".
 
-Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the measure:
+Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the check:
 `signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
 `in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked.
 """

@@ -51,14 +51,14 @@ class ClaimCheck:
     compare: Compare | None = None
 
     def __call__(self, evidence: Any, claim: Claim) -> Computed:
-        """Measure a claim by the registered function; values alone are given the registered nearness."""
+        """Compute a claim's values by the registered function; values alone are given the registered nearness."""
         assert self.function is not None
         got = self.function(evidence, claim)
         return got if isinstance(got, Computed) else Computed(values=got, near=self.near)
 
 
 class ClaimChecks(dict[str, ClaimCheck]):
-    """The register of a study's measures: claim id -> measure."""
+    """The register of a study's checks of claims: claim id -> check."""
 
     def of(
         self,
@@ -90,7 +90,7 @@ class ClaimChecks(dict[str, ClaimCheck]):
             self[name] = ClaimCheck(untested=reason)
 
     def merged(self, others: Iterable[ClaimChecks]) -> ClaimChecks:
-        """Add the measures of other registers to this one, and return it."""
+        """Add the checks of other registers to this one, and return it."""
         for other in others:
             assert not set(self) & set(other), sorted(set(self) & set(other))
             self.update(other)
