@@ -31,7 +31,7 @@ from machine import describe
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.plan.size import reckoned
+from plumbline.plan.size import estimated
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames, load
 from plumbline.specs import study_config
@@ -75,7 +75,7 @@ def small(spec: RunSpec, share: float) -> dict[str, Any]:
         "context": model.context,
         "init_std": round(model.init_std * math.sqrt(model.width / width), 4),
     }
-    wished = reckoned(model).parameters / SHRINK
+    wished = estimated(model).parameters / SHRINK
     layers = min(
         range(2, model.layers + 1), key=lambda layers: abs(_parameters(spec, sizes | {"layers": layers}) - wished)
     )
@@ -262,7 +262,7 @@ def _interval(n: int) -> tuple[float, float]:
 
 
 def _parameters(spec: RunSpec, sizes: dict[str, Any]) -> int:
-    return reckoned(spec.model.from_dict(spec.model.to_dict() | sizes)).parameters
+    return estimated(spec.model.from_dict(spec.model.to_dict() | sizes)).parameters
 
 
 def _folder(share: float) -> Path:

@@ -416,3 +416,12 @@ def test_real_items_beside_the_repository_fit(shared: Path):
         found = fields.read(read_task(path.stem), path, limit=200)
         check.items(read_task(path.stem), found, str)
         assert len(found) == 200
+
+
+def test_a_number_of_choices_that_no_item_has_is_refused() -> None:
+    """Guessing would score by it: three answers where all items have two."""
+    item = {"passage": "Bees make honey.", "question": "do bees make honey", "label": 1}
+    check.items(read_task("boolq"), [item], str)
+    wrong = dataclasses.replace(read_task("boolq"), choices=3)
+    with pytest.raises(PlumblineError, match=r"boolq\.yaml: choices: 3, and no item has as many answers \(.*\[2\]"):
+        check.items(wrong, [item], str)

@@ -60,7 +60,7 @@ def another_plan() -> None:
         ("table", "t.provenance.json", "provenance"),
     ],
 )
-def test_a_product_says_what_it_was_fingerprint(tmp_path: Path, rule: str, name: str, inside: str) -> None:
+def test_a_product_says_its_fingerprint(tmp_path: Path, rule: str, name: str, inside: str) -> None:
     product = tmp_path / name
     one = job(rule, Files(**{inside or "png": product}), fingerprint="now")
     assert not stale(one, lambda _: False), "what is not there is not made with anything"

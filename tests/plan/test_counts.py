@@ -1,4 +1,4 @@
-"""Counts of models: from the real modules, kept in a file, read without torch; and what is reckoned without them."""
+"""Counts of models: from the real modules, kept in a file, read without torch; and what is estimated without them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.model import decoder, flops
 from plumbline.model.decoder import on_meta
 from plumbline.plan import counts
 from plumbline.plan.estimate import estimator
-from plumbline.plan.size import reckoned
+from plumbline.plan.size import estimated
 from plumbline.project import Project, load
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config
@@ -53,7 +53,7 @@ def test_what_is_reckoned_is_near_what_is_counted(scale: str, tmp_path: Path) ->
     assert {run.spec.method for run in runs} >= (set(study.methods) if scale == "base" else {"attnres", "hyper"})
     known = counts.Counted(counts.update(tmp_path / "counts.json", runs))
     for run in runs:
-        about, exact = reckoned(run.spec.model), known(run.spec.model)
+        about, exact = estimated(run.spec.model), known(run.spec.model)
         assert (about.exact, exact.exact) == (False, True)
         assert about.parameters == pytest.approx(exact.parameters, rel=0.03), run.key
         assert about.training == pytest.approx(exact.training, rel=0.08), run.key
@@ -131,7 +131,7 @@ def test_a_model_that_cannot_be_built_is_named_and_reckoned(demo: Project, capsy
     known = counts.update(Path(demo.paths.counts), [bad, good])
     assert list(known) == [counts.key(good.spec.model)]
     size = counts.Counted(known)(bad.spec.model)
-    assert size == reckoned(bad.spec.model)
+    assert size == estimated(bad.spec.model)
     said = capsys.readouterr().err
     assert f"warning: {run.key}: its model cannot be counted" in said and "masking_heads" in said
 

@@ -64,7 +64,7 @@ def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Project) -
     runs = paper.studies["transfer"].group("large", "divergence")
     some = estimator(paper, sizes=counts.Counted(counts.update(Path(paper.paths.counts), runs)))
     frame = table(some)
-    reckoned = frame.set_index("target")["runs_reckoned"]
+    reckoned = frame.set_index("target")["runs_estimated"]
     assert reckoned["table6"] == reckoned["table1"] == 0
     assert reckoned["table2"] == 26 and reckoned[WHOLE] == len(paper.runs) - len(runs)
     for show in (page.terminal, page.markdown):
@@ -97,7 +97,7 @@ def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Pa
     assert (tmp_path / "counts.json").exists()
     with (tmp_path / "plan.csv").open() as handle:
         rows = {row["target"]: row for row in csv.DictReader(handle)}
-    assert rows["table2"]["runs_reckoned"] == "0" and rows["table2"]["not_counted"] == ""
+    assert rows["table2"]["runs_estimated"] == "0" and rows["table2"]["not_counted"] == ""
     words = {"study", "target", "preset", "machine", "speed", "not_counted"}
     frame = pd.read_csv(tmp_path / "plan.csv")
     assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == words

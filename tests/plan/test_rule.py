@@ -27,7 +27,7 @@ def test_the_plan_is_made_anew_when_it_would_change(project: Project) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     made = project.root / "results" / "paper"
     rows = {row["target"]: row for row in csv.DictReader((made / "plan.csv").open())}
-    assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_reckoned"]) == ("26", "0")
+    assert (rows["table2"]["runs_to_do"], rows["table2"]["runs_estimated"]) == ("26", "0")
     assert "## Next to the paper's own figures" in (made / "plan.md").read_text()
     assert project.planned("plan", *paper) == {}
     assert project.planned("plan") == {"plan": 1}
@@ -78,7 +78,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     done = own.snakemake("plan", "--cores", "1", *paper)
     assert done.returncode == 0, done.stdout[-3000:]
     rows = {row["target"]: row for row in csv.DictReader((own.root / "results" / "paper" / "plan.csv").open())}
-    assert int(rows["table2"]["runs_to_do"]) > 3 and rows["table2"]["runs_reckoned"] == "0"
+    assert int(rows["table2"]["runs_to_do"]) > 3 and rows["table2"]["runs_estimated"] == "0"
     assert rows["table2"]["not_counted"] == ""
     assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(reckoned, rel=0.1)
     code = (

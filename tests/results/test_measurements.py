@@ -109,7 +109,7 @@ def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: 
     loaded = sys.modules.get("plumbline.studies.widths.measurements")
     assert of_measurement(study_of(root), "stretch") and (loaded is None or str(root) not in str(loaded.__file__))
     assert {"stretch.py", "roles.py", "logit_range.py"} <= names
-    assert not {"sheet.py", "cli.py", "files.py", "spec.py"} & names
+    assert not {"study_config.py", "table.py", "files.py", "spec.py"} & names
 
 
 def test_it_sees_the_runs_that_it_names_and_no_others(root: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
     assert "CHANGED since the table was made" in trace(path, "wide", "largest")
 
 
-def test_the_page_of_deviations_says_its_options(root: Path) -> None:
+def test_the_page_of_interpretations_says_its_options(root: Path) -> None:
     from plumbline.results.interpretations import interpretations
     from plumbline.specs import corpus
 

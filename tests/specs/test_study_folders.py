@@ -38,6 +38,11 @@ def test_a_folder_that_holds_no_study_is_told(tmp_path: Path) -> None:
         studies(tmp_path)
 
 
+def test_what_python_has_cached_of_a_study_of_another_branch_is_none(tmp_path: Path) -> None:
+    written(tmp_path, {"__pycache__/tables.cpython-311.pyc": ""})
+    assert "own" not in study_folders.folders(tmp_path)
+
+
 def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
     root = written(tmp_path, {"study.yaml": "", "audit.py": "import nothing_of_this_name\n"})
     with pytest.raises(PlumblineError, match=r"the study 'own' cannot be imported \(.*own/audit.py\): ModuleNotFound"):

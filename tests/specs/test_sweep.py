@@ -119,7 +119,7 @@ def test_a_study_that_extends_another_sweeps_and_is_compared_with_a_point(writte
     assert study.key("base", POINTS[2], 42) in shared and study.key("base", "mine.eta_0.003", 1) in study.runs
 
 
-def test_the_page_of_deviations_says_the_grid(written: Written) -> None:
+def test_the_page_of_interpretations_says_the_grid(written: Written) -> None:
     study = study_config.load("transfer", "smoke", written())
     said = interpretations(study, corpus.load(study.corpus, "smoke"))
     line = next(line for line in said.splitlines() if line.startswith("- `swept` is run at every point of"))

@@ -1,5 +1,4 @@
-"""Every variant of a study is an interpretation: its methods' components stand in the interpretations' `about`, its
-variants among the alternatives."""
+"""Every choice of a study has an interpretation: methods' components are in `about`, variants are alternatives."""
 
 from __future__ import annotations
 

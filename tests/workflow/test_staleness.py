@@ -81,7 +81,7 @@ def test_edited_corpus_code_makes_the_corpus_anew_and_runs_wait_for_its_bytes(co
     with edited(corpus, manifest, '"tokenizer_sha256": "', '"tokenizer_sha256": "0'), forgotten(corpus):
         done = corpus.snakemake("-n", OUTCOME, *LOCAL)
         assert jobs_by_rule(done.stdout) == {"pretrain": 1}
-        assert f"made anew: 1 of pretrain ({OUTCOME})" in done.stdout
+        assert f"rebuilt: 1 of pretrain ({OUTCOME})" in done.stdout
         assert corpus.planned(OUTCOME, "--rerun-triggers", "mtime", *LOCAL) == {}
 
 

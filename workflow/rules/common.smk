@@ -83,7 +83,7 @@ def validation_shards(wildcards):
     return shards(spec.data.corpus, spec.model.context, "validation")
 
 
-# What products are made of is asked for each of their jobs, and reckoned once.
+# What products are made of is asked for each of their jobs, and computed once.
 of_corpus, of_items, of_scores = (
     cache(PROJECT.fingerprints.corpus),
     cache(PROJECT.fingerprints.items),
@@ -204,7 +204,7 @@ def measurement_fingerprint(wildcards):
 
 
 def plan_state(wildcards):
-    """Changes with the configuration and with what is done: the plan is then made anew, and not otherwise."""
+    """Changes with the configuration and with what is done: the plan is then rebuilt, and not otherwise."""
     return ESTIMATOR.digest()
 
 

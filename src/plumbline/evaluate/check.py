@@ -35,8 +35,8 @@ class _Asker(ConfigurableTask):
         self.OUTPUT_TYPE = self._config.output_type
         self.prompt = None
 
-    def ask(self, task: Task, items: list[Item]) -> None:
-        """Let the harness make all of each item that it will need.
+    def ask(self, task: Task, items: list[Item]) -> set[int]:
+        """Let the harness make all of each item that it will need; returns the numbers of answers that there are.
 
         Raises:
             _Refused: an item of which it cannot.
@@ -45,6 +45,7 @@ class _Asker(ConfigurableTask):
         if self.config.process_docs is not None:
             data = _made("process_docs", self.config.process_docs, data)
         self.features = list(data.features)
+        counts = set()
         for doc in data:
             text = _made("doc_to_text", self.doc_to_text, doc)
             self.multiple_input = isinstance(text, int)
@@ -62,6 +63,8 @@ class _Asker(ConfigurableTask):
             right = _made("doc_to_target", harness.right_answers, task, self, doc)
             if not right or not all(0 <= index < len(answers) for index in right):
                 raise _Refused("doc_to_target", f"gives {target!r}, which is none of the {len(answers)} answers")
+            counts.add(len(answers))
+        return counts
 
 
 def items(task: Task, found: list[Item], where: Callable[[int], str]) -> None:
@@ -77,7 +80,12 @@ def items(task: Task, found: list[Item], where: Callable[[int], str]) -> None:
         for index, item in enumerate(found):
             subject(task, item["subject"], f"{where(index)} (task {task.name}): field 'subject'")
     try:
-        _ask(task, found)
+        counts = _ask(task, found)
+        if task.choices and counts and task.choices not in counts:
+            raise PlumblineError(
+                f"config/tasks/{task.name}.yaml: choices: {task.choices}, and no item has as many answers (they have "
+                f"{sorted(counts)}); correct it, since the chance level follows from it"
+            )
     except _Refused:
         index = _first(task, found)
         try:
@@ -106,9 +114,9 @@ def subject(task: Task, name: str, where: str) -> None:
         )
 
 
-def _ask(task: Task, found: list[Item]) -> None:
-    for yaml_path, asked in harness.parts(task, found, None, task.name).values():
-        _Asker(harness.configuration(task, yaml_path)).ask(task, asked)
+def _ask(task: Task, found: list[Item]) -> set[int]:
+    parts = harness.parts(task, found, None, task.name).values()
+    return set().union(*(_Asker(harness.configuration(task, path)).ask(task, asked) for path, asked in parts))
 
 
 def _first(task: Task, found: list[Item]) -> int:

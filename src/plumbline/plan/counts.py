@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline import NUMERICS
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
-from plumbline.plan.size import Size, reckoned, sized
+from plumbline.plan.size import Size, estimated, sized
 from plumbline.plan.warn import warn
 from plumbline.specs.components import SLOTS, code_class
 from plumbline.specs.spec import ModelSpec
@@ -37,7 +37,7 @@ class Counted:
         text = canonical_json(model.to_dict())
         if text not in self._sizes:
             count = self.known.get(key(model))
-            self._sizes[text] = reckoned(model) if count is None else sized(model, **count, exact=True)
+            self._sizes[text] = estimated(model) if count is None else sized(model, **count, exact=True)
         return self._sizes[text]
 
 

@@ -65,7 +65,7 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
     ]
     if memory := memory_in_words(priced):
         said.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
-    if frame["runs_reckoned"].any():
+    if frame["runs_estimated"].any():
         said.append(
             "Where a row says *about*, operations of some of its runs are not counted from the modules but estimated "
             "from the model's sizes, as if it were a baseline."
@@ -116,7 +116,7 @@ def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
 
 def _about(frame: pd.DataFrame, shown: pd.Series) -> pd.Series:
     """Figures with the word where they rest on an estimated run."""
-    return shown.where(~(frame["runs_reckoned"] > 0), "about " + shown)
+    return shown.where(~(frame["runs_estimated"] > 0), "about " + shown)
 
 
 def _grid(frame: pd.DataFrame, form: str, widths: list[int] | None = None) -> str:

@@ -29,7 +29,7 @@ class Size:
 Sizes = Callable[[ModelSpec], Size]
 
 
-def reckoned(model: ModelSpec) -> Size:
+def estimated(model: ModelSpec) -> Size:
     """Estimate a model's size from its spec alone, without torch and whatever the components are.
 
     It counts embeddings, and in each layer four attention projections and a gated FFN. Operations are 6 for each weight

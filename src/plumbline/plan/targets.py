@@ -73,7 +73,7 @@ def row(
     """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
     table.
 
-    What cannot be estimated is named in `not_counted` and in no sum; `runs_reckoned` says of how many runs the
+    What cannot be estimated is named in `not_counted` and in no sum; `runs_estimated` says of how many runs the
     operations are estimated rather than counted.
 
     Args:
@@ -118,7 +118,7 @@ def row(
         "runs": len(runs),
         "runs_done": len(runs) - len(to_do),
         "runs_to_do": len(to_do),
-        "runs_reckoned": sum(not estimator.size(run).exact for run in runs),
+        "runs_estimated": sum(not estimator.size(run).exact for run in runs),
         "evaluations_to_do": len(evaluations),
         "probes_to_do": len(probings),
         "measurements_to_do": len(measurements),

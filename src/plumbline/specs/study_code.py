@@ -76,6 +76,6 @@ def load(path: Path, study: str, root: Path) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:
         raise PlumblineError(
-            f"the study {study!r} cannot be imported ({path}): {type(error).__name__}: {error}; mend it, or take its "
+            f"the study {study!r} cannot be imported ({path}): {type(error).__name__}: {error}; fix it, or take its "
             "folder away"
         ) from error

@@ -94,6 +94,6 @@ def _own(root: Path) -> list[Path]:
     """The folders of the project's own studies."""
     found = [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]
     for path in found:
-        if not is_study(path):
+        if not is_study(path) and any(file.suffix != ".pyc" for file in path.rglob("*") if file.is_file()):
             raise PlumblineError(f"{path} is no study: it has no {YAML} and no {PUBLISHED}; write one, or move it away")
-    return found
+    return [path for path in found if is_study(path)]  # of a study of another branch Python's cache may be left

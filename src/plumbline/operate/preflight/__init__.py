@@ -2,10 +2,10 @@
 
     __main__.py            all checks of a command line (`python -m plumbline.operate.preflight`)
     before_first_job.py    those that the configuration alone allows, at every dry run and before a run's first job
-    planned.py             the jobs that a command line would run, which all checks are given
+    dry_run.py             the jobs that a command line would run, which all checks are given
     finding.py             what a check reports
 
-One module a concern, each with a function `look` that checks the jobs to be run and returns findings:
+One module a concern, each with a function `check` that checks the jobs to be run and returns findings:
     environment.py         the interpreter, packages, Snakemake's executor
     folders.py             folders that a user names: texts, data sets, evaluation items
     tasks.py               benchmark tasks whose file does not say where items come from

@@ -22,7 +22,7 @@ PLACEHOLDER = "plumbline"
 
 
 def watch(workflow: Any, project: Project) -> None:
-    """Have a workflow's jobs checked by `look` as soon as Snakemake knows them.
+    """Have a workflow's jobs checked by `check` as soon as Snakemake knows them.
 
     Called once, when its rules are read.
     """

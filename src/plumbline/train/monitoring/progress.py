@@ -151,7 +151,7 @@ class Progress:
             try:
                 sink.scalars(step, values)
             except OSError as error:  # a full disk, mostly: no number depends on it
-                self.say(f"{type(sink).__name__} takes no more values ({error}); the run goes on")
+                self.say(f"{type(sink).__name__} takes no more values ({error}); the run continues")
                 self.sinks.remove(sink)
 
     def _line(self, text: str) -> None:
