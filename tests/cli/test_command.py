@@ -64,7 +64,7 @@ def test_lists(what: str) -> None:
     )
 
 
-def test_lists_are_the_sheets() -> None:
+def test_lists_are_the_definitions() -> None:
     assert [row["study"] for row in listing.rows("studies", None, "demo")] == studies()
     study = study_config.load("transfer", "smoke")
     assert [row["run"] for row in listing.rows("runs", "transfer", "smoke")] == list(study.runs)

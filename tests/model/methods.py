@@ -16,15 +16,15 @@ from tests.model_specs import BASELINE
 Overlay = dict[str, Any]
 
 _STUDIES = REPOSITORY / "studies"
-_SHEET = yaml.safe_load((_STUDIES / "transfer" / "study.yaml").read_text(encoding="utf-8"))["methods"]
+_DEFINITION = yaml.safe_load((_STUDIES / "transfer" / "study.yaml").read_text(encoding="utf-8"))["methods"]
 
 #: Method -> overlay of its model spec, the baseline included.
-METHODS: dict[str, Overlay] = {name: entry.get("model", {}) for name, entry in _SHEET.items()}
+METHODS: dict[str, Overlay] = {name: entry.get("model", {}) for name, entry in _DEFINITION.items()}
 
 #: Other variants of the same methods: <method>.<variant> -> overlay; those that only train otherwise are left out.
 ALTERNATIVES: dict[str, Overlay] = {
     f"{name}.{variant}": METHODS[name] | entry["model"]
-    for name, method in _SHEET.items()
+    for name, method in _DEFINITION.items()
     for variant, entry in method.get("variants", {}).items()
     if "model" in entry
 }

@@ -43,7 +43,7 @@ def test_the_cache_goes_on_counting() -> None:
 
 
 @pytest.mark.parametrize(("n", "expected"), [("visible", [1, 2, 3]), ("context", [32] * 3), ("sequence", [3] * 3)])
-def test_readings_of_the_number_of_keys(n: str, expected: list[int]) -> None:
+def test_variants_of_the_number_of_keys(n: str, expected: list[int]) -> None:
     attention_mask = plain(3)
     assert attention_mask.count_B1Q1(n, 32).flatten().tolist() == expected
     # A chunk of the queries counts as the whole does.

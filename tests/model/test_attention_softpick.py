@@ -50,7 +50,7 @@ def test_rectified_limits() -> None:
 
 
 @pytest.mark.parametrize(("n", "count"), [("context", 32), ("sequence", 9)])
-def test_rectified_readings_of_n(n: str, count: int) -> None:
+def test_rectified_variants_of_n(n: str, count: int) -> None:
     q, k, _ = inputs(9)
     weights, z = mixer("softpick", n=n).weights(q, k, plain(9)), scores(q, k)
     for i in range(9):

@@ -68,7 +68,7 @@ def test_a_measurement_takes_what_its_study_says(estimator: Any) -> None:
     assert forecast.foresee(found, {}, estimator, cluster=True).wall == 30 + 2 * 120 + 600, "one of them has a device"
 
 
-def test_what_cannot_be_reckoned_is_said(estimator: Any) -> None:
+def test_what_cannot_be_estimated_is_said(estimator: Any) -> None:
     told = forecast.foresee(jobs("unknown", 1, _cores=1), {"_cores": 1}, estimator)
     assert told.wall is None and told.seconds[100] == 100
 

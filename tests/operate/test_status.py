@@ -73,7 +73,7 @@ def test_a_silent_holder_elsewhere_is_stale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["[]", "3", '{"pid": 1}', '{"host": 1, "machine": [], "pid": "x", "limit": NaN}'])
-def test_a_broken_lease_goes_by_its_age_and_is_named(tmp_path: Path, content: str) -> None:
+def test_a_broken_lock_goes_by_its_age_and_is_named(tmp_path: Path, content: str) -> None:
     path = state_of(tmp_path, "broken") / run_lock.NAME
     path.write_text(content)
     assert status.collect(tmp_path)[0]["state"] == "running"

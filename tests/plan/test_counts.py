@@ -45,7 +45,7 @@ def test_a_count_is_that_of_the_modules(demo: Project) -> None:
 
 
 @pytest.mark.parametrize("scale", ["base", "large"])
-def test_what_is_reckoned_is_near_what_is_counted(scale: str, tmp_path: Path) -> None:
+def test_what_is_estimated_is_near_what_is_counted(scale: str, tmp_path: Path) -> None:
     """Parameters within 3 % and operations within 8 % for all twenty methods at paper size (Differential's fused call
     mixes values twice), the baseline's operations exactly."""
     study = study_config.load("transfer", "paper")
@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(demo: Project, capsys: pyte
     assert f"counts of models cannot be kept in {path}" in capsys.readouterr().err
 
 
-def test_a_model_that_cannot_be_built_is_named_and_reckoned(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_built_is_named_and_estimated(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
     good = demo.runs[BASELINE]
     run = demo.runs["transfer/base/selective_attn/s42"]
     bad = with_model(run, key_value_heads=run.spec.model.heads)

@@ -60,13 +60,13 @@ def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> Non
         assert LONG[: page.WORD_WIDTH] in text and LONG not in text
 
 
-def test_about_stands_where_a_run_is_reckoned_and_nowhere_else(paper: Project) -> None:
+def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) -> None:
     runs = paper.studies["transfer"].group("large", "divergence")
     some = estimator(paper, sizes=counts.Counted(counts.update(Path(paper.paths.counts), runs)))
     frame = table(some)
-    reckoned = frame.set_index("target")["runs_estimated"]
-    assert reckoned["table6"] == reckoned["table1"] == 0
-    assert reckoned["table2"] == 26 and reckoned[WHOLE] == len(paper.runs) - len(runs)
+    estimated = frame.set_index("target")["runs_estimated"]
+    assert estimated["table6"] == estimated["table1"] == 0
+    assert estimated["table2"] == 26 and estimated[WHOLE] == len(paper.runs) - len(runs)
     for show in (page.terminal, page.markdown):
         lines = show(some, frame).splitlines()
         rows = {name: next(line for line in lines if name in line.split()) for name in ("table2", "table6")}

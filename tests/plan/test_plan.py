@@ -19,7 +19,7 @@ from tests.plan.finished import BASELINE, by_target, finish
 
 def test_a_paper_run_is_the_arithmetic_of_its_sizes(paper: Project) -> None:
     """6 operations a weight and token, 12 a layer, width and pair of tokens; 8 H100 at 0.40 of 989 TFLOP/s. What is
-    reckoned is the baseline's."""
+    estimated is the baseline's."""
     priced = estimator(paper)
     run = paper.runs[BASELINE]
     weights = 24 * (2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 5632) + 65664 * 2048

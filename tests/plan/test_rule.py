@@ -73,14 +73,14 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     )
     run = "work/paper/scores/warm/base/warmed/s42/scores.parquet"
     paper = ("--config", "preset=paper", "machine=h100", "studies=[warm]")
-    reckoned = minutes(own.snakemake("-n", run, *paper).stdout)
-    assert len(reckoned) == 2 and 15 < min(reckoned) < 90 and max(reckoned) <= 24 * 60
+    estimated = minutes(own.snakemake("-n", run, *paper).stdout)
+    assert len(estimated) == 2 and 15 < min(estimated) < 90 and max(estimated) <= 24 * 60
     done = own.snakemake("plan", "--cores", "1", *paper)
     assert done.returncode == 0, done.stdout[-3000:]
     rows = {row["target"]: row for row in csv.DictReader((own.root / "results" / "paper" / "plan.csv").open())}
     assert int(rows["table2"]["runs_to_do"]) > 3 and rows["table2"]["runs_estimated"] == "0"
     assert rows["table2"]["not_counted"] == ""
-    assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(reckoned, rel=0.1)
+    assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(estimated, rel=0.1)
     code = (
         "from pathlib import Path; from plumbline.plan import counts; from plumbline.project import load;"
         "from plumbline.specs.config import load_config;"

@@ -198,7 +198,7 @@ class Unweighed(Mixer):
         return v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
 
 
-def test_a_mixer_without_weights_gives_no_readings() -> None:
+def test_a_mixer_without_weights_gives_no_values() -> None:
     model = create(small(), init_seed=1)
     for block in model.blocks:
         block.attention.mixer = Unweighed(model.spec, block.layer)

@@ -84,7 +84,7 @@ def test_a_repeat_that_is_meant_says_so_and_is_held_to_it(sentences) -> None:
         sentences({"control": {"label": "Control", "same_as": "base"}})
 
 
-def test_readings_and_arms_are_looked_at_too(sentences) -> None:
+def test_variants_and_arms_are_looked_at_too(sentences) -> None:
     def again(content: dict[str, Any]) -> None:
         content["methods"]["softmax_cap"]["variants"] = {"as_written": {"model": {"mixer": {"cap": 50.0}}}}
         content["arms"]["third"] = {

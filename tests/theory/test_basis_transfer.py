@@ -108,7 +108,7 @@ def test_another_map_is_worse_on_the_population() -> None:
     assert errors[1] > errors[0] * 1.05
 
 
-def test_readings_of_what_can_be_reckoned_by_hand() -> None:
+def test_fit_quality_by_hand() -> None:
     y_ND = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
     p_ND = torch.tensor([[6.0, 0.0], [1.0, 0.0]])
     found = fit_quality([(p_ND[:1], y_ND[:1]), (p_ND[1:], y_ND[1:])])

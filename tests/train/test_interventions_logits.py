@@ -61,7 +61,7 @@ def test_the_change_of_a_product_is_the_difference_of_products() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("others", [[], [{"name": "quack", "tau": 0.5}, {"name": "qk_clip", "threshold": 0.01}]])
 @pytest.mark.parametrize("first", [True, False])
-def test_readings_are_those_of_the_weights_around_a_step(
+def test_values_are_those_of_the_weights_around_a_step(
     packs: Path, tmp_path: Path, monkeypatch, kind: str, others: list[dict[str, Any]], first: bool
 ) -> None:
     """Before it and after everything that was done in it, wherever in the list this intervention stands."""

@@ -319,7 +319,7 @@ def test_a_corrupted_newest_checkpoint_falls_back(packs: Path, tmp_path: Path, u
     assert products(tmp_path) == products(undisturbed)
 
 
-def test_without_any_whole_checkpoint_a_run_starts_afresh_when_asked(packs: Path, tmp_path: Path, undisturbed) -> None:
+def test_without_any_whole_checkpoint_a_run_starts_again_when_asked(packs: Path, tmp_path: Path, undisturbed) -> None:
     chosen = settings(packs, tmp_path, checkpoint_steps=5)
     assert train(run_spec(), chosen) == 0
     for path in (tmp_path / "state").glob("step-*"):

@@ -40,7 +40,7 @@ def test_a_second_trainer_waits_and_then_names_the_holder(tmp_path: Path) -> Non
     assert not (tmp_path / run_lock.NAME).exists()
 
 
-def test_a_waiting_trainer_takes_over_as_soon_as_the_lease_is_given_back(tmp_path: Path) -> None:
+def test_a_waiting_trainer_takes_over_as_soon_as_the_lock_is_given_back(tmp_path: Path) -> None:
     first, second = take(tmp_path), take(tmp_path, wait=20.0)
     first.acquire()
 
@@ -108,7 +108,7 @@ def test_a_holder_elsewhere_is_dead_only_when_its_heartbeat_is_old(tmp_path: Pat
         (None, "is a folder"),
     ],
 )
-def test_a_broken_lease_is_named_and_respected_until_it_is_old(
+def test_a_broken_lock_is_named_and_respected_until_it_is_old(
     tmp_path: Path, content: str | None, fault: str, capfd
 ) -> None:
     path = tmp_path / run_lock.NAME
@@ -124,7 +124,7 @@ def test_a_broken_lease_is_named_and_respected_until_it_is_old(
     assert path.with_name(f"{run_lock.NAME}.damaged").exists(), "kept to be looked at"
 
 
-def test_the_heartbeat_keeps_a_lease_young(tmp_path: Path) -> None:
+def test_the_heartbeat_keeps_a_lock_young(tmp_path: Path) -> None:
     with take(tmp_path, limit=0.4):
         path = tmp_path / run_lock.NAME
         os.utime(path, (1, 1))
@@ -134,7 +134,7 @@ def test_the_heartbeat_keeps_a_lease_young(tmp_path: Path) -> None:
         assert path.stat().st_mtime > 2
 
 
-def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path) -> None:
+def test_a_suspended_holder_loses_its_lock_and_notices(tmp_path: Path) -> None:
     suspended = take(tmp_path, limit=1e6)  # its next heartbeat is days away
     suspended.acquire()
     os.utime(tmp_path / run_lock.NAME, (1, 1))
@@ -146,14 +146,14 @@ def test_a_suspended_holder_loses_its_lease_and_notices(tmp_path: Path) -> None:
         taken.check()  # giving back a lost lock does not touch the new one
 
 
-def test_a_fresh_lease_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
+def test_a_fresh_lock_is_put_back_if_it_was_judged_by_an_older_ones_age(tmp_path: Path) -> None:
     fresh = holder(tmp_path, token="fresh")
     assert not process_record.remove(fresh, {"token": "old"})
     assert process_record.read(fresh)["token"] == "fresh"  # type: ignore[index]
     assert [path.name for path in tmp_path.iterdir()] == [run_lock.NAME]
 
 
-def test_without_locks_the_lease_file_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_locks_the_lock_file_alone_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unsupported(*arguments: object) -> None:
         raise OSError(95, "not supported")
 
@@ -164,7 +164,7 @@ def test_without_locks_the_lease_file_alone_decides(tmp_path: Path, monkeypatch:
         pass
 
 
-def test_a_trainer_that_lost_its_lease_writes_nothing(packs: Path, tmp_path: Path) -> None:
+def test_a_trainer_that_lost_its_lock_writes_nothing(packs: Path, tmp_path: Path) -> None:
     from plumbline.train import loop as loop_module
     from tests.model_specs import run_spec
     from tests.train import helpers

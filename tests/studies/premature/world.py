@@ -115,7 +115,7 @@ def _facts(spec) -> Facts:
     control = LARGE_LOSS["gpt"][place] if large else math.log(PPL["gpt"][place])
     saved = (LARGE_SAVED if large and method != "gpt" else SAVED.get(method, ()))[place : place + 1]
     found = Facts(loss=loss, control_loss=control, saved=saved[0] if saved else None)
-    found.run_values = _readings(spec, method)
+    found.run_values = _values(spec, method)
     if any(entry.get("release") == "online" for entry in spec.interventions):
         found.logged = logged(spec.train.steps)
     if method in ("gpt", "gpt_slow") and not large:
@@ -140,7 +140,7 @@ def logged(steps: int) -> list[tuple[int, float, float]]:
     return [(step, float(np.interp(100 * step / steps, percents, scores)), NULL) for step in grid]
 
 
-def _readings(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float, float]]]:
+def _values(spec, method: str) -> dict[tuple[str, str], dict[float, tuple[float, float]]]:
     fractions = sorted({fraction for probe in spec.probes for fraction in probe.at})
     kin = method if method in ("gpt", "gpt_slow") else "gpt_slow" if EARLY.get(method, (0,))[0] > 0.8 else "gpt"
     entropy, logit = EARLY.get(method, EARLY["gpt_slow"])

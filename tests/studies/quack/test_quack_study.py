@@ -127,7 +127,7 @@ def test_weight_decay_and_the_rate_of_the_rest_are_said() -> None:
     assert spec("default.no_weight_decay", eta=None).optimizer.weight_decay == 0.0
 
 
-def test_readings_and_arms_are_at_the_middle_rate() -> None:
+def test_variants_and_arms_are_at_the_middle_rate() -> None:
     runs = [run for run in study_at().runs.values() if set(run.groups) & {"variants", "wide_tau"}]
     assert len(runs) == 10 and all(run.spec.optimizer.learning_rate == 3e-3 for run in runs)
     spectral = spec("quack.spectral", "mla", None).interventions[1]

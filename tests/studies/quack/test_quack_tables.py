@@ -128,7 +128,7 @@ def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
     assert frame.loc["mha/1", "largest"] == 40 and frame.loc["mha/1", "change"] == pytest.approx(0.1)
 
 
-def test_readings_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
+def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
     table = tables["variants"]
     frame = table.frame.set_index("row")
     assert list(frame.index) == [

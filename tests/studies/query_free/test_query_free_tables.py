@@ -164,7 +164,7 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
 # Variants
 
 
-def test_readings_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
+def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
     frame = made(right, "variants").frame.set_index("run")
     assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
     assert frame["val_loss"].to_dict() == pytest.approx(LOSSES)

@@ -276,7 +276,7 @@ def test_variants(tmp_path):
     assert table.cell("ssmax.divide", "z_published").word == "not printed"
 
 
-def test_readings_enter_no_other_table(tmp_path):
+def test_variants_enter_no_other_table(tmp_path):
     world = World(tmp_path, "demo")
     for seed, value in ((42, 0.30), (43, 0.31), (44, 0.305)):
         world.completed("base", "baseline", seed, tasks_of(value), 5.0)
