@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+import snakemake.cli  # noqa: F401  (its modules import one another, in this order alone)
 
 from plumbline.project import snakemake_internals
 from plumbline.project.snakemake_internals import PARTS, SEEN_WITH
