@@ -84,8 +84,7 @@ def _require_own_folder(out: Path, spec: RunSpec) -> None:
     if found not in (None, spec.run_id):
         raise PlumblineError(
             f"--out {out}: holds run {found}, which is finished, but this command is for run {spec.run_id}: name "
-            "another "
-            "folder, or remove that one"
+            "another folder, or remove that one"
         )
 
 

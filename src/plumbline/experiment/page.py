@@ -240,8 +240,7 @@ def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
         limits += [
             f"{name(each.name)}: Welch's test, which does not assume one sigma, gives p = {formatting.p(each.welch.p)} "
             f"before correction: on the other side of {terms.alpha:g} / {each.tries} than p = {formatting.p(each.p)}. "
-            "Compare "
-            "the seeds of both."
+            "Compare the seeds of both."
             for each in every
             if not math.isnan(each.welch.p)
             and (each.welch.p <= terms.alpha / each.tries) != (each.p <= terms.alpha / each.tries)

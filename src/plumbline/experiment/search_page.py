@@ -36,8 +36,7 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
     if judged.outcome is Outcome.OPEN:
         return (
             f"The search's gain {gain} cannot be decided with {formatting.counted(len(judged.start_runs), 'run')} of "
-            "the "
-            f"start ({level}): {alone}; if sigma were known to be that, {percent(judged.p_face)}."
+            f"the start ({level}): {alone}; if sigma were known to be that, {percent(judged.p_face)}."
         )
     return f"The search's gain {gain} does not survive ({level}): {alone}."
 

@@ -201,8 +201,7 @@ class Mixing:
             f"{other}{f' (and {more} more)' if more else ''} and {one} {what}, so they cannot be in one table; "
             f"{fact}: {_against(values[other], values[one])}. Remove {self.work / fact.folder / other} (or the other "
             f"one's, whichever is not meant) and ask again, so that it is {again} again; to make a table of the "
-            "existing "
-            "runs use --expected found"
+            "existing runs use --expected found"
         )
 
     def _refuse(self, folder: Folder, name: str, key: str, value: Any, whose: str = "") -> None:
