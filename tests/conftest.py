@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.specs.study_code import FINDER
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Tests run side by side on few cores: one thread each is faster, and the same everywhere.
@@ -80,6 +82,15 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _studies_of_the_repository(repository: Path) -> Iterator[None]:
+    """A test may load another project's studies; ours come back, since test modules hold their classes."""
+    yield
+    for folder in (repository / "studies").iterdir():
+        if (folder / "study.yaml").is_file():
+            FINDER.choose(folder.name, folder)
 
 
 @pytest.fixture(scope="session")
