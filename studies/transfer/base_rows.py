@@ -20,9 +20,9 @@ from plumbline.stats import NoiseFloor, noise_floor, verdicts
 from .headline import BASE, base_values, best_first, headline_runs
 
 #: Numbers of `plumbline.stats.verdicts` by what a row without them says, and by the runs that are behind them.
-DISTANCES = ("delta", "z", "t_new_run")
-TESTS = ("p", "p_bonferroni", "p_new_run", "p_new_run_bonferroni")
-STEPPED = ("p_holm", "p_bh", "p_new_run_holm", "p_new_run_bh")
+DISTANCES = ("delta", "z", "t_run_vs_seeds")
+TESTS = ("p", "p_bonferroni", "p_run_vs_seeds", "p_run_vs_seeds_bonferroni")
+STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

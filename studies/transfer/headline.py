@@ -62,7 +62,7 @@ def lead(study: Study, rows: Iterable[dict[str, Cell]], chance: Sequence[str], a
     sentences = [
         f"Significant (Bonferroni): {count or 'none'} of {study.m} methods differ from {of_reference} on other "
         f"seeds and other items{f' ({which})' if which else ''}; {survivors('p_items_bonferroni')} on other items "
-        f"alone, {survivors('p_new_run_bonferroni')} on other seeds alone (prediction t), "
+        f"alone, {survivors('p_run_vs_seeds_bonferroni')} on other seeds alone (prediction t), "
         f"{survivors('p_bonferroni')} by the paper's z."
     ]
     if chance:

@@ -58,7 +58,7 @@ def item_cells(
         word = significance(
             found[method].delta,
             p_items=said["p_items_bonferroni"],
-            p_both=said["p_both_bonferroni"],
+            p_both=said["p_seeds_and_items_bonferroni"],
             p_z=rows.judged.loc[method, "p_bonferroni"],
         )
         cells[method] = {

@@ -140,9 +140,12 @@ def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
     frame = item_verdicts(found, NoiseFloor(mean=0.5, sigma=0.005, n=6), m=19)
     assert frame.loc["a", "p_items_bonferroni"] == pytest.approx(19 * two_sided_t(3.0, 90))
     total = 0.03 / math.sqrt(0.01**2 + 0.005**2 * 7 / 6)
-    assert frame.loc["a", "p_both"] == pytest.approx(two_sided_t(total, 5)) and frame.loc["b"].isna().all()
+    assert frame.loc["a", "p_seeds_and_items"] == pytest.approx(two_sided_t(total, 5)) and frame.loc["b"].isna().all()
     without = item_verdicts(found, NoiseFloor(mean=0.5, sigma=math.nan, n=1), m=19).loc["a"]
-    assert without[["t_both", "p_both_bonferroni"]].isna().all() and without["p_items"] == frame.loc["a", "p_items"]
+    assert (
+        without[["t_seeds_and_items", "p_seeds_and_items_bonferroni"]].isna().all()
+        and without["p_items"] == frame.loc["a", "p_items"]
+    )
     assert item_verdicts({}, NoiseFloor(mean=0.5, sigma=0.1, n=3), m=19).empty
 
 

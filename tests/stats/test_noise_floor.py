@@ -73,17 +73,17 @@ def test_survivors_of_the_corrections():
     # The paper lists the first four; the fifth sits on the line (0.0483 here).
     assert added == {"qknorm", "sandwich_norm", "relu_squared", "diff_attn", "selective_attn"}
     # Read as predictions from three seeds, none of the improvers is beyond 5 %.
-    assert (table.p_new_run[table.delta > 0] > 0.05).all()
+    assert (table.p_run_vs_seeds[table.delta > 0] > 0.05).all()
     for correction in ("bonferroni", "holm", "bh"):
-        expected = adjust(table.p_new_run, correction)
-        assert np.array_equal(table[f"p_new_run_{correction}"], expected, equal_nan=True)
+        expected = adjust(table.p_run_vs_seeds, correction)
+        assert np.array_equal(table[f"p_run_vs_seeds_{correction}"], expected, equal_nan=True)
 
 
 def test_missing_stays_missing_and_counts_in_the_family():
     values = pd.Series({"a": 0.50, "diverged": math.nan, "baseline": 0.4829})
     table = verdicts(values, SEEDS, baseline="baseline")
     assert table.loc["diverged"].isna().all()
-    assert table.loc["baseline", ["p", "p_bonferroni", "p_bh", "p_new_run"]].isna().all()
+    assert table.loc["baseline", ["p", "p_bonferroni", "p_bh", "p_run_vs_seeds"]].isna().all()
     assert table.loc["a", "p_bonferroni"] == pytest.approx(2 * table.loc["a", "p"])
 
 
@@ -91,7 +91,7 @@ def test_a_floor_of_one_seed_gives_no_z_and_says_so():
     with pytest.warns(UserWarning, match="no noise floor: 1 finished seeds"):
         table = verdicts(pd.Series({"a": 1.0}), [0.5, math.nan])
     assert table.loc["a", "delta"] == 0.5
-    assert table.loc["a", ["z", "p", "p_holm", "t_new_run", "p_new_run"]].isna().all()
+    assert table.loc["a", ["z", "p", "p_holm", "t_run_vs_seeds", "p_run_vs_seeds"]].isna().all()
 
 
 @pytest.mark.parametrize(

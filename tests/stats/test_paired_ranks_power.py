@@ -90,7 +90,7 @@ def test_a_gain_that_is_resolved_is_found_by_the_simulated_protocol(n):
     found = shares("prediction", "bonferroni", m=19, n=n, gains=(gain,)).found[gain]
     assert found == pytest.approx(0.8, abs=0.015)
     p = verdicts(pd.Series([resolved_distance(1.0, n, m=19)]), NoiseFloor(mean=0.0, sigma=1.0, n=n), m=19)
-    assert p["p_new_run_bonferroni"].iloc[0] == pytest.approx(0.05)
+    assert p["p_run_vs_seeds_bonferroni"].iloc[0] == pytest.approx(0.05)
     for wrong in ({"n": 1}, {"m": 0}, {"power": 1.0}):
         with pytest.raises(PlumblineError, match=r"two seeds|power must"):
             resolved_gain(**{"sigma": 1.0, "n": n, **wrong})

@@ -56,7 +56,7 @@ def test_one_world_is_a_table() -> None:
     for reference_N, methods_M in zip(reference_WN, methods_WM, strict=True):
         frame = verdicts(pd.Series(methods_M), reference_N)
         counted["normal"].append((frame["p_holm"] <= 0.05).any())
-        counted["prediction"].append((adjust(frame["p_new_run"], "holm") <= 0.05).any())
+        counted["prediction"].append((adjust(frame["p_run_vs_seeds"], "holm") <= 0.05).any())
     for statistic, any_W in counted.items():
         assert shares(statistic, "holm", m=5, n=3, worlds=400).survivor == np.mean(any_W)  # type: ignore[arg-type]
 

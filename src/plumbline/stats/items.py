@@ -143,7 +143,8 @@ def item_verdicts(distances: Mapping[str, Distance], floor: NoiseFloor, *, m: in
 
     Returns:
         A frame on the methods with se_items, t_items, df_items, p_items and p_items_bonferroni: these runs on other
-        items; and t_both, p_both and p_both_bonferroni: other seeds on other items. What cannot be computed is NaN.
+        items; and t_seeds_and_items, p_seeds_and_items and p_seeds_and_items_bonferroni: other seeds on other items.
+        What cannot be computed is NaN.
     """
     both = [with_seeds(one, floor) for one in distances.values()]
     frame = pd.DataFrame(
@@ -153,14 +154,14 @@ def item_verdicts(distances: Mapping[str, Distance], floor: NoiseFloor, *, m: in
             "df_items": [one.df for one in distances.values()],
             "p_items": [one.p for one in distances.values()],
             "p_items_bonferroni": math.nan,
-            "t_both": [one.t for one in both],
-            "p_both": [one.p for one in both],
-            "p_both_bonferroni": math.nan,
+            "t_seeds_and_items": [one.t for one in both],
+            "p_seeds_and_items": [one.p for one in both],
+            "p_seeds_and_items_bonferroni": math.nan,
         },
         index=list(distances),
         dtype=float,
     )
-    for name in ("p_items", "p_both"):
+    for name in ("p_items", "p_seeds_and_items"):
         frame[f"{name}_bonferroni"] = adjust(frame[name], "bonferroni", m=m)
     return frame
 

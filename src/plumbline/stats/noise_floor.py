@@ -155,7 +155,8 @@ def verdicts(
 
     Returns:
         A frame on the index of `values` with delta, z, p (two-sided normal), p_bonferroni, p_holm, p_bh,
-        t_new_run and p_new_run (t with n - 1 degrees of freedom), and p_new_run_bonferroni, _holm and _bh.
+        t_run_vs_seeds and p_run_vs_seeds (t with n - 1 degrees of freedom), and p_run_vs_seeds_bonferroni, _holm and
+        _bh.
         What cannot be computed is NaN.
 
     Raises:
@@ -175,9 +176,9 @@ def verdicts(
     tested = np.array([name != baseline for name in values.index]) if baseline is not None else np.ones(len(x), bool)
     family = int(tested.sum()) if m is None else m
     z = np.asarray(floor.z(x), dtype=float)
-    t_new_run = np.asarray(floor.prediction(x), dtype=float)
+    t_run_vs_seeds = np.asarray(floor.prediction(x), dtype=float)
     p = np.where(tested, two_sided_normal(z), math.nan)
-    p_new_run = np.where(tested, two_sided_t(t_new_run, floor.n - 1), math.nan) if floor.usable else p
+    p_run_vs_seeds = np.where(tested, two_sided_t(t_run_vs_seeds, floor.n - 1), math.nan) if floor.usable else p
     return pd.DataFrame(
         {
             "delta": np.asarray(floor.delta(x), dtype=float),
@@ -186,11 +187,11 @@ def verdicts(
             "p_bonferroni": adjust(p, "bonferroni", m=family),
             "p_holm": adjust(p, "holm", m=family),
             "p_bh": adjust(p, "bh", m=family),
-            "t_new_run": t_new_run,
-            "p_new_run": p_new_run,
-            "p_new_run_bonferroni": adjust(p_new_run, "bonferroni", m=family),
-            "p_new_run_holm": adjust(p_new_run, "holm", m=family),
-            "p_new_run_bh": adjust(p_new_run, "bh", m=family),
+            "t_run_vs_seeds": t_run_vs_seeds,
+            "p_run_vs_seeds": p_run_vs_seeds,
+            "p_run_vs_seeds_bonferroni": adjust(p_run_vs_seeds, "bonferroni", m=family),
+            "p_run_vs_seeds_holm": adjust(p_run_vs_seeds, "holm", m=family),
+            "p_run_vs_seeds_bh": adjust(p_run_vs_seeds, "bh", m=family),
         },
         index=values.index,
     )

@@ -72,7 +72,7 @@ def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
     """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
     deltas = {method: e.delta(method) for method in _attention(e)}
     ends = {"best": max(deltas, key=deltas.__getitem__), "worst": min(deltas, key=deltas.__getitem__)}
-    mixing = {method: e.study.methods[method].get("mixing") for method in deltas}
+    mixing = {method: e.study.methods[method].get("soft_hard") for method in deltas}
     others = [m for m in _single_attention(e) if m != ends["best"] and e.z(m) > SIGNIFICANT_Z]
     same = {end: one == claim.values[end] and mixing[one] == "hard" for end, one in ends.items()}
     soft = bool(others) and all(mixing[method] == "soft" for method in others)

@@ -140,7 +140,7 @@ def selective_zero_params(e: Evidence, claim: Claim) -> Values:
 @CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: Claim) -> Values:
     """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
-    same = _cell(e, "denseformer", "flops_formula") == _cell(e, e.reference, "flops_formula")
+    same = _cell(e, "denseformer", "step_flops_formula") == _cell(e, e.reference, "step_flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
     return Computed(values=values, shown={"layers": _model(e, "denseformer").layers})
 
@@ -178,7 +178,7 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
     for what it leaves out, the head and the weighted values."""
     values, shown = {}, {}
     for name, method in (("gated", e.reference), ("relu_squared", "relu_squared")):
-        formula, operations = (_cell(e, method, column) for column in ("flops_formula", "flops_counted"))
+        formula, operations = (_cell(e, method, column) for column in ("step_flops_formula", "step_flops_counted"))
         spec = _spec(e, method)
         model, tokens = spec.model, spec.train.batch_tokens
         head = 3 * 2 * model.width * model.vocabulary * tokens

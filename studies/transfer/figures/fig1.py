@@ -64,7 +64,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         axes.plot(x, y, color=colour, linestyle=line, label=label + note, zorder=3)
         marks = [outcome == DIVERGED and step == x[-1] for step in x]
         rows += [
-            {"run": key, "label": label, "step": int(a), "grad_norm": float(b), "terminal": bool(mark)}
+            {"run": key, "label": label, "step": int(a), "grad_norm": float(b), "last_before_divergence": bool(mark)}
             for a, b, mark in zip(x, y, marks, strict=True)
         ]
     if rows:
@@ -81,5 +81,5 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     if rows:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     style.note_absent(axes, absent)
-    columns = ["run", "label", "step", "grad_norm", "terminal"]
+    columns = ["run", "label", "step", "grad_norm", "last_before_divergence"]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))

@@ -63,5 +63,5 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
         axes, study, "Per-task distance from the baseline, methods by CLIMB-avg", BASE, extra=f"items: {source}"
     )
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="delta")
-    long["word"] = ["" if np.isfinite(value) else "no value" for value in long["delta"]]
+    long["missing_reason"] = ["" if np.isfinite(value) else "no value" for value in long["delta"]]
     return Picture(figure, long.assign(preset=study.preset_named))

@@ -63,7 +63,10 @@ def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
             drawn = [worth(statistic, correction, study.m, n).survivor for n in COUNTS]
             axes.plot(COUNTS, drawn, color=COLOURS[statistic], linestyle=line, marker=mark, markersize=3.5)
             entry = {"panel": "survivor", "statistic": statistic, "correction": correction}
-            rows += [entry | {"n": n, "gain": 0.0, "share": share} for n, share in zip(COUNTS, drawn, strict=True)]
+            rows += [
+                entry | {"n_seeds": n, "true_gain_sigma": 0.0, "probability": share}
+                for n, share in zip(COUNTS, drawn, strict=True)
+            ]
     axes.axhline(ALPHA, color=style.GREY, linewidth=0.8)
     axes.annotate(
         f"{ALPHA:.0%}, as promised", (max(COUNTS), ALPHA), (0, 3), textcoords="offset points", ha="right", fontsize=7
@@ -82,8 +85,8 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
             width = 0.9 if n == min(DRAWN) else 2.0
             axes.plot(GAINS, [found[gain] for gain in GAINS], color=COLOURS[statistic], linewidth=width, marker=".")
             ends.append((found[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))
-            entry = {"panel": "found", "statistic": statistic, "correction": "bonferroni", "n": n}
-            rows += [entry | {"gain": gain, "share": found[gain]} for gain in GAINS]
+            entry = {"panel": "found", "statistic": statistic, "correction": "bonferroni", "n_seeds": n}
+            rows += [entry | {"true_gain_sigma": gain, "probability": found[gain]} for gain in GAINS]
     axes.set_xlabel("gain, in units of the spread of seeds")
     axes.set_xlim(0, GAINS[-1])
     axes.set_ylim(*LIMITS)

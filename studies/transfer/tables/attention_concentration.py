@@ -39,19 +39,19 @@ NO_WEIGHTS, NO_NUMBER, NOT_READ = "no weights of keys", "no number", "baseline n
 
 COLUMNS = [
     *RUN,
-    Column(name="section", header="cited in", kind="label"),
+    Column(name="cited_in", header="cited in", kind="label"),
     Column(name="outcome", header="outcome", kind="fact", narrow=True),
     ours("step", "read at step", "d"),
-    ours("share", "share of training", ".3f", narrow=True),
+    ours("training_fraction", "share of training", ".3f", narrow=True),
     ours("concentration", "concentration", ".4f", narrow=True),
-    ours("uniform", "of uniform attention", ".4f"),
-    ours("baseline", "baseline then", ".4f"),
-    ours("baseline_share", "baseline read at", ".3f", readable=False),
-    ours("difference", "difference", "+.4f", narrow=True),
-    ours("sigmas", "in sigmas", "+.2f"),
-    ours("largest_weight", "largest weight", ".4f"),
-    ours("weight_sum", "sum of weights", ".4f"),
-    ours("beyond_percent", "% of logits > 50", ".4g", narrow=True),
+    ours("uniform_concentration", "concentration of uniform attention", ".4f"),
+    ours("baseline_concentration", "baseline's concentration", ".4f"),
+    ours("baseline_training_fraction", "baseline read at share of training", ".3f", readable=False),
+    ours("difference_from_baseline", "difference", "+.4f", narrow=True),
+    ours("difference_in_sigma", "difference in σ", "+.2f"),
+    ours("largest_attention_weight", "largest attention weight", ".4f"),
+    ours("attention_weight_sum", "sum of attention weights", ".4f"),
+    ours("abs_logits_above_50_pct", "% of |logits| > 50", ".4g", narrow=True),
     *CONTEXT_ALONE,
 ]
 NUMBERS = [column.name for column in COLUMNS if column.kind == "reproduced"]
@@ -79,7 +79,7 @@ def attention_concentration(frames: RunFrames, study: Study, published: Publishe
             "run": Cell(name_of(run), (str(key),)),
             "label": Cell(study.label(run["method"])),
             "seed": Cell(int(run["seed"])),
-            "section": Cell(run["section"]),
+            "cited_in": Cell(run["cited_in"]),
             "outcome": Cell(run["outcome"], (str(key),)),
         }
         rows.append(row | _numbers(chosen, read, str(key), reference) | context(study, run["scale"]))
@@ -107,7 +107,7 @@ def _chosen(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataF
         "large scale": large,
         "E.3, B.13": pd.concat([base[first], base[~first]]),
     }
-    return pd.concat([part.assign(section=section) for section, part in parts.items()])
+    return pd.concat([part.assign(cited_in=section) for section, part in parts.items()])
 
 
 def _numbers(chosen: pd.DataFrame, read: dict[str, list[Point]], key: str, reference: str) -> dict[str, Cell]:
@@ -119,25 +119,30 @@ def _numbers(chosen: pd.DataFrame, read: dict[str, list[Point]], key: str, refer
     end = read[key][-1]
     found = {
         "step": Cell(end.step, own),
-        "share": Cell(end.fraction, own),
+        "training_fraction": Cell(end.fraction, own),
         "concentration": number(end.concentration, NO_NUMBER, own),
-        "uniform": number(end.null, NO_NUMBER, own),
-        "largest_weight": number(end.largest_weight, NO_NUMBER, own),
-        "weight_sum": number(end.weight_sum, NO_NUMBER, own),
-        "beyond_percent": number(100 * end.logits_beyond, NO_NUMBER, own),
+        "uniform_concentration": number(end.null, NO_NUMBER, own),
+        "largest_attention_weight": number(end.largest_weight, NO_NUMBER, own),
+        "attention_weight_sum": number(end.weight_sum, NO_NUMBER, own),
+        "abs_logits_above_50_pct": number(100 * end.logits_beyond, NO_NUMBER, own),
     }
     there = (chosen["method"] == reference) & (chosen["scale"] == run["scale"])
     seeds = {str(name): point for name in chosen.index[there] if (point := before(read[str(name)], end.fraction))}
     if run["method"] == reference:
-        words = ("baseline", "baseline_share", "difference", "sigmas")
+        words = (
+            "baseline_concentration",
+            "baseline_training_fraction",
+            "difference_from_baseline",
+            "difference_in_sigma",
+        )
         return found | {name: Cell(None, own, word=REFERENCE) for name in words}
     both = (*own, *seeds)
     mean = sum(point.concentration for point in seeds.values()) / len(seeds) if seeds else math.nan
     at = min(point.fraction for point in seeds.values()) if seeds else math.nan
-    found["baseline"] = number(mean, NOT_READ, both)
-    found["baseline_share"] = number(at, NOT_READ, both)
-    found["difference"] = number(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
-    found["sigmas"] = _sigmas(run, end, [point.concentration for point in seeds.values()], both)
+    found["baseline_concentration"] = number(mean, NOT_READ, both)
+    found["baseline_training_fraction"] = number(at, NOT_READ, both)
+    found["difference_from_baseline"] = number(end.concentration - mean, NO_NUMBER if seeds else NOT_READ, both)
+    found["difference_in_sigma"] = _sigmas(run, end, [point.concentration for point in seeds.values()], both)
     return found
 
 

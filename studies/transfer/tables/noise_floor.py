@@ -50,11 +50,11 @@ COLUMNS = [
     published_column("climb_avg_mean", "mean"),
     ours("sigma", "σ", ".5f", narrow=True),
     published_column("sigma", "σ", narrow=True),
-    ours("interval_low", "bootstrap 95 % low", ".4f"),
-    ours("interval_high", "bootstrap 95 % high", ".4f"),
-    ours("bca_low", "BCa low", ".4f", readable=False),
-    ours("bca_high", "BCa high", ".4f", readable=False),
-    ours("probability_not_above", "Pr(method ≤ base)", ".4f"),
+    ours("bootstrap_ci95_low", "bootstrap 95 % low", ".4f"),
+    ours("bootstrap_ci95_high", "bootstrap 95 % high", ".4f"),
+    ours("bca_ci95_low", "BCa low", ".4f", readable=False),
+    ours("bca_ci95_high", "BCa high", ".4f", readable=False),
+    ours("prob_not_above_baseline", "Pr(method ≤ base)", ".4f"),
     ours("welch_t", "Welch t", ".2f"),
     published_column("welch_t", "Welch t"),
     ours("welch_df", "Welch df", ".2f", readable=False),
@@ -66,24 +66,30 @@ COLUMNS = [
     published_column("stouffer_p_one_sided", "Stouffer p one-sided"),
     ours("stouffer_p_two_sided", "Stouffer p two-sided", PROBABILITY, readable=False),
     published_column("stouffer_p_two_sided", "Stouffer p two-sided", readable=False),
-    ours("stouffer_z_correlated", "Stouffer Z, correlated tasks", ".2f"),
-    ours("stouffer_p_correlated", "one-sided p, correlated tasks", PROBABILITY),
-    ours("tasks_above", "tasks above", "d"),
-    published_column("tasks_above", "tasks above"),
+    ours("stouffer_z_correlated_tasks", "Stouffer Z, correlated tasks", ".2f"),
+    ours("stouffer_p_one_sided_correlated_tasks", "one-sided p, correlated tasks", PROBABILITY),
+    ours("tasks_above_baseline", "tasks above", "d"),
+    published_column("tasks_above_baseline", "tasks above"),
     ours("tasks_total", "tasks", "d"),
-    said("tasks_not_above", "tasks not above", readable=False),
+    said("tasks_not_above_baseline", "tasks not above", readable=False),
     *CONTEXT,
 ]
 
 
 #: Our columns, and the printed table's names of them.
-PRINTED = {"climb_avg_mean": "climb_avg_mean", "sigma": "climb_avg_std", "tasks_above": "tasks_above_baseline"}
+PRINTED = {"climb_avg_mean": "climb_avg_mean", "sigma": "climb_avg_std", "tasks_above_baseline": "tasks_above_baseline"}
 PRINTED |= {name: name for name in ("welch_t", "welch_p", "stouffer_z", "stouffer_p_one_sided")}
 PRINTED |= {"stouffer_p_two_sided": "stouffer_p_two_sided"}
 
 #: Columns of numbers that compare a reference with the first.
-TESTS = ("probability_not_above", "welch_t", "welch_df", "welch_p", "stouffer_z", "stouffer_p_one_sided")
-TESTS += ("stouffer_p_two_sided", "stouffer_z_correlated", "stouffer_p_correlated", "tasks_above", "tasks_total")
+TESTS = ("prob_not_above_baseline", "welch_t", "welch_df", "welch_p", "stouffer_z", "stouffer_p_one_sided")
+TESTS += (
+    "stouffer_p_two_sided",
+    "stouffer_z_correlated_tasks",
+    "stouffer_p_one_sided_correlated_tasks",
+    "tasks_above_baseline",
+    "tasks_total",
+)
 
 
 def seeds_by_task(frames: RunFrames, method: str) -> pd.DataFrame:
@@ -150,7 +156,7 @@ def _resamples(counts: list[int]) -> str:
 
 
 def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, Cell]:
-    names = {"percentile": ("interval_low", "interval_high"), "BCa": ("bca_low", "bca_high")}
+    names = {"percentile": ("bootstrap_ci95_low", "bootstrap_ci95_high"), "BCa": ("bca_ci95_low", "bca_ci95_high")}
     if values.notna().sum() < 2:
         return {name: Cell(None, own, word=word) for pair in names.values() for name in pair}
     cells = {}
@@ -163,7 +169,7 @@ def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, 
 
 
 def _no_tests(word: str, used: tuple[str, ...] = ()) -> dict[str, Cell]:
-    return {name: Cell(None, used, word=word) for name in TESTS} | {"tasks_not_above": Cell(word, used)}
+    return {name: Cell(None, used, word=word) for name in TESTS} | {"tasks_not_above_baseline": Cell(word, used)}
 
 
 def _tests(
@@ -182,16 +188,16 @@ def _tests(
     whole, each = welch(*sides), welch_per_task(tasks, base_tasks)
     plain = stouffer(each["p_greater"])
     cells = {
-        "probability_not_above": Cell(probability_not_above(*sides), used),
+        "prob_not_above_baseline": Cell(probability_not_above(*sides), used),
         "welch_t": number(whole.t, "undefined", used),
         "welch_df": number(whole.df, "undefined", used),
         "welch_p": number(whole.p, "undefined", used),
         "stouffer_z": number(plain.z, "undefined", used),
         "stouffer_p_one_sided": number(plain.p_one_sided, "undefined", used),
         "stouffer_p_two_sided": number(plain.p_two_sided, "undefined", used),
-        "tasks_above": Cell(int((each["difference"] > 0).sum()), used),
+        "tasks_above_baseline": Cell(int((each["difference"] > 0).sum()), used),
         "tasks_total": Cell(len(each), used),
-        "tasks_not_above": Cell(" ".join(each.index[~(each["difference"] > 0)]) or "none", used),
+        "tasks_not_above_baseline": Cell(" ".join(each.index[~(each["difference"] > 0)]) or "none", used),
     }
     aware = None
     if correlation is not None:
@@ -199,8 +205,8 @@ def _tests(
         there = each["p_greater"].notna().to_numpy()
         # A pooled estimate of low rank may give the sum no variance at all: then it says nothing.
         aware = stouffer(each["p_greater"], matrix) if matrix[there][:, there].sum() > 1e-9 else None
-    cells["stouffer_z_correlated"] = number(aware.z if aware else None, "undefined", used)
-    cells["stouffer_p_correlated"] = number(aware.p_one_sided if aware else None, "undefined", used)
+    cells["stouffer_z_correlated_tasks"] = number(aware.z if aware else None, "undefined", used)
+    cells["stouffer_p_one_sided_correlated_tasks"] = number(aware.p_one_sided if aware else None, "undefined", used)
     return cells
 
 

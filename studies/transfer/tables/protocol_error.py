@@ -20,11 +20,11 @@ SOURCE = "plumbline.stats.protocol_error"
 
 COLUMNS = [
     *labels("protocol", "Statistic, correction"),
-    Column(name="n", header="seeds", kind="label", format="d", narrow=True),
-    Column(name="m", header="methods", kind="label", format="d", readable=False),
-    ours("survivor", "any survivor", ".1%", narrow=True),
-    ours("improver", "any improver", ".1%", narrow=True),
-    *(ours(f"found_{gain:g}", f"finds {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
+    Column(name="n_seeds", header="seeds", kind="label", format="d", narrow=True),
+    Column(name="n_methods", header="methods", kind="label", format="d", readable=False),
+    ours("prob_false_difference", "any false difference", ".1%", narrow=True),
+    ours("prob_false_improvement", "any false improvement", ".1%", narrow=True),
+    *(ours(f"power_at_{gain:g}_sigma", f"power at {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
     PRESET,
 ]
 
@@ -37,13 +37,15 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
         row = {
             "protocol": Cell(f"{statistic}_{correction}_{n}"),
             "label": Cell(f"{STATISTICS[statistic]}, {CORRECTIONS[correction]}"),
-            "n": Cell(n),
-            "m": Cell(study.m),
-            "survivor": Cell(found.survivor, source=SOURCE),
-            "improver": Cell(found.improver, source=SOURCE),
+            "n_seeds": Cell(n),
+            "n_methods": Cell(study.m),
+            "prob_false_difference": Cell(found.survivor, source=SOURCE),
+            "prob_false_improvement": Cell(found.improver, source=SOURCE),
             "preset": Cell(study.preset),
         }
-        rows.append(row | {f"found_{gain:g}": Cell(share, source=SOURCE) for gain, share in found.found.items()})
+        rows.append(
+            row | {f"power_at_{gain:g}_sigma": Cell(share, source=SOURCE) for gain, share in found.found.items()}
+        )
     return make_table(
         "protocol_error",
         f"What the protocol is worth: {study.m} methods, one seed each, against 2 to {max(COUNTS)} reference seeds.",
@@ -53,9 +55,9 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
         rows=rows,
         notes=[
             f"{ASSUMED} A share's standard error is at most {standard_error(0.5, WORLDS):.2%}.",
-            "Any survivor, any improver: no method does anything, and at least one is called different, or better, at "
-            "a corrected p of at most 0.05. Finds: one method has the gain, in units of the true spread, the others "
-            "nothing, and that method is called better.",
+            "Any false difference, any false improvement: no method does anything, and at least one is called "
+            "different, or better, at a corrected p of at most 0.05. Power: one method has the gain, in units of the "
+            "true spread, the others nothing, and that method is called better.",
             "Normal z takes mean and spread of the reference as known; prediction t pays for their being estimates.",
         ],
         exact=True,

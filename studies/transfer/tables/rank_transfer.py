@@ -35,10 +35,10 @@ COLUMNS = [
     published_column("value", "value", narrow=True),
     ours("n", "n", "d", narrow=True),
     published_column("n", "n"),
-    ours("p_exact", "p permutation", PROBABILITY, narrow=True),
-    Column(name="exact", header="all permutations", kind="fact"),
-    ours("p_t", "p t approximation", PROBABILITY),
-    published_column("p_t", "p t approximation"),
+    ours("p_permutation", "p permutation", PROBABILITY, narrow=True),
+    Column(name="all_permutations_used", header="all permutations", kind="fact"),
+    ours("p_t_approximation", "p t approximation", PROBABILITY),
+    published_column("p_t_approximation", "p t approximation"),
     Column(name="methods", header="methods", kind="fact", readable=False),
     *CONTEXT,
 ]
@@ -51,7 +51,7 @@ def rank_transfer(frames: RunFrames, study: Study, published: Published) -> Tabl
     up, down = improvers(values, reference), failures(values, reference)
     others = values[(values.index != reference) & values[["base", "large"]].notna().all(axis=1)]
     correlation, signs = published.claim("spearman_7"), published.claim("sign_preserved")
-    printed = {"value": str(correlation["rho"]), "n": str(correlation["n"]), "p_t": str(correlation["p"])}
+    printed = {"value": str(correlation["rho"]), "n": str(correlation["n"]), "p_t_approximation": str(correlation["p"])}
     rows = [
         _correlation(frames, "spearman_improvers", up, reference) | _printed(printed),
         _correlation(frames, "spearman_all", others, reference) | _printed({}),
@@ -82,21 +82,31 @@ def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: st
     found, runs = rank_correlation(part), _runs_of(frames, part.index, reference)
     row = {"statistic": Cell(name), "n": Cell(len(part), runs), "methods": Cell(" ".join(part.index))}
     if found is None or math.isnan(found.rho):
-        return row | {key: Cell(None, word=word) for key in ("value", "p_exact", "p_t")} | {"exact": Cell(word)}
-    row |= {"value": Cell(found.rho, runs), "p_exact": Cell(found.p_permutation, runs), "p_t": Cell(found.p_t, runs)}
-    return row | {"exact": Cell("yes" if found.exact else "no")}
+        return (
+            row
+            | {key: Cell(None, word=word) for key in ("value", "p_permutation", "p_t_approximation")}
+            | {"all_permutations_used": Cell(word)}
+        )
+    row |= {
+        "value": Cell(found.rho, runs),
+        "p_permutation": Cell(found.p_permutation, runs),
+        "p_t_approximation": Cell(found.p_t, runs),
+    }
+    return row | {"all_permutations_used": Cell("yes" if found.exact else "no")}
 
 
 def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
     kept, n = signs_preserved(part["delta_base"], part["delta_large"])
     runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
     row = {"statistic": Cell(name), "value": Cell(kept, runs), "n": Cell(n, runs)}
-    row |= {"p_exact": no_test, "exact": Cell("no test"), "p_t": no_test}
+    row |= {"p_permutation": no_test, "all_permutations_used": Cell("no test"), "p_t_approximation": no_test}
     return row | {"methods": Cell(" ".join(part.index))}
 
 
 def _printed(texts: dict[str, str]) -> dict[str, Cell]:
-    return {f"{name}_published": from_print(texts.get(name, NOT_PRINTED)) for name in ("value", "n", "p_t")}
+    return {
+        f"{name}_published": from_print(texts.get(name, NOT_PRINTED)) for name in ("value", "n", "p_t_approximation")
+    }
 
 
 def _runs_of(frames: RunFrames, methods: pd.Index, reference: str) -> tuple[str, ...]:

@@ -39,13 +39,15 @@ from ..headline import BASE, best_first, headline_runs
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ComparedMetric:
-    """What a run is judged by: `scored_as` of the scores, averaged over tasks, or a number of the run itself."""
+    """What a run is judged by: `scored_as` of the scores, averaged over tasks, or `run_column`, a number of the run
+    itself."""
 
     name: str
     label: str
     better: Literal["higher", "lower"]
     format: str
     scored_as: str = ""
+    run_column: str = ""
 
     @property
     def heading(self) -> str:
@@ -55,23 +57,28 @@ class ComparedMetric:
     def of(self, frames: RunFrames, runs: pd.DataFrame) -> pd.Series:
         """Value of each run, on its key; NaN where it has none."""
         if not self.scored_as:
-            return runs[self.name].astype(float)
+            return runs[self.run_column].astype(float)
         values = {key: frames.metric_scores(str(key), self.scored_as).astype(float) for key in runs.index}
         return pd.Series({key: one.mean() if len(one) else math.nan for key, one in values.items()}, dtype=float)
 
 
 METRICS = [
-    ComparedMetric(name="average", label="CLIMB-avg", better="higher", format=".4f"),
-    ComparedMetric(name="logprob", label="log p", better="higher", format=".3f", scored_as="logprob_gold"),
-    ComparedMetric(name="bits", label="bits/byte", better="lower", format=".4f", scored_as="bits_per_byte"),
-    ComparedMetric(name="validation_loss", label="loss", better="lower", format=".4f"),
+    ComparedMetric(name="climb_avg", label="CLIMB-avg", better="higher", format=".4f", run_column="average"),
+    ComparedMetric(name="answer_logprob", label="log p", better="higher", format=".3f", scored_as="logprob_gold"),
+    ComparedMetric(name="bits_per_byte", label="bits/byte", better="lower", format=".4f", scored_as="bits_per_byte"),
+    ComparedMetric(name="validation_loss", label="loss", better="lower", format=".4f", run_column="validation_loss"),
 ]
 
 #: The spread of methods over that of seeds, how often noise alone gives more than which is said.
 BEYOND = 2
 
 #: What is said of a metric as a whole, in each row of the csv.
-WHOLE = {"sigma": "σ", "smallest": "smallest called", "spread": "spread", "signal": "spread/σ"}
+WHOLE = {
+    "sigma_over_seeds": "σ over seeds",
+    "smallest_significant_delta": "smallest significant Δ",
+    "sigma_over_methods": "σ over methods",
+    "signal_to_noise": "σ over methods / σ over seeds",
+}
 
 
 def _columns(metric: ComparedMetric) -> list[Column]:
@@ -81,7 +88,7 @@ def _columns(metric: ComparedMetric) -> list[Column]:
         ours(f"{name}_delta", f"Δ {heading}", f"+{metric.format}", readable=False),
         ours(f"{name}_z", f"z {heading}", "+.2f", narrow=True),
         ours(f"{name}_t", f"t {heading}", "+.2f"),
-        ours(f"{name}_p", f"p Bonferroni {heading}", PROBABILITY, readable=False),
+        ours(f"{name}_p_bonferroni", f"p Bonferroni {heading}", PROBABILITY, readable=False),
         *(ours(f"{name}_{part}", f"{said} {heading}", ".5g", readable=False) for part, said in WHOLE.items()),
     ]
 
@@ -147,7 +154,7 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
     judged = {metric.name: judge_signal(frames, study, reference, metric) for metric in METRICS}
     floor_runs = tuple(headline_runs(runs, reference, reference).index)
     rows = []
-    for method in best_first(judged["average"].values):
+    for method in best_first(judged["climb_avg"].values):
         mine, behind = runs[runs["method"] == method], headline_runs(runs, method, reference)
         row = {
             "method": Cell(method),
@@ -166,12 +173,12 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
                 metric.name: number(value, word, behind.index),
                 f"{metric.name}_delta": number(float(said["delta"]), no_z, compared),
                 f"{metric.name}_z": number(float(said["z"]), no_z, compared),
-                f"{metric.name}_t": number(float(said["t_new_run"]), no_z, compared),
-                f"{metric.name}_p": number(float(said["p_new_run_bonferroni"]), no_p, compared),
-                f"{metric.name}_sigma": number(one.floor.sigma, NO_FLOOR, floor_runs),
-                f"{metric.name}_smallest": number(one.smallest, NO_FLOOR, floor_runs),
-                f"{metric.name}_spread": number(one.spread, "too few methods", runs.index),
-                f"{metric.name}_signal": number(one.signal, NO_FLOOR, runs.index),
+                f"{metric.name}_t": number(float(said["t_run_vs_seeds"]), no_z, compared),
+                f"{metric.name}_p_bonferroni": number(float(said["p_run_vs_seeds_bonferroni"]), no_p, compared),
+                f"{metric.name}_sigma_over_seeds": number(one.floor.sigma, NO_FLOOR, floor_runs),
+                f"{metric.name}_smallest_significant_delta": number(one.smallest, NO_FLOOR, floor_runs),
+                f"{metric.name}_sigma_over_methods": number(one.spread, "too few methods", runs.index),
+                f"{metric.name}_signal_to_noise": number(one.signal, NO_FLOOR, runs.index),
             }
         rows.append(row | context(study, BASE, frames))
     return make_table(
@@ -218,7 +225,7 @@ def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
             f"{100 * one.called:.0f} % of repeats, were σ the true one; "
             f"methods are spread by {one.spread:.2g}, and half of them beyond |z| = {one.middle:.1f}."
         )
-    floor = judged["average"].floor
+    floor = judged["climb_avg"].floor
     low, high = floor.sigma_range()
     return [
         "↑: higher is better, ↓: lower is. z = Δ/σ and t = Δ/(σ√(1 + 1/n)) keep the sign of Δ = x − mean, each with "

@@ -19,22 +19,22 @@ COLUMNS = [
     said("category", "Category", narrow=True),
     Column(name="category_published", header="Category", kind="published"),
     said("subcategory", "Subcategory"),
-    said("mixing", "soft/hard", narrow=True),
-    Column(name="mixing_published", header="soft/hard", kind="published"),
+    said("soft_hard", "soft/hard", narrow=True),
+    Column(name="soft_hard_published", header="soft/hard", kind="published"),
     Column(name="components", header="Components", kind="fact"),
-    Column(name="agrees", header="agrees", kind="fact", narrow=True),
+    Column(name="matches_published", header="as published", kind="fact", narrow=True),
 ]
 
 
 def table1(frames: RunFrames, study: Study, published: Published) -> Table:
-    """One row for each method; `agrees` says whether category and label are the printed ones."""
+    """One row for each method; `matches_published` says whether category and label are the printed ones."""
     print1 = published.table("table1")
     source = f"studies/{study.name}/study.yaml: methods"
     rows = []
     for method, entry in study.methods.items():
-        mixing, category = entry.get("mixing", "no label"), entry.get("category", "none")
+        mixing, category = entry.get("soft_hard", "no label"), entry.get("category", "none")
         category_print, mixing_print = printed(print1, method, "category"), printed(print1, method, "soft_hard")
-        agrees = category_print == category and mixing_print == entry.get("mixing", "not printed")
+        agrees = category_print == category and mixing_print == entry.get("soft_hard", "not printed")
         components = ", ".join(f"{slot}: {chosen['name']}" for slot, chosen in entry.get("model", {}).items())
         rows.append(
             {
@@ -43,10 +43,10 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
                 "category": Cell(category, source=source),
                 "category_published": Cell(category_print),
                 "subcategory": Cell(entry.get("subcategory", "none"), source=source),
-                "mixing": Cell(mixing, source=source),
-                "mixing_published": Cell(mixing_print),
+                "soft_hard": Cell(mixing, source=source),
+                "soft_hard_published": Cell(mixing_print),
                 "components": Cell(components or "the recipe's", source=source),
-                "agrees": Cell("yes" if agrees else "no"),
+                "matches_published": Cell("yes" if agrees else "no"),
             }
         )
     counts = Counter(entry.get("category", "none") for entry in study.methods.values())

@@ -44,19 +44,19 @@ COLUMNS = [
     published_column("p_bonferroni", "p Bonferroni"),
     ours("p_holm", "p Holm", PROBABILITY),
     ours("p_bh", "p BH", PROBABILITY),
-    ours("t_new_run", "t, new run", "+.2f", readable=False),
-    ours("p_new_run", "p, new run", PROBABILITY),
-    ours("p_new_run_bonferroni", "p, new run Bonferroni", PROBABILITY),
-    ours("p_new_run_holm", "p, new run Holm", PROBABILITY, readable=False),
-    ours("p_new_run_bh", "p, new run BH", PROBABILITY, readable=False),
+    ours("t_run_vs_seeds", "t, one run vs. seeds", "+.2f", readable=False),
+    ours("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
+    ours("p_run_vs_seeds_bonferroni", "p, one run vs. seeds, Bonferroni", PROBABILITY),
+    ours("p_run_vs_seeds_holm", "p, one run vs. seeds, Holm", PROBABILITY, readable=False),
+    ours("p_run_vs_seeds_bh", "p, one run vs. seeds, BH", PROBABILITY, readable=False),
     ours("se_items", "SE (items)", ".4f"),
     ours("t_items", "t, paired items", "+.2f", readable=False),
     ours("df_items", "df (items)", ".1f", readable=False),
     ours("p_items", "p, items", PROBABILITY, readable=False),
     ours("p_items_bonferroni", "p, items Bonferroni", PROBABILITY),
-    ours("t_both", "t (seeds + items)", "+.2f", readable=False),
-    ours("p_both", "p, seeds and items", PROBABILITY),
-    ours("p_both_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
+    ours("t_seeds_and_items", "t, seeds and items", "+.2f", readable=False),
+    ours("p_seeds_and_items", "p, seeds and items", PROBABILITY),
+    ours("p_seeds_and_items_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
     ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
     OUTCOME,
@@ -125,8 +125,8 @@ def _notes(study: Study, rows: BaseRows, label: str) -> list[str]:
     return [
         floor_note + " Its row is the mean of its seeds; every other row is its first seed, as in the paper.",
         RULE,
-        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p, new run reads the same "
-        f"Δ as the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
+        f"Δ = x − mean, z = Δ/σ, p two-sided normal, corrected for m = {study.m} methods; p, one run vs. "
+        f"seeds, reads the same Δ as the prediction of one new run, Δ/(σ√(1 + 1/n)), Student's t{freedom}.",
         "SE (items): standard error of Δ over items, from differences item by item between the method's run and the "
         "mean of the reference's seeds; p, items: these runs on other items; p, seeds and items: both other, "
         f"Δ/√(items² + σ²(1 + 1/n)), Student's t{freedom}; what seeds owe to single items is in both terms, so that "

@@ -34,22 +34,22 @@ from ..tasks import printed_tasks
 
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),
-    ours("primary", "Primary", ".4f", narrow=True),
-    published_column("primary", "Primary"),
-    ours("second", "Second", ".4f", narrow=True),
-    published_column("second", "Second"),
+    ours("value_primary_hardware", "Primary", ".4f", narrow=True),
+    published_column("value_primary_hardware", "Primary"),
+    ours("value_second_hardware", "Second", ".4f", narrow=True),
+    published_column("value_second_hardware", "Second"),
     ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ", narrow=True),
-    said("higher", "higher"),
-    Column(name="primary_profile", header="primary profile", kind="fact", readable=False),
-    Column(name="second_hardware", header="second hardware", kind="fact", readable=False),
-    Column(name="devices", header="devices", kind="fact", readable=False),
-    Column(name="stand_in", header="stand-in", kind="fact", readable=False),
+    said("higher_on", "higher_on"),
+    Column(name="primary_device", header="primary device", kind="fact", readable=False),
+    Column(name="second_device", header="second device", kind="fact", readable=False),
+    Column(name="device_comparison", header="same or different devices", kind="fact", readable=False),
+    Column(name="second_hardware_simulated_by", header="second hardware simulated by", kind="fact", readable=False),
     *CONTEXT,
 ]
 
 #: Our columns, and the printed table's names of them.
-PRINTED = {"primary": "primary", "second": "a100", "delta": "delta"}
+PRINTED = {"value_primary_hardware": "value_primary_hardware", "value_second_hardware": "a100", "delta": "delta"}
 
 
 class Profile:
@@ -81,21 +81,21 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     for task, source in sources.items():
         first, other = primary.value(source), second.value(source)
         delta = other - first
-        higher = "equal" if delta == 0 else "primary" if delta < 0 else "second"
+        higher = "equal" if delta == 0 else "value_primary_hardware" if delta < 0 else "value_second_hardware"
         word = primary.word if math.isnan(first) else second.word
         if not math.isnan(delta) and not compared.evidence:
             delta, word = math.nan, compared.word
         rows.append(
             {
                 "task": Cell(task),
-                "primary": number(first, primary.word, primary.used),
-                "second": number(other, second.word, second.used),
+                "value_primary_hardware": number(first, primary.word, primary.used),
+                "value_second_hardware": number(other, second.word, second.used),
                 "delta": number(delta, word, both),
-                "higher": Cell(word if math.isnan(delta) else higher, both),
-                "primary_profile": Cell(primary.name, primary.used),
-                "second_hardware": Cell(second.name, second.used),
-                "devices": Cell(compared.word, both),
-                "stand_in": Cell(change or "none"),
+                "higher_on": Cell(word if math.isnan(delta) else higher, both),
+                "primary_device": Cell(primary.name, primary.used),
+                "second_device": Cell(second.name, second.used),
+                "device_comparison": Cell(compared.word, both),
+                "second_hardware_simulated_by": Cell(change or "none"),
             }
             | printed_cells(print5, task, PRINTED)
             | context(study, BASE, frames)

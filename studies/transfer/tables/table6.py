@@ -48,21 +48,21 @@ RUN = [
 COLUMNS = [
     *RUN,
     OUTCOME,
-    ours("nan_step", "step", "d"),
-    published_column("nan_step", "step"),
-    ours("nan_share", "share of training", ".3f", narrow=True),
-    published_column("nan_share", "share of training"),
+    ours("nan_step", "NaN at step", "d"),
+    published_column("nan_step", "NaN at step"),
+    ours("nan_training_fraction", "NaN at share of training", ".3f", narrow=True),
+    published_column("nan_training_fraction", "NaN at share of training"),
     ours("stable_grad_norm", "stable grad norm", ".3g"),
     published_column("stable_grad_norm", "stable grad norm"),
-    ours("peak_grad_norm", "peak", ".3g"),
-    ours("last_grad_norm", "last", ".3g"),
-    ours("elevated_from", "elevated from", ".0f"),
-    published_column("elevated_from", "elevated from"),
-    ours("elevated_steps", "elevated for", "d"),
-    published_column("elevated_steps", "elevated for"),
-    said("signature", "signature", narrow=True),
-    Column(name="signature_published", header="signature", kind="published", narrow=True),
-    said("mechanism", "reads"),
+    ours("peak_grad_norm", "peak grad norm", ".3g"),
+    ours("last_grad_norm", "last grad norm", ".3g"),
+    ours("grad_norm_elevated_from_step", "grad norm elevated from step", ".0f"),
+    published_column("grad_norm_elevated_from_step", "grad norm elevated from step"),
+    ours("grad_norm_elevated_steps", "grad norm elevated for steps", "d"),
+    published_column("grad_norm_elevated_steps", "grad norm elevated for steps"),
+    said("grad_norm_signature", "signature", narrow=True),
+    Column(name="grad_norm_signature_published", header="signature", kind="published", narrow=True),
+    said("mechanism", "suggested mechanism"),
     ours("last_finite_loss", "last finite loss", ".4f"),
     Column(name="reason", header="reason", kind="fact", readable=False),
     *CONTEXT_ALONE,
@@ -115,24 +115,31 @@ def name_of(run: pd.Series) -> str:
 
 def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
     """How a run diverged, or the word for why it did not."""
-    numbers = ("nan_step", "nan_share", "stable_grad_norm", "peak_grad_norm", "last_grad_norm", "elevated_from")
-    numbers += ("elevated_steps", "last_finite_loss")
+    numbers = (
+        "nan_step",
+        "nan_training_fraction",
+        "stable_grad_norm",
+        "peak_grad_norm",
+        "last_grad_norm",
+        "grad_norm_elevated_from_step",
+    )
+    numbers += ("grad_norm_elevated_steps", "last_finite_loss")
     own = (key,)
     if run["outcome"] != DIVERGED:
         word = "no divergence" if run["outcome"] == COMPLETED else MISSING
-        words = {name: Cell(word, own) for name in ("signature", "mechanism", "reason")}
+        words = {name: Cell(word, own) for name in ("grad_norm_signature", "mechanism", "reason")}
         return {name: Cell(None, own, word=word) for name in numbers} | words
     found = divergence_of(frames, key)
     return {
         "nan_step": Cell(int(run["step"]), own),
-        "nan_share": Cell(float(run["step"] / run["steps"]), own),
+        "nan_training_fraction": Cell(float(run["step"] / run["steps"]), own),
         "stable_grad_norm": number(found.stable, found.signature, own),
         "peak_grad_norm": number(found.peak, "no norm", own),
         "last_grad_norm": number(found.last, "no norm", own),
-        "elevated_from": number(found.elevated_from, "never", own),
-        "elevated_steps": Cell(found.elevated_steps, own),
+        "grad_norm_elevated_from_step": number(found.elevated_from, "never", own),
+        "grad_norm_elevated_steps": Cell(found.elevated_steps, own),
         "last_finite_loss": number(float(run["last_finite_loss"]), "no finite loss", own),
-        "signature": Cell(found.signature, own),
+        "grad_norm_signature": Cell(found.signature, own),
         "mechanism": Cell(MECHANISMS[found.signature], own),
         "reason": Cell(run["reason"], own),
     }
@@ -145,11 +152,11 @@ def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")
     return {
         "nan_step_published": from_print(nan_step),
-        "nan_share_published": from_print(share),
+        "nan_training_fraction_published": from_print(share),
         "stable_grad_norm_published": from_print(printed(print6, place, "pre_nan_grad_norm")),
-        "elevated_from_published": from_print(printed(print6, place, "sustained_from_step")),
-        "elevated_steps_published": from_print(spike if rise == NOT_PRINTED else rise),
-        "signature_published": Cell(PRINTED.get(mechanism, mechanism)),
+        "grad_norm_elevated_from_step_published": from_print(printed(print6, place, "sustained_from_step")),
+        "grad_norm_elevated_steps_published": from_print(spike if rise == NOT_PRINTED else rise),
+        "grad_norm_signature_published": Cell(PRINTED.get(mechanism, mechanism)),
     }
 
 

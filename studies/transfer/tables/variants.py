@@ -51,19 +51,19 @@ COLUMNS = [
     Column(name="interpretations", header="interpretations", kind="label"),
     ours("parameters", "parameters", ",d"),
     ours("delta_params_pct", "ΔP (%)", "+.2f"),
-    ours("delta_params_pct_paper", "ΔP at paper size (%)", "+.2f"),
-    published_column("delta_params_pct_paper", "ΔP (%)"),
+    ours("delta_params_pct_paper_size", "ΔP at paper size (%)", "+.2f"),
+    published_column("delta_params_pct_paper_size", "ΔP (%)"),
     *beside("validation_loss", "val. loss", ".4f"),
-    ours("loss_less_default", "loss less default's", "+.4f", narrow=True),
+    ours("loss_minus_default", "loss − default's", "+.4f", narrow=True),
     *beside("climb_avg", "CLIMB-avg", ".4f"),
     *beside("delta", "Δ", "+.4f"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
-    ours("p_new_run", "p, new run", PROBABILITY),
-    ours("delta_less_default", "Δ less default's", "+.4f", narrow=True),
+    ours("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
+    ours("climb_avg_minus_default", "Δ − default's", "+.4f", narrow=True),
     OUTCOME,
     SEEDS,
-    Column(name="says", header="what it changes", kind="fact"),
+    Column(name="description", header="what it changes", kind="fact"),
     RUN_IDS,
     *CONTEXT,
 ]
@@ -128,8 +128,9 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
         notes=[
             f"One seed a variant, as for every method but {study.label(reference)}: a difference from the default "
             "(its run of the same seed) may be the seed's. No variant is tuned, and none was chosen by these numbers.",
-            "Δ and z are Table 2's, from the mean and σ of the reference's seeds; p, new run reads Δ as that of one "
-            f"new run (Student's t). They are corrected for nothing: variants are not among the {study.m} comparisons.",
+            "Δ and z are Table 2's, from the mean and σ of the reference's seeds; p, one run vs. seeds, reads Δ as "
+            "that of one new run (Student's t). They are corrected for nothing: variants are not among the "
+            f"{study.m} comparisons.",
             "`official` and `original` are methods as their authors have them. Interpretations: those of which a "
             "variant is an alternative; under a default, those of its variants.",
             "ΔP at paper size is exact, by the modules on the meta device; the printed ΔP is the method's, whichever "
@@ -152,15 +153,15 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
         "label": Cell(study.label(name)),
         "interpretations": Cell(", ".join(_interpretations(study, name)) or "none"),
         "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
-        "loss_less_default": _less(world, name, default, "validation_loss"),
+        "loss_minus_default": _less(world, name, default, "validation_loss"),
         "climb_avg": number(average, word, own),
         "delta": number(float(world.floor.delta(average)), no_z, compared),
         "z": number(float(world.floor.z(average)), no_z, compared),
-        "p_new_run": number(None if name == world.reference else _p(world.floor, average), no_p, compared),
-        "delta_less_default": _less(world, name, default, "average"),
+        "p_run_vs_seeds": number(None if name == world.reference else _p(world.floor, average), no_p, compared),
+        "climb_avg_minus_default": _less(world, name, default, "average"),
         "outcome": Cell(joint_outcome(behind["outcome"]), own),
         "n_seeds": Cell(int((behind["outcome"] == COMPLETED).sum()), own),
-        "says": Cell("the default variant" if name == default else variant_change(study, name)),
+        "description": Cell("the default variant" if name == default else variant_change(study, name)),
         "run_ids": Cell(" ".join(behind["run_id"]), own),
     } | _parameters(world, name)
 
@@ -169,7 +170,7 @@ def _printed(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[s
     """What is printed of a default variant; of others the method's share of parameters alone."""
     cells = printed_cells(prints["table2"], name, {"climb_avg": "climb_avg", "delta": "delta", "z": "z"})
     cells |= printed_cells(prints["table7"], name, {"validation_loss": "val_loss"})
-    return cells | printed_cells(prints["table4"], default, {"delta_params_pct_paper": "delta_params_pct"})
+    return cells | printed_cells(prints["table4"], default, {"delta_params_pct_paper_size": "delta_params_pct"})
 
 
 def _p(floor: NoiseFloor, average: float) -> float:
@@ -212,5 +213,5 @@ def _parameters(world: _World, name: str) -> dict[str, Cell]:
     return {
         "parameters": number(here[0], word, counts[0].index),
         "delta_params_pct": number(share, word if here[0] is None else MISSING, keys),
-        "delta_params_pct_paper": Cell(100 * (exact[0] / exact[1] - 1), source=source),
+        "delta_params_pct_paper_size": Cell(100 * (exact[0] / exact[1] - 1), source=source),
     }

@@ -54,7 +54,7 @@ def constants(*values: float) -> Patch:
 
 def _twice_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     def cell(e, of: str, column: str) -> Any:
-        return REAL["_cell"](e, of, column) * (2 if column == "flops_counted" else 1)
+        return REAL["_cell"](e, of, column) * (2 if column == "step_flops_counted" else 1)
 
     monkeypatch.setattr(structure, "_cell", cell)
 

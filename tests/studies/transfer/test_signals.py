@@ -41,21 +41,28 @@ def test_each_measure_has_its_own_floor_and_direction(world: World) -> None:
     table = signals(world.load(*GROUPS), world.study, PUBLISHED)
     rows = table.frame.set_index("method")
     softpick, floor = rows.loc["softpick"], noise_floor(LOSSES.values())
-    assert (softpick["average_z"], softpick["validation_loss_z"]) == pytest.approx((0.5, -51.0))
+    assert (softpick["climb_avg_z"], softpick["validation_loss_z"]) == pytest.approx((0.5, -51.0))
     assert softpick["validation_loss_t"] == pytest.approx(-51 / np.sqrt(4 / 3))
-    assert softpick["validation_loss_p"] == pytest.approx(19 * two_sided_t(-51 / np.sqrt(4 / 3), 2))
+    assert softpick["validation_loss_p_bonferroni"] == pytest.approx(19 * two_sided_t(-51 / np.sqrt(4 / 3), 2))
     # What is a line in the loss has the loss's z, whichever its unit; and the sign of its direction.
-    assert (softpick["logprob_z"], softpick["bits_z"]) == pytest.approx((51.0, -51.0))
-    assert softpick["logprob"] == pytest.approx(-4.5 * 6.5) and softpick["bits_sigma"] > 0
-    assert softpick["validation_loss_smallest"] == pytest.approx(floor.smallest_called(m=19))
+    assert (softpick["answer_logprob_z"], softpick["bits_per_byte_z"]) == pytest.approx((51.0, -51.0))
+    assert softpick["answer_logprob"] == pytest.approx(-4.5 * 6.5) and softpick["bits_per_byte_sigma_over_seeds"] > 0
+    assert softpick["validation_loss_smallest_significant_delta"] == pytest.approx(floor.smallest_called(m=19))
     spread = np.std([4.50, 5.10, 5.0], ddof=1)
-    assert (softpick["validation_loss_spread"], softpick["validation_loss_signal"]) == pytest.approx(
-        (spread, spread / 0.01)
-    )
+    assert (
+        softpick["validation_loss_sigma_over_methods"],
+        softpick["validation_loss_signal_to_noise"],
+    ) == pytest.approx((spread, spread / 0.01))
     headings = {column.name: column.header for column in table.columns}
-    assert headings["validation_loss_z"] == "z loss ↓" and headings["average_z"] == "z CLIMB-avg ↑"
-    assert table.cell("qknorm", "logprob_z").word == "missing" and table.cell("ssmax", "bits_t").word == "diverged"
-    assert table.cell("baseline", "logprob_p").word == "reference" and rows.loc["qknorm", "validation_loss_z"] == -1
+    assert headings["validation_loss_z"] == "z loss ↓" and headings["climb_avg_z"] == "z CLIMB-avg ↑"
+    assert (
+        table.cell("qknorm", "answer_logprob_z").word == "missing"
+        and table.cell("ssmax", "bits_per_byte_t").word == "diverged"
+    )
+    assert (
+        table.cell("baseline", "answer_logprob_p_bonferroni").word == "reference"
+        and rows.loc["qknorm", "validation_loss_z"] == -1
+    )
     lead = table.warnings[0]
     assert lead.startswith("Signal over noise") and f"loss ↓ {spread / 0.01:.1f}." in lead
     # Of 3 methods' accuracy and loss against 3 seeds: sqrt(F(2, 2)) has the median 1, and is above 2 in 1 of 5.
@@ -71,7 +78,12 @@ def test_without_a_floor_there_are_words(tmp_path: Path) -> None:
     run(world, "baseline", 42, 0.3, 5.0)
     run(world, "softpick", 42, 0.31, 4.9)
     table = signals(world.load(*GROUPS), world.study, PUBLISHED)
-    for name in ("logprob_z", "validation_loss_t", "average_signal", "bits_smallest"):
+    for name in (
+        "answer_logprob_z",
+        "validation_loss_t",
+        "climb_avg_signal_to_noise",
+        "bits_per_byte_smallest_significant_delta",
+    ):
         assert table.cell("softpick", name).word == "no noise floor"
     assert table.cell("softpick", "validation_loss_delta").value == pytest.approx(-0.1)
     assert table.warnings[0].startswith("Preset: smoke")

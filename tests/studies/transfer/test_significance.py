@@ -71,7 +71,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert [significance.pop(method) for method in ("softpick", "qknorm", "sigmoid_attn")] == [
         "not significant (item sampling)", "inconclusive (baseline seeds)", "worse"
     ]  # fmt: skip
-    assert set(significance.values()) == {"missing"} and table.cell("ssmax", "p_both").word == "diverged"
+    assert set(significance.values()) == {"missing"} and table.cell("ssmax", "p_seeds_and_items").word == "diverged"
     assert table.warnings[0] == (
         "Significant (Bonferroni): 1 of 19 methods differ from Baseline on other seeds and other items (worse: "
         "Sigmoid Attention); 2 on other items alone, 2 on other seeds alone (prediction t), 3 by the paper's z."
@@ -134,5 +134,7 @@ def test_two_items_a_task_tell_nothing(tmp_path: Path) -> None:
     answered(world, "softpick", 42, few * 0)
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
     assert table.cell("softpick", "significance").value == "inconclusive (no item error)"
-    assert {table.cell("softpick", name).word for name in ("se_items", "p_items", "p_both")} == {"too few items"}
+    assert {table.cell("softpick", name).word for name in ("se_items", "p_items", "p_seeds_and_items")} == {
+        "too few items"
+    }
     assert "untested on other items alone" in table.warnings[0] and not table.warnings[1].startswith("At chance")

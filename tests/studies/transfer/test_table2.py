@@ -106,7 +106,7 @@ def test_without_a_floor_there_is_no_z(tmp_path):
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     world.completed("base", "softpick", 42, tasks_of(0.32), 4.9)
     table = table2(world.load(*GROUPS), world.study, PUBLISHED)
-    assert {table.cell("softpick", name).word for name in ("z", "p", "p_new_run")} == {"no noise floor"}
+    assert {table.cell("softpick", name).word for name in ("z", "p", "p_run_vs_seeds")} == {"no noise floor"}
     assert table.cell("softpick", "delta").value == pytest.approx(0.02)
 
 

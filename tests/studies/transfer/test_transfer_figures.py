@@ -54,7 +54,7 @@ def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, tmp_path, 
 
 def test_fig1_ends_in_crosses_at_the_last_finite_steps(published):
     picture, frames = draw(published, "fig1")
-    ends = picture.frame[picture.frame["terminal"]]
+    ends = picture.frame[picture.frame["last_before_divergence"]]
     assert dict(zip(ends["run"].str.slice(-3), ends["step"], strict=True)) == {"s42": 3400, "s43": 2800, "s44": 2700}
     key = "transfer/large/baseline/s42"
     train = frames.metrics(key).query("split == 'train'").set_index("step")["grad_norm"]
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_told(tmp_path):
     assert "Baseline, seed 42 (missing)" in words(one) and one.frame["step"].max() == 44
     assert "SSMax (diverged before a held-out loss)" in words(two) and "AttnRes" in words(two)
     assert words(three).count("missing") == 17 and words(three).count("diverged") == 1
-    assert (three.frame["word"] == "no value").sum() == 18 * 12
+    assert (three.frame["missing_reason"] == "no value").sum() == 18 * 12
 
 
 def test_an_empty_world_can_be_drawn(tmp_path):

@@ -58,7 +58,7 @@ def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, n
 
 def test_table1_agrees_with_the_printed_taxonomy(tables):
     frame = tables["table1"].frame
-    assert len(frame) == 20 and frame["agrees"].eq("yes").all()
+    assert len(frame) == 20 and frame["matches_published"].eq("yes").all()
 
 
 def test_table3(tables):
@@ -79,8 +79,8 @@ def test_rank_transfer_gives_exact_p_beside_the_approximation(tables):
     frame = tables["rank_transfer"].frame.set_index("statistic")
     row = frame.loc["spearman_improvers"]
     # 1 - 6 * 80 / (7 * 48): the printed values of Table 3 do not give the printed -0.27.
-    assert row["value"] == pytest.approx(-3 / 7) and row["n"] == 7 and row["exact"] == "yes"
-    assert row["p_exact"] == pytest.approx(0.3536, abs=1e-3) and row["value_published"] == -0.27
+    assert row["value"] == pytest.approx(-3 / 7) and row["n"] == 7 and row["all_permutations_used"] == "yes"
+    assert row["p_permutation"] == pytest.approx(0.3536, abs=1e-3) and row["value_published"] == -0.27
     assert list(frame.loc[["signs_improvers", "signs_failures"], "value"]) == [7, 2]
 
 
@@ -89,7 +89,10 @@ def test_table5(tables):
     for row in printed_rows("table5"):
         assert frame.loc[row["task"], "delta"] == pytest.approx(float(row["delta"]), abs=2e-4)
     assert frame.loc["validation_loss", "delta"] == pytest.approx(0.015)
-    assert frame["stand_in"].eq("none").all() and frame["devices"].eq("different devices").all()
+    assert (
+        frame["second_hardware_simulated_by"].eq("none").all()
+        and frame["device_comparison"].eq("different devices").all()
+    )
     assert "on two devices: NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB." in tables["table5"].title
 
 
@@ -98,8 +101,8 @@ def test_table5_names_its_stand_in(tmp_path):
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0)
     table = made(world, "table5")
     assert "Stand-in: the second hardware is the same run with train.precision = bfloat16" in "\n".join(table.notes)
-    assert "train.precision = bfloat16" in table.frame["stand_in"].iloc[0]
-    assert {row[name].word for row in table.rows for name in ("second", "delta")} == {"missing"}
+    assert "train.precision = bfloat16" in table.frame["second_hardware_simulated_by"].iloc[0]
+    assert {row[name].word for row in table.rows for name in ("value_second_hardware", "delta")} == {"missing"}
 
 
 @pytest.mark.parametrize(
@@ -120,18 +123,22 @@ def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, prese
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, made_on=PRIMARY)
     world.completed("base", "second_hardware", 42, tasks_of(0.31), 5.1, made_on=second)
     table = made(world, "table5")
-    assert note in "\n".join(table.notes) and table.frame["devices"].eq(word).all()
+    assert note in "\n".join(table.notes) and table.frame["device_comparison"].eq(word).all()
     assert ("twice on the same device" in table.title) == (word == "same device")
     for row in table.rows:
-        assert (row["delta"].value, row["delta"].word, row["higher"].value) == (None, word, word)
-        assert row["second"].value is not None
+        assert (row["delta"].value, row["delta"].word, row["higher_on"].value) == (None, word, word)
+        assert row["value_second_hardware"].value is not None
 
 
 def test_table6(tables):
     frame = tables["table6"].frame.set_index("run")
     assert list(frame.index) == ["hybrid_norm/s42", "hybrid_norm/s43", "hybrid_norm/s44", "ssmax/s42", "hyper/s42"]
     assert (frame["nan_step"] == frame["nan_step_published"]).all()
-    assert list(frame["signature"]) == list(frame["signature_published"]) == ["sudden"] * 3 + ["rise", "inflation"]
+    assert (
+        list(frame["grad_norm_signature"])
+        == list(frame["grad_norm_signature_published"])
+        == ["sudden"] * 3 + ["rise", "inflation"]
+    )
 
 
 def test_table6_keeps_what_did_not_diverge_and_shows_what_else_did(tmp_path):
@@ -142,30 +149,33 @@ def test_table6_keeps_what_did_not_diverge_and_shows_what_else_did(tmp_path):
     table = made(world, "table6")
     frame = table.frame.set_index("run")
     assert table.cell("ssmax/s42", "nan_step").word == "no divergence"
-    assert table.cell("hyper/s42", "nan_step").word == frame.loc["hyper/s42", "signature"] == "missing"
-    assert frame.loc["softpick/s42", "signature"] == "sudden" and frame.index[-1] == "base/provoked_divergence/s42"
-    assert frame.iloc[-1]["signature"] == "too short" and frame.iloc[-1]["nan_step"] == 3
+    assert table.cell("hyper/s42", "nan_step").word == frame.loc["hyper/s42", "grad_norm_signature"] == "missing"
+    assert (
+        frame.loc["softpick/s42", "grad_norm_signature"] == "sudden"
+        and frame.index[-1] == "base/provoked_divergence/s42"
+    )
+    assert frame.iloc[-1]["grad_norm_signature"] == "too short" and frame.iloc[-1]["nan_step"] == 3
 
 
 def test_attention_concentration(tables):
     table = tables["attention_concentration"]
     frame = table.frame.set_index("run")
     six = ["baseline/s42", "hybrid_norm/s42", "hybrid_norm/s43", "hybrid_norm/s44", "ssmax/s42", "hyper/s42"]
-    assert list(frame.index[frame["section"] == "Table 6"]) == six
-    assert list(frame.index[frame["section"] == "E.3, B.13"]) == [
+    assert list(frame.index[frame["cited_in"] == "Table 6"]) == six
+    assert list(frame.index[frame["cited_in"] == "E.3, B.13"]) == [
         *(f"base/baseline/s{seed}" for seed in (42, 43, 44)),
         *(f"base/{name}/s42" for name in ("qknorm", "selective_attn", "softmax_cap", "ssmax", "sigmoid_attn")),
         *(f"base/{name}/s42" for name in ("softpick", "diff_attn")),
     ]
     # A run that diverged stands beside what the baseline was at about that share of training.
-    shares = frame.loc[six[1:], ["share", "baseline_share"]].round(3)
+    shares = frame.loc[six[1:], ["training_fraction", "baseline_training_fraction"]].round(3)
     assert shares.to_numpy().tolist() == [[0.08, 0.05], [0.066, 0.05], [0.064, 0.05], [0.132, 0.1], [0.416, 0.4]]
-    assert frame.loc["ssmax/s42", "step"] == 5800 and table.cell("ssmax/s42", "sigmas").word == "diverged"
-    assert frame.loc["base/ssmax/s42", "difference"] == pytest.approx(-0.1)
-    assert frame.loc["base/ssmax/s42", "sigmas"] == pytest.approx(-25)
-    assert table.cell("base/baseline/s43", "difference").word == "reference"
-    assert table.cell("softpick/s42", "sigmas").word == "no noise floor"  # one seed of the large baseline
-    behind = table.cell("base/ssmax/s42", "difference").runs
+    assert frame.loc["ssmax/s42", "step"] == 5800 and table.cell("ssmax/s42", "difference_in_sigma").word == "diverged"
+    assert frame.loc["base/ssmax/s42", "difference_from_baseline"] == pytest.approx(-0.1)
+    assert frame.loc["base/ssmax/s42", "difference_in_sigma"] == pytest.approx(-25)
+    assert table.cell("base/baseline/s43", "difference_from_baseline").word == "reference"
+    assert table.cell("softpick/s42", "difference_in_sigma").word == "no noise floor"  # one seed of the large baseline
+    behind = table.cell("base/ssmax/s42", "difference_from_baseline").runs
     assert behind == ("transfer/base/ssmax/s42", *(f"transfer/base/baseline/s{seed}" for seed in (42, 43, 44)))
 
 
@@ -174,8 +184,8 @@ def test_what_was_not_read_of_attention_has_a_word(tmp_path):
     world.completed("large", "ssmax", 42, tasks_of(0.3), 5.0, probed=Run(beyond=0.25))
     world.diverged("large", "hyper", 42, 3, history("sudden", 3), probed=Run(diverged=3, concentration=math.nan))
     table = made(world, "attention_concentration")
-    assert table.cell("ssmax/s42", "beyond_percent").value == pytest.approx(25, abs=0.01)
-    assert table.cell("ssmax/s42", "difference").word == "baseline not read"
+    assert table.cell("ssmax/s42", "abs_logits_above_50_pct").value == pytest.approx(25, abs=0.01)
+    assert table.cell("ssmax/s42", "difference_from_baseline").word == "baseline not read"
     assert table.cell("hyper/s42", "concentration").word == "no number" and table.cell("hyper/s42", "step").value == 3
     assert table.cell("baseline/s42", "concentration").word == "missing"
     key = world.study.key("large", "ssmax", 42)
@@ -196,12 +206,12 @@ def test_noise_floor(tables):
     assert f"{frame.loc['baseline', 'sigma']:.5f}" == "0.00208"
     assert frame.loc["softpick", "welch_t"] == pytest.approx(6.36, abs=0.1)
     assert frame.loc["softpick", "welch_p"] == pytest.approx(0.0053, abs=3e-4)
-    assert frame.loc["softpick", "probability_not_above"] == 0.0 and frame.loc["softpick", "tasks_total"] == 12
-    assert frame.loc["qknorm", "interval_low"] > frame.loc["baseline", "interval_high"]
+    assert frame.loc["softpick", "prob_not_above_baseline"] == 0.0 and frame.loc["softpick", "tasks_total"] == 12
+    assert frame.loc["qknorm", "bootstrap_ci95_low"] > frame.loc["baseline", "bootstrap_ci95_high"]
     assert tables["noise_floor"].cell("baseline", "welch_t").word == "reference"
     # Tasks that move together are less evidence than independent ones.
     # Half of the tasks move against the other half here, from seed to seed: their sum varies less than apart.
-    assert 0 < frame.loc["softpick", "stouffer_z"] < frame.loc["softpick", "stouffer_z_correlated"]
+    assert 0 < frame.loc["softpick", "stouffer_z"] < frame.loc["softpick", "stouffer_z_correlated_tasks"]
 
 
 def test_at_mini_the_reference_has_six_seeds_and_both_tables_say_what_they_are_worth(tmp_path):
@@ -227,7 +237,7 @@ def test_noise_floor_with_too_few_seeds(tmp_path):
     table = made(world, "noise_floor")
     assert table.cell("qknorm", "welch_t").word == "too few seeds"
     assert table.cell("qknorm", "outcome").value == "completed 1, missing 2"
-    assert {table.cell("softpick", name).word for name in ("welch_t", "sigma", "interval_low")} == {"diverged"}
+    assert {table.cell("softpick", name).word for name in ("welch_t", "sigma", "bootstrap_ci95_low")} == {"diverged"}
 
 
 def test_task_deltas(tables):
@@ -256,22 +266,26 @@ def test_variants(tmp_path):
     assert set(frame.index) >= set(world.study.variants) and "qknorm" not in frame.index
     row = frame.loc["ssmax.divide"]
     assert (row["z"], row["delta"]) == (pytest.approx(-2.0), pytest.approx(-0.01))
-    assert row["delta_less_default"] == pytest.approx(0.015) and row["loss_less_default"] == pytest.approx(-0.3)
-    assert row["interpretations"] == "ssmax_scale" and '"variant": "divide"' in row["says"] and row["n_seeds"] == 1
+    assert row["climb_avg_minus_default"] == pytest.approx(0.015) and row["loss_minus_default"] == pytest.approx(-0.3)
+    assert (
+        row["interpretations"] == "ssmax_scale" and '"variant": "divide"' in row["description"] and row["n_seeds"] == 1
+    )
     # A variant of the reference: z from the mean of all its seeds, the difference from the run of the same seed.
     decayed = frame.loc["baseline.decayed_norms"]
-    assert decayed["z"] == pytest.approx(1.4) and decayed["delta_less_default"] == pytest.approx(0.012)
-    assert decayed["loss_less_default"] == pytest.approx(-0.042) and decayed["interpretations"] == "weight_decay_groups"
-    assert frame.loc["baseline", "n_seeds"] == 3 and table.cell("baseline", "delta_less_default").word == "default"
-    numbers = ("validation_loss", "climb_avg", "z", "p_new_run", "delta_less_default", "loss_less_default")
+    assert decayed["z"] == pytest.approx(1.4) and decayed["climb_avg_minus_default"] == pytest.approx(0.012)
+    assert (
+        decayed["loss_minus_default"] == pytest.approx(-0.042) and decayed["interpretations"] == "weight_decay_groups"
+    )
+    assert frame.loc["baseline", "n_seeds"] == 3 and table.cell("baseline", "climb_avg_minus_default").word == "default"
+    numbers = ("validation_loss", "climb_avg", "z", "p_run_vs_seeds", "climb_avg_minus_default", "loss_minus_default")
     assert {table.cell("ssmax.original", name).word for name in numbers} == {"diverged"}
     assert {table.cell("ssmax.context", name).word for name in (*numbers, "parameters")} == {"missing"}
-    assert table.cell("hyper.official", "delta_less_default").word == "missing", "its default is not there"
+    assert table.cell("hyper.official", "climb_avg_minus_default").word == "missing", "its default is not there"
     assert frame.loc["hyper.official", "climb_avg"] == pytest.approx(0.31)
     # What Table 4 prints tells variants apart, at the size of the paper alone.
-    shares = frame.loc[["diff_attn", "diff_attn.per_head_lambda", "diff_attn.official"], "delta_params_pct_paper"]
+    shares = frame.loc[["diff_attn", "diff_attn.per_head_lambda", "diff_attn.official"], "delta_params_pct_paper_size"]
     assert [f"{share:.2f}" for share in shares] == ["0.01", "0.01", "0.00"]
-    assert frame.loc["diff_attn.official", "delta_params_pct_paper_published"] == 0.01
+    assert frame.loc["diff_attn.official", "delta_params_pct_paper_size_published"] == 0.01
     assert table.cell("ssmax", "z_published").text == "-29.94"
     assert table.cell("ssmax.divide", "z_published").word == "not printed"
 
@@ -306,7 +320,7 @@ def test_an_empty_world_has_every_row_and_no_number(tmp_path):
             continue
         table = made(world, name)
         for column in table.columns:
-            if column.kind == "reproduced" and column.numeric and column.name != "delta_params_pct_paper":
+            if column.kind == "reproduced" and column.numeric and column.name != "delta_params_pct_paper_size":
                 # A count of nothing is a number that is true.
                 assert not [row for row in table.rows if row[column.name].value], column.name
 
