@@ -29,8 +29,8 @@ LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, ov
 
 #: Columns of several tables.
 ATTENTION_COLUMN = Column(name="attention", header="attention", kind="label")
-LOSS = ours("loss", "loss", ".3f", narrow=True)
-TROUBLE = said("trouble", "diverged or spiked", narrow=True)
+LOSS = ours("validation_loss", "validation loss", ".3f", narrow=True)
+TROUBLE = said("diverged_or_spiked", "diverged or spiked", narrow=True)
 
 
 def row_facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:

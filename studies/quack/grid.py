@@ -96,7 +96,7 @@ class Grid:
         found = {tau: key for tau, key in self.keys(scale, QUACK, self.middle_eta).items() if tau is not None}
         for key, run in self.frames.select(scale).iterrows():
             arm = self.study.definition.get("arms", {}).get(run["method"])
-            if arm is not None and arm["of"].startswith(f"{QUACK}."):
+            if arm is not None and arm["variant_of"].startswith(f"{QUACK}."):
                 found[self._chosen_tau(str(key), QUACK)] = str(key)
         return found
 

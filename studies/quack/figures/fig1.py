@@ -54,7 +54,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     cross = Line2D([], [], color=style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
     legend(figure, grid, [cross])
     title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")
-    columns = ["run", "attention", "method", "eta", "tau", "step", "validation_loss"]
+    columns = ["run", "attention", "method", "base_lr", "tau", "step", "validation_loss"]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
@@ -74,7 +74,7 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[st
             axes.plot(steps[-1], losses[-1], "x", color=colour(method), markersize=7, markeredgewidth=1.8, zorder=5)
         kept = losses[steps >= EARLY * grid.spec(key).train.steps]
         late += (kept if kept.size else losses).tolist()
-        entry = {"run": key, "attention": ATTENTION[scale], "method": method, "eta": eta, "tau": grid.tau(key)}
+        entry = {"run": key, "attention": ATTENTION[scale], "method": method, "base_lr": eta, "tau": grid.tau(key)}
         rows += [entry | {"step": int(a), "validation_loss": float(b)} for a, b in zip(steps, losses, strict=True)]
     panel_title(axes, grid, scale, eta, drawn)
     note(axes, absent(grid, scale, eta, drawn=drawn))

@@ -42,8 +42,8 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
         top = high + 0.05 * (high - low)
         for row in rows:
             if row["attention"] == ATTENTION[scale] and row["outcome"] == DIVERGED:
-                look = {"color": colour(str(row["method"])), "markersize": 6 if row["best"] else 4}
-                axes.plot(row["drawn_at"], top, "x", markeredgewidth=1.5 if row["best"] else 0.8, **look)
+                look = {"color": colour(str(row["method"])), "markersize": 6 if row["is_best_tau"] else 4}
+                axes.plot(row["plotted_at_lr"], top, "x", markeredgewidth=1.5 if row["is_best_tau"] else 0.8, **look)
         axes.set_xlabel("base learning rate, and the best tau at it")
         axes.set_title(ATTENTION[scale], fontsize=8)
     panels[0].set_ylabel("final validation loss (nats per token)")
@@ -55,7 +55,18 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     ]
     legend(figure, grid, extra, marks=True)
     title(figure, grid, "Final validation loss against the base rate")
-    columns = ["run", "attention", "method", "eta", "tau", "best", "outcome", "stable", "validation_loss", "drawn_at"]
+    columns = [
+        "run",
+        "attention",
+        "method",
+        "base_lr",
+        "tau",
+        "is_best_tau",
+        "outcome",
+        "stable",
+        "validation_loss",
+        "plotted_at_lr",
+    ]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
@@ -72,8 +83,14 @@ def _panel(axes: Axes, grid: Grid, scale: str) -> list[dict[str, object]]:
                 outcome, loss, x = grid.outcome(key), grid.loss(key), eta * shift
                 missing += outcome not in (COMPLETED, DIVERGED)
                 chosen, stable = key == best, outcome == COMPLETED and grid.stable(key)
-                place = {"run": key, "attention": ATTENTION[scale], "method": method, "eta": eta, "drawn_at": x}
-                place |= {"tau": math.nan if tau is None else tau, "best": chosen, "outcome": outcome}
+                place = {
+                    "run": key,
+                    "attention": ATTENTION[scale],
+                    "method": method,
+                    "base_lr": eta,
+                    "plotted_at_lr": x,
+                }
+                place |= {"tau": math.nan if tau is None else tau, "is_best_tau": chosen, "outcome": outcome}
                 rows.append(place | {"stable": stable, "validation_loss": loss})
                 if outcome != COMPLETED:
                     continue

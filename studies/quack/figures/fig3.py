@@ -56,7 +56,7 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     over_training(panels[-1], grid)
     legend(figure, grid)
     title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
-    columns = ["run", "attention", "method", "eta", "tau", "probe", "step", "value"]
+    columns = ["run", "attention", "method", "base_lr", "tau", "probe", "step", "value"]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
@@ -72,7 +72,7 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
             continue
         drawn[method] = read
         axes.plot(read.index, read, marker=".", markersize=2.5, **curve(method))
-        entry = {"run": key, "attention": ATTENTION[scale], "method": method, "eta": eta, "tau": grid.tau(key)}
+        entry = {"run": key, "attention": ATTENTION[scale], "method": method, "base_lr": eta, "tau": grid.tau(key)}
         rows += [entry | {"probe": probe, "step": int(at), "value": float(value)} for at, value in read.items()]
     if probe == FIRST:
         panel_title(axes, grid, scale, eta, drawn)

@@ -19,12 +19,12 @@ from ..grid import ATTENTION
 SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
 
 COLUMNS = [
-    *labels("row", "Remembered of a token"),
-    ours("numbers", "numbers a layer", ",.0f", narrow=True),
-    ours("bytes", "bytes (bfloat16)", ",.0f", narrow=True),
-    ours("ratio", "of MHA's", ".4f", narrow=True),
-    said("cached", "in our cache", narrow=True),
-    said("qk_norm", "QK norm"),
+    *labels("cached_state", "Cached of a token"),
+    ours("values_per_layer", "values a layer", ",.0f", narrow=True),
+    ours("bytes_per_token", "bytes a token (bfloat16)", ",.0f", narrow=True),
+    ours("ratio_to_mha", "ratio to MHA's", ".4f", narrow=True),
+    said("used_in_our_cache", "in our cache", narrow=True),
+    said("qk_norm_support", "QK norm"),
     PRESET,
 ]
 
@@ -42,13 +42,13 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
     ]
     rows = [
         {
-            "row": Cell(name),
+            "cached_state": Cell(name),
             "label": Cell(f"{ATTENTION[name.partition('_')[0]]}: {label}"),
-            "numbers": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
-            "bytes": Cell(size, source=SOURCE),
-            "ratio": Cell(size / whole, source=SOURCE),
-            "cached": Cell("no" if name == "mla_materialised" else "yes", source=SOURCE),
-            "qk_norm": Cell(norm, source=SOURCE),
+            "values_per_layer": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
+            "bytes_per_token": Cell(size, source=SOURCE),
+            "ratio_to_mha": Cell(size / whole, source=SOURCE),
+            "used_in_our_cache": Cell("no" if name == "mla_materialised" else "yes", source=SOURCE),
+            "qk_norm_support": Cell(norm, source=SOURCE),
             "preset": Cell(study.preset),
         }
         for name, label, model, size, norm in sizes
@@ -58,7 +58,7 @@ def cache(frames: RunFrames, study: Study, published: Published) -> Table:
         "cache",
         "What decoding remembers of a token at the summary's size.",
         study,
-        key="row",
+        key="cached_state",
         columns=COLUMNS,
         rows=rows,
         notes=[*notes, "Rates of QuacK are by weights alone: it asks nothing of a model that is decoded."],

@@ -24,16 +24,19 @@ UPDATES = {"muon": "Muon's", "worst": "worst"}
 RATES = {"quack": "QuacK", "fixed": "fixed"}
 
 COLUMNS = [
-    *labels("row", "Weights"),
-    Column(name="updates", header="step", kind="label", narrow=True),
-    Column(name="norm", header="norm", kind="label", narrow=True),
-    Column(name="rates", header="rates", kind="label", narrow=True),
-    *(ours(f"first_order_{scale:g}", f"x{scale:g}", ".3g", narrow=True) for scale in lemma.SHOWN),
-    ours("bound", "bound", ".3g", narrow=True),
-    ours("slack", "slack", ".3g", narrow=True),
-    said("within", "within the bound"),
-    *(ours(f"exact_{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma.SHOWN),
-    ours("rest", "largest part beyond first order", ".3g"),
+    *labels("setting", "Weights"),
+    Column(name="update_direction", header="update", kind="label", narrow=True),
+    Column(name="norm_type", header="norm", kind="label", narrow=True),
+    Column(name="lr_rule", header="learning rate rule", kind="label", narrow=True),
+    *(
+        ours(f"first_order_change_weights_x{scale:g}", f"first order, x{scale:g}", ".3g", narrow=True)
+        for scale in lemma.SHOWN
+    ),
+    ours("lemma_bound", "lemma's bound", ".3g", narrow=True),
+    ours("bound_over_largest_change", "bound / largest change", ".3g", narrow=True),
+    said("within_bound", "within the bound"),
+    *(ours(f"exact_change_weights_x{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma.SHOWN),
+    ours("largest_higher_order_change", "largest change beyond first order", ".3g"),
     PRESET,
 ]
 
@@ -49,13 +52,13 @@ def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
         "lemma1",
         f"Change of logits in one step at a base rate of {these.rate:g}, against the size of the weights.",
         study,
-        key="row",
+        key="setting",
         columns=COLUMNS,
         rows=rows,
         notes=[
             "The largest first-order |Δ logit| over pairs of tokens, when weights are so many times as large as at the "
             f"start (x1): a head {these.head_width} wide on a normalised stream {these.width} wide, tau = "
-            f"{these.tau:g}. The bound is the lemma's: it knows the start alone. Slack: the bound over the largest of "
+            f"{these.tau:g}. The bound is the lemma's: it knows the start alone. Bound / largest change: over all of "
             "these changes; below 1 it is broken. Worst: inputs and updates are those that move a logit furthest.",
             "What first order leaves out goes the other way under QuacK: it grows as weights shrink, which is what the "
             "lemma's assumption on norms and the limit on ratios are for.",
@@ -77,18 +80,18 @@ def _key(row: LogitChange) -> tuple[int, ...]:
 def _row(study: Study, group: list[LogitChange]) -> dict[str, Cell]:
     one, by_scale = group[0], {row.scale: row for row in group}
     cells = {
-        "row": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),
+        "setting": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),
         "label": Cell(WEIGHTS[one.weights]),
-        "updates": Cell(UPDATES[one.directions]),
-        "norm": Cell(one.kind),
-        "rates": Cell(RATES[one.rates]),
-        "bound": Cell(one.bound, source=SOURCE),
-        "slack": Cell(min(row.slack for row in group), source=SOURCE),
-        "within": Cell("yes" if all(row.within for row in group) else "no", source=SOURCE),
-        "rest": Cell(max(row.second_order for row in group), source=SOURCE),
+        "update_direction": Cell(UPDATES[one.directions]),
+        "norm_type": Cell(one.kind),
+        "lr_rule": Cell(RATES[one.rates]),
+        "lemma_bound": Cell(one.bound, source=SOURCE),
+        "bound_over_largest_change": Cell(min(row.slack for row in group), source=SOURCE),
+        "within_bound": Cell("yes" if all(row.within for row in group) else "no", source=SOURCE),
+        "largest_higher_order_change": Cell(max(row.second_order for row in group), source=SOURCE),
         "preset": Cell(study.preset),
     }
     for scale in lemma.SHOWN:
-        cells[f"first_order_{scale:g}"] = Cell(by_scale[scale].first_order, source=SOURCE)
-        cells[f"exact_{scale:g}"] = Cell(by_scale[scale].exact, source=SOURCE)
+        cells[f"first_order_change_weights_x{scale:g}"] = Cell(by_scale[scale].first_order, source=SOURCE)
+        cells[f"exact_change_weights_x{scale:g}"] = Cell(by_scale[scale].exact, source=SOURCE)
     return cells

@@ -30,7 +30,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         "table1",
         f"Final held-out loss (nats a token) by attention, method and base rate: {scales}.",
         study,
-        key="row",
+        key="setting",
         columns=columns(grid),
         rows=rows,
         notes=[BEST_NOTE, *_at_an_end(grid), STABLE_NOTE, *_found(grid)],
@@ -40,24 +40,24 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
 def columns(grid: Grid) -> list[Column]:
     """The table's columns, one for each tau among them."""
     return [
-        *labels("row", "Method"),
+        *labels("setting", "Method"),
         ATTENTION_COLUMN,
         Column(name="method", header="method", kind="label", readable=False),
-        Column(name="eta", header="base rate", kind="label", format="g", narrow=True),
+        Column(name="base_lr", header="base learning rate", kind="label", format="g", narrow=True),
         LOSS,
-        ours("tau", "best tau", "g", narrow=True),
+        ours("best_tau", "best tau", "g", narrow=True),
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
-        said("tau_place", "in its grid"),
+        said("best_tau_grid_position", "best tau in its grid"),
         said("stable", "stable", narrow=True),
-        said("trouble", "diverged or spiked"),
-        ours("rise", "largest rise", ".3f"),
-        ours("spikes", "spikes", "d"),
+        said("diverged_or_spiked", "diverged or spiked"),
+        ours("largest_loss_rise", "largest loss rise", ".3f"),
+        ours("loss_spikes", "loss spikes", "d"),
         *FACTS,
     ]
 
 
 def _of(tau: float) -> str:
-    return f"loss_tau_{tau:g}"
+    return f"validation_loss_tau_{tau:g}"
 
 
 def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
@@ -69,20 +69,22 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     named = [f"tau {tau:g}: {word}" if tau is not None else word for tau, word in troubles.items() if word]
     outcome = grid.outcome(best)
     cells = {
-        "row": Cell(f"{scale}/{method}/{eta:g}"),
+        "setting": Cell(f"{scale}/{method}/{eta:g}"),
         "label": Cell(f"{ATTENTION[scale]} {grid.study.definition['methods'][method]['label']}"),
         "attention": Cell(ATTENTION[scale]),
         "method": Cell(method),
-        "eta": Cell(eta),
-        "loss": number(grid.loss(best), outcome, behind),
-        "tau": number(grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind),
-        "tau_place": Cell(_place(grid, best), behind),
+        "base_lr": Cell(eta),
+        "validation_loss": number(grid.loss(best), outcome, behind),
+        "best_tau": number(
+            grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind
+        ),
+        "best_tau_grid_position": Cell(_place(grid, best), behind),
         "stable": Cell(_word(grid, best), mine),
-        "trouble": Cell("; ".join(named) or "none", behind),
-        "rise": number(
+        "diverged_or_spiked": Cell("; ".join(named) or "none", behind),
+        "largest_loss_rise": number(
             rise if math.isfinite(rise) else math.nan, "not read" if math.isnan(rise) else "not finite", mine
         ),
-        "spikes": number(None if best is None else grid.spikes(best), outcome, mine),
+        "loss_spikes": number(None if best is None else grid.spikes(best), outcome, mine),
     }
     for tau in grid.taus:
         cells[_of(tau)] = loss(grid, keys.get(tau)) if tuned else Cell(None, word="")

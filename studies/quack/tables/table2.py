@@ -34,17 +34,17 @@ EMPTY = ("method", "repeat", "seconds", "norms_per_block")
 
 COLUMNS = [
     *labels("method", "Method"),
-    ours("milliseconds", "step (ms)", ".4g", narrow=True),
-    ours("milliseconds_low", "lower quartile", ".4g"),
-    ours("milliseconds_high", "upper quartile", ".4g"),
-    ours("ratio", "ratio", ".4f", narrow=True),
-    ours("ratio_low", "quartiles from", ".4f", narrow=True),
-    ours("ratio_high", "to", ".4f", narrow=True),
-    ours("faster", "saved (%)", ".1f", narrow=True),
-    published_column("faster", "faster (%)", narrow=True),
-    ours("norms", "norms a block", "g"),
-    ours("pairs", "pairs", "d"),
-    Column(name="work", header="a step", kind="fact"),
+    ours("step_ms", "step (ms)", ".4g", narrow=True),
+    ours("step_ms_lower_quartile", "step (ms), lower quartile", ".4g"),
+    ours("step_ms_upper_quartile", "step (ms), upper quartile", ".4g"),
+    ours("step_time_ratio", "step time ratio", ".4f", narrow=True),
+    ours("step_time_ratio_lower_quartile", "ratio, lower quartile", ".4f", narrow=True),
+    ours("step_time_ratio_upper_quartile", "ratio, upper quartile", ".4f", narrow=True),
+    ours("time_saved_pct", "time saved (%)", ".1f", narrow=True),
+    published_column("time_saved_pct", "faster (%)", narrow=True),
+    ours("norms_per_block", "norms a block", "g"),
+    ours("timed_pairs", "timed pairs", "d"),
+    Column(name="step_workload", header="workload of a step", kind="fact"),
     Column(name="device", header="device", kind="fact"),
     *CONTEXT_ALONE,
 ]
@@ -80,16 +80,20 @@ def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, prin
     found = None if method == QK_NORM else speed.ratio(frames, method, QK_NORM)
     word = REFERENCE if method == QK_NORM and len(mine) else MISSING
     low, median, high = 1000 * mine["seconds"].quantile([0.25, 0.5, 0.75])
-    cells = {"milliseconds": median, "milliseconds_low": low, "milliseconds_high": high}
-    cells |= {"norms": mine["norms_per_block"].max(), "pairs": found and found.n}
-    cells |= {"ratio": found and found.median, "ratio_low": found and found.low, "ratio_high": found and found.high}
-    cells |= {"faster": found and speed.saved_percent(found)}
+    cells = {"step_ms": median, "step_ms_lower_quartile": low, "step_ms_upper_quartile": high}
+    cells |= {"norms_per_block": mine["norms_per_block"].max(), "timed_pairs": found and found.n}
+    cells |= {
+        "step_time_ratio": found and found.median,
+        "step_time_ratio_lower_quartile": found and found.low,
+        "step_time_ratio_upper_quartile": found and found.high,
+    }
+    cells |= {"time_saved_pct": found and speed.saved_percent(found)}
     return {
         "method": Cell(method),
         "label": Cell(study.definition["methods"][method]["label"]),
         **{name: number(value, word, behind) for name, value in cells.items()},
-        "faster_published": from_print(printed if method == QUACK else NOT_PRINTED),
-        "work": Cell(_work(mine), behind),
+        "time_saved_pct_published": from_print(printed if method == QUACK else NOT_PRINTED),
+        "step_workload": Cell(_work(mine), behind),
         "device": Cell(speed.device(frames) if len(mine) else MISSING, behind),
     } | context(study, "mha")
 

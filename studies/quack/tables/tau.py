@@ -19,17 +19,17 @@ from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, 
 from ..grid import ATTENTION, QUACK, Grid
 
 COLUMNS = [
-    *labels("row", "Run"),
+    *labels("setting", "Run"),
     ATTENTION_COLUMN,
     Column(name="tau", header="tau", kind="label", format="g", narrow=True),
     LOSS,
     TROUBLE,
-    ours("rise", "largest rise", ".3f", narrow=True),
-    ours("change", "largest mean change", ".3g", narrow=True),
-    ours("largest", "largest logit", ".3g", narrow=True),
-    ours("ratio_lowest", "lowest ratio of norms", ".3g"),
-    ours("ratio_highest", "highest", ".3g"),
-    ours("clamped", "limited", "d"),
+    ours("largest_loss_rise", "largest loss rise", ".3f", narrow=True),
+    ours("largest_mean_logit_change", "largest mean |Δ logit|", ".3g", narrow=True),
+    ours("largest_logit", "largest logit", ".3g", narrow=True),
+    ours("lowest_norm_ratio", "lowest norm ratio", ".3g"),
+    ours("highest_norm_ratio", "highest norm ratio", ".3g"),
+    ours("norm_ratios_clamped", "norm ratios clamped", "d"),
     *FACTS,
 ]
 
@@ -42,14 +42,14 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
         "tau",
         f"QuacK at a base rate of {grid.middle_eta:g}, by tau.",
         study,
-        key="row",
+        key="setting",
         columns=COLUMNS,
         rows=rows,
         notes=[
             STABLE_NOTE,
             "A ratio of norms is what a rate was multiplied with beside tau, over all heads, layers and steps: at the "
-            "start it is 1, and at most 10 of it is applied (`limited`: how many times it was more).",
-            f"{LARGEST_NOTE} Largest mean change: of mean |Δ logit| of the watched head in one step.",
+            "start it is 1, and at most 10 of it is applied (`norm ratios clamped`: how many times it was more).",
+            f"{LARGEST_NOTE} Largest mean |Δ logit|: the mean of the watched head in one step.",
         ],
     )
 
@@ -65,16 +65,18 @@ def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
         return number(found if finite else None, outcome if outcome == "missing" else "not read", mine)
 
     return {
-        "row": Cell(f"{scale}/{value:g}"),
+        "setting": Cell(f"{scale}/{value:g}"),
         "label": Cell(f"{ATTENTION[scale]} {grid.study.definition['methods'][QUACK]['label']}"),
         "attention": Cell(ATTENTION[scale]),
         "tau": Cell(value),
-        "loss": loss(grid, key),
-        "trouble": Cell(grid.trouble(key) or "none", mine),
-        "rise": number(rise if math.isfinite(rise) else None, "not read" if math.isnan(rise) else "not finite", mine),
-        "change": read(change.max() if len(change) else None),
-        "largest": largest_logit(grid, key),
-        "ratio_lowest": read(report.get("ratio_lowest")),
-        "ratio_highest": read(report.get("ratio_highest")),
-        "clamped": read(report.get("ratios_clamped")),
+        "validation_loss": loss(grid, key),
+        "diverged_or_spiked": Cell(grid.trouble(key) or "none", mine),
+        "largest_loss_rise": number(
+            rise if math.isfinite(rise) else None, "not read" if math.isnan(rise) else "not finite", mine
+        ),
+        "largest_mean_logit_change": read(change.max() if len(change) else None),
+        "largest_logit": largest_logit(grid, key),
+        "lowest_norm_ratio": read(report.get("ratio_lowest")),
+        "highest_norm_ratio": read(report.get("ratio_highest")),
+        "norm_ratios_clamped": read(report.get("ratios_clamped")),
     } | row_facts(grid, scale, mine, key)

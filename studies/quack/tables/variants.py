@@ -19,16 +19,16 @@ from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, 
 from ..grid import ATTENTION, DIFFERENT, Grid
 
 COLUMNS = [
-    *labels("row", "Variant"),
+    *labels("variant", "Variant"),
     ATTENTION_COLUMN,
     LOSS,
-    ours("loss_default", "default variant", ".3f", narrow=True),
+    ours("validation_loss_default", "default variant's loss", ".3f", narrow=True),
     ours("delta", "Δ", "+.3f", narrow=True),
     TROUBLE,
-    said("trouble_default", "default variant's"),
-    ours("largest", "largest logit", ".3g"),
-    ours("largest_default", "default variant's", ".3g"),
-    Column(name="says", header="what it is", kind="label"),
+    said("diverged_or_spiked_default", "default variant diverged or spiked"),
+    ours("largest_logit", "largest logit", ".3g"),
+    ours("largest_logit_default", "default variant's largest logit", ".3g"),
+    Column(name="description", header="description", kind="label"),
     *FACTS,
 ]
 
@@ -41,7 +41,7 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
         "variants",
         f"Other variants at a base rate of {grid.middle_eta:g} (of QuacK at tau = 1), beside the default ones.",
         study,
-        key="row",
+        key="variant",
         columns=COLUMNS,
         rows=rows,
         notes=[
@@ -59,15 +59,15 @@ def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
     both = (key, *([other] if other else []))
     entry = grid.study.definition["methods"][name]["variants"][variant]
     return {
-        "row": Cell(f"{scale}/{method}"),
+        "variant": Cell(f"{scale}/{method}"),
         "label": Cell(f"{ATTENTION[scale]} {grid.study.label(method)}"),
         "attention": Cell(ATTENTION[scale]),
-        "loss": loss(grid, key),
-        "loss_default": loss(grid, other),
+        "validation_loss": loss(grid, key),
+        "validation_loss_default": loss(grid, other),
         "delta": number(difference if not math.isnan(difference) else None, grid.word(both), both),
-        "trouble": Cell(grid.trouble(key) or "none", (key,)),
-        "trouble_default": Cell((grid.trouble(other) if other else grid.outcome(other)) or "none", both[1:]),
-        "largest": largest_logit(grid, key),
-        "largest_default": largest_logit(grid, other),
-        "says": Cell(entry["note"].strip()),
+        "diverged_or_spiked": Cell(grid.trouble(key) or "none", (key,)),
+        "diverged_or_spiked_default": Cell((grid.trouble(other) if other else grid.outcome(other)) or "none", both[1:]),
+        "largest_logit": largest_logit(grid, key),
+        "largest_logit_default": largest_logit(grid, other),
+        "description": Cell(entry["note"].strip()),
     } | row_facts(grid, scale, (key,), key)

@@ -44,11 +44,11 @@ def test_preset_and_scales_are_named(pictures: dict[str, Picture], name: str) ->
 
 def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str, Picture]) -> None:
     frame = pictures["fig1"].frame
-    drawn = frame.groupby(["attention", "eta"])["method"].agg(set)
+    drawn = frame.groupby(["attention", "base_lr"])["method"].agg(set)
     for scale, methods in LOSSES.items():
         for eta in ETAS:
             assert drawn[scale.upper(), eta] == set(methods)
-    mine = frame[(frame["method"] == "quack") & (frame["attention"] == "MLA") & (frame["eta"] == 3e-3)]
+    mine = frame[(frame["method"] == "quack") & (frame["attention"] == "MLA") & (frame["base_lr"] == 3e-3)]
     assert mine["tau"].eq(0.1).all() and mine["run"].eq(key("mla", "quack", 3e-3, 0.1)).all()
     assert mine["validation_loss"].iloc[-1] == pytest.approx(2.95) and mine["step"].iloc[-1] == 5000
     assert "tau: QuacK 0.1, Ablation 0.1" in words(pictures["fig1"])
@@ -88,12 +88,12 @@ def test_fig2_has_every_run_of_the_grid(pictures: dict[str, Picture]) -> None:
     assert (
         len(frame) == 63
         and frame["run"].is_unique
-        and frame.groupby(["attention", "method", "eta"])["best"].sum().eq(1).all()
+        and frame.groupby(["attention", "method", "base_lr"])["is_best_tau"].sum().eq(1).all()
     )
     mine = frame.set_index("run")
-    assert mine.loc[key("mha", "ablation", 3e-4, 1), ["best", "validation_loss"]].tolist() == [True, 3.37]
+    assert mine.loc[key("mha", "ablation", 3e-4, 1), ["is_best_tau", "validation_loss"]].tolist() == [True, 3.37]
     assert not mine.loc[key("mla", "default", 3e-3), "stable"] and mine.loc[key("mla", "quack", 3e-3, 1), "stable"]
-    assert mine["drawn_at"].between(mine["eta"] / 1.5, mine["eta"] * 1.5).all()
+    assert mine["plotted_at_lr"].between(mine["base_lr"] / 1.5, mine["base_lr"] * 1.5).all()
 
 
 def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, Picture]) -> None:
@@ -102,7 +102,7 @@ def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, P
     mine = frame[(frame["run"] == key("mha", "qk_norm", 3e-2)) & (frame["probe"] == "logit_max")]
     assert mine["value"].iloc[-1] == pytest.approx(39.5)  # of all heads it is 40
     assert frame[frame["probe"] == "logit_change"]["value"].eq(0.1).all()
-    best = frame[(frame["method"] == "ablation") & (frame["eta"] == 3e-4)]["tau"]
+    best = frame[(frame["method"] == "ablation") & (frame["base_lr"] == 3e-4)]["tau"]
     assert best.eq(1).all()
 
 

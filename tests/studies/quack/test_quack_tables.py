@@ -43,34 +43,43 @@ def test_every_table_is_a_target(right: Written) -> None:
 
 
 def test_table1_has_a_row_for_each_method_and_base_rate(tables: dict[str, Table]) -> None:
-    frame = tables["table1"].frame.set_index("row")
+    frame = tables["table1"].frame.set_index("setting")
     expected = [f"{scale}/{method}/{eta:g}" for scale, methods in LOSSES.items() for method in methods for eta in ETAS]
     assert sorted(frame.index) == sorted(expected) and len(frame) == 27
     for scale, methods in LOSSES.items():
         for method, losses in methods.items():
             for eta, loss in zip(ETAS, losses, strict=True):
                 row = frame.loc[f"{scale}/{method}/{eta:g}"]
-                assert row["eta"] == eta and (
-                    row["loss"] == pytest.approx(loss) if loss else row["outcome"] == "diverged"
+                assert row["base_lr"] == eta and (
+                    row["validation_loss"] == pytest.approx(loss) if loss else row["outcome"] == "diverged"
                 )
     assert frame["n_seeds"].sum() == 27 - 3
 
 
 def test_table1_shows_every_tau_and_takes_the_lowest(tables: dict[str, Table]) -> None:
     table = tables["table1"]
-    frame = table.frame.set_index("row")
+    frame = table.frame.set_index("setting")
     row = frame.loc["mla/quack/0.003"]
-    shown = [row[f"loss_tau_{tau:g}"] for tau in TAUS]
-    assert shown == pytest.approx([3.03, 2.95, 3.00, 3.35]) and row["tau"] == 0.1 and row["loss"] == min(shown)
-    assert table.cell("mla/quack/0.003", "loss").runs == tuple(key("mla", "quack", 3e-3, tau) for tau in TAUS)
-    assert table.cell("mla/quack/0.003", "loss_tau_1").runs == (key("mla", "quack", 3e-3, 1),)
-    assert table.cell("mha/qk_norm/0.003", "tau").word == "no tau"
+    shown = [row[f"validation_loss_tau_{tau:g}"] for tau in TAUS]
+    assert (
+        shown == pytest.approx([3.03, 2.95, 3.00, 3.35])
+        and row["best_tau"] == 0.1
+        and row["validation_loss"] == min(shown)
+    )
+    assert table.cell("mla/quack/0.003", "validation_loss").runs == tuple(
+        key("mla", "quack", 3e-3, tau) for tau in TAUS
+    )
+    assert table.cell("mla/quack/0.003", "validation_loss_tau_1").runs == (key("mla", "quack", 3e-3, 1),)
+    assert table.cell("mha/qk_norm/0.003", "best_tau").word == "no tau"
     assert "lowest final held-out loss among the completed runs" in table.notes[0]
 
 
 def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str, Table], right: Written, tmp_path):
-    frame = tables["table1"].frame.set_index("row")
-    assert frame.loc["mla/quack/0.003", "tau_place"] == "inside" and frame.loc["mla/default/0.003", "tau_place"] == ""
+    frame = tables["table1"].frame.set_index("setting")
+    assert (
+        frame.loc["mla/quack/0.003", "best_tau_grid_position"] == "inside"
+        and frame.loc["mla/default/0.003", "best_tau_grid_position"] == ""
+    )
 
     def at_the_end(facts: world.World) -> world.World:
         facts[key("mla", "quack", 3e-3, TAUS[0])].loss = 2.0
@@ -78,29 +87,33 @@ def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str,
         return facts
 
     before, found = tables["table1"], made(right.changed(at_the_end, tmp_path), "table1")
-    frame = found.frame.set_index("row")
-    places = [frame.loc[f"{scale}/quack/0.003", "tau_place"] for scale in ("mla", "mha")]
+    frame = found.frame.set_index("setting")
+    places = [frame.loc[f"{scale}/quack/0.003", "best_tau_grid_position"] for scale in ("mla", "mha")]
     assert places == ["lowest", "highest"]
-    ends = [sum(frame["tau_place"].isin(["lowest", "highest"])) for frame in (before.frame, found.frame)]
+    ends = [sum(frame["best_tau_grid_position"].isin(["lowest", "highest"])) for frame in (before.frame, found.frame)]
     assert ends[1] == ends[0] + 2 and f"Of 12 best taus {ends[1]} are the lowest or highest" in found.notes[1]
 
 
 def test_a_divergence_is_a_word_and_never_a_number(tables: dict[str, Table]) -> None:
     table = tables["table1"]
-    cell = table.cell("mha/quack/0.03", "loss_tau_10")
+    cell = table.cell("mha/quack/0.03", "validation_loss_tau_10")
     assert cell.value is None and cell.word == "diverged"
-    assert table.cell("mha/quack/0.03", "trouble").value == "tau 10: diverged"
-    assert table.cell("mha/default/0.03", "loss").word == table.cell("mha/default/0.03", "stable").value == "diverged"
+    assert table.cell("mha/quack/0.03", "diverged_or_spiked").value == "tau 10: diverged"
+    assert (
+        table.cell("mha/default/0.03", "validation_loss").word
+        == table.cell("mha/default/0.03", "stable").value
+        == "diverged"
+    )
     assert table.cell("mha/quack/0.03", "outcome").value == "completed 3, diverged 1"
     assert "Stable runs, MHA: 10 of 10 at 0.0003, 10 of 10 at 0.003, 7 of 10 at 0.03." in table.notes
 
 
 def test_a_run_that_completes_with_a_spike_is_not_stable(tables: dict[str, Table]) -> None:
-    frame = tables["table1"].frame.set_index("row")
+    frame = tables["table1"].frame.set_index("setting")
     row = frame.loc["mla/default/0.003"]
-    assert row["stable"] == "no" and row["loss"] == pytest.approx(4.40) and row["spikes"] == 1
-    assert row["rise"] == pytest.approx(1.2) and row["trouble"] == "rises by 1.2"
-    assert frame.loc["mla/quack/0.003", "stable"] == "yes" and frame.loc["mla/quack/0.003", "rise"] == 0
+    assert row["stable"] == "no" and row["validation_loss"] == pytest.approx(4.40) and row["loss_spikes"] == 1
+    assert row["largest_loss_rise"] == pytest.approx(1.2) and row["diverged_or_spiked"] == "rises by 1.2"
+    assert frame.loc["mla/quack/0.003", "stable"] == "yes" and frame.loc["mla/quack/0.003", "largest_loss_rise"] == 0
 
 
 def test_where_every_tau_diverges_there_is_no_best_one(right: Written, tmp_path) -> None:
@@ -111,45 +124,69 @@ def test_where_every_tau_diverges_there_is_no_best_one(right: Written, tmp_path)
         return facts
 
     table = made(right.changed(worst, tmp_path), "table1")
-    assert table.cell("mla/quack/0.03", "loss").word == table.cell("mla/quack/0.03", "tau").word == "diverged"
-    gone = table.cell("mha/ablation/0.003", "loss_tau_0.1")
+    assert (
+        table.cell("mla/quack/0.03", "validation_loss").word
+        == table.cell("mla/quack/0.03", "best_tau").word
+        == "diverged"
+    )
+    gone = table.cell("mha/ablation/0.003", "validation_loss_tau_0.1")
     assert gone.value is None and gone.word == "missing"
-    assert table.cell("mha/ablation/0.003", "tau").value == 1 or table.cell("mha/ablation/0.003", "tau").value == 0.01
-    assert table.cell("mha/ablation/0.003", "trouble").value == "tau 0.1: missing"
+    assert (
+        table.cell("mha/ablation/0.003", "best_tau").value == 1
+        or table.cell("mha/ablation/0.003", "best_tau").value == 0.01
+    )
+    assert table.cell("mha/ablation/0.003", "diverged_or_spiked").value == "tau 0.1: missing"
 
 
 def test_tau_has_the_wider_grid(tables: dict[str, Table]) -> None:
-    frame = tables["tau"].frame.set_index("row")
+    frame = tables["tau"].frame.set_index("setting")
     wide = [0.001, *TAUS, 100]
     assert list(frame.index) == [f"{scale}/{tau:g}" for scale in ("mha", "mla") for tau in wide]
-    assert frame.loc["mha/1", "loss"] == pytest.approx(2.95) and frame.loc["mha/0.001", "loss"] == 3.4
-    assert frame.loc["mla/100", "trouble"] == "diverged" and frame.loc["mha/1", "trouble"] == "none"
-    assert frame.loc["mha/1", ["ratio_lowest", "ratio_highest", "clamped"]].tolist() == [0.2, 1.5, 0]
-    assert frame.loc["mha/1", "largest"] == 40 and frame.loc["mha/1", "change"] == pytest.approx(0.1)
+    assert (
+        frame.loc["mha/1", "validation_loss"] == pytest.approx(2.95)
+        and frame.loc["mha/0.001", "validation_loss"] == 3.4
+    )
+    assert (
+        frame.loc["mla/100", "diverged_or_spiked"] == "diverged" and frame.loc["mha/1", "diverged_or_spiked"] == "none"
+    )
+    assert frame.loc["mha/1", ["lowest_norm_ratio", "highest_norm_ratio", "norm_ratios_clamped"]].tolist() == [
+        0.2,
+        1.5,
+        0,
+    ]
+    assert frame.loc["mha/1", "largest_logit"] == 40 and frame.loc[
+        "mha/1", "largest_mean_logit_change"
+    ] == pytest.approx(0.1)
 
 
 def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[str, Table]) -> None:
     table = tables["variants"]
-    frame = table.frame.set_index("row")
+    frame = table.frame.set_index("variant")
     assert list(frame.index) == [
         "mha/default.one_rate", "mha/default.no_weight_decay", "mha/quack.spectral", "mla/default.latent_norm",
         "mla/quack.spectral", "mla/quack.latent_norm",
     ]  # fmt: skip
     assert frame.loc["mha/quack.spectral", "delta"] == pytest.approx(-0.004)
-    assert frame.loc["mha/quack.spectral", "loss_default"] == pytest.approx(2.95)  # at tau = 1, not at the best one
+    assert frame.loc["mha/quack.spectral", "validation_loss_default"] == pytest.approx(
+        2.95
+    )  # at tau = 1, not at the best one
     assert table.cell("mla/quack.spectral", "delta").runs == (
         key("mla", "quack.spectral"),
         key("mla", "quack", 3e-3, 1),
     )
-    assert frame.loc["mla/default.latent_norm", "trouble_default"] == "rises by 1.2"
-    assert frame["largest"].eq(40).all() and frame["largest_default"].eq(40).all()
+    assert frame.loc["mla/default.latent_norm", "diverged_or_spiked_default"] == "rises by 1.2"
+    assert frame["largest_logit"].eq(40).all() and frame["largest_logit_default"].eq(40).all()
 
 
 def test_cache_counts_what_is_remembered(right: Written) -> None:
-    frame = made(right, "cache").frame.set_index("row")
-    assert frame["bytes"].tolist() == [114_688, 8_960, 229_376] and frame["numbers"].tolist() == [4096, 320, 8192]
-    assert frame["cached"].tolist() == ["yes", "yes", "no"]
-    assert frame["qk_norm"].tolist() == ["possible", "refused", "would need these"]
+    frame = made(right, "cache").frame.set_index("cached_state")
+    assert frame["bytes_per_token"].tolist() == [114_688, 8_960, 229_376] and frame["values_per_layer"].tolist() == [
+        4096,
+        320,
+        8192,
+    ]
+    assert frame["used_in_our_cache"].tolist() == ["yes", "yes", "no"]
+    assert frame["qk_norm_support"].tolist() == ["possible", "refused", "would need these"]
 
 
 def test_what_no_training_is_behind_names_no_preset(right: Written, small_head: None) -> None:
@@ -161,16 +198,21 @@ def test_what_no_training_is_behind_names_no_preset(right: Written, small_head: 
 
 def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None) -> None:
     table = made(right, "lemma1")
-    frame = table.frame.set_index("row")
-    ours, fixed = (frame[frame["rates"] == name] for name in ("QuacK", "fixed"))
-    assert len(ours) == len(fixed) == 6 and (ours["within"] == "yes").all() and (ours["slack"] >= 1 - 1e-9).all()
-    shown = [f"first_order_{scale:g}" for scale in lemma.SHOWN]
+    frame = table.frame.set_index("setting")
+    ours, fixed = (frame[frame["lr_rule"] == name] for name in ("QuacK", "fixed"))
+    assert (
+        len(ours) == len(fixed) == 6
+        and (ours["within_bound"] == "yes").all()
+        and (ours["bound_over_largest_change"] >= 1 - 1e-9).all()
+    )
+    shown = [f"first_order_change_weights_x{scale:g}" for scale in lemma.SHOWN]
     assert (ours[shown].max(axis=1) / ours[shown].min(axis=1)).max() == pytest.approx(1, rel=1e-6)
-    growth = fixed["first_order_32"] / fixed["first_order_1"]
+    growth = fixed["first_order_change_weights_x32"] / fixed["first_order_change_weights_x1"]
     assert growth.tolist() == pytest.approx([32] * 6, rel=1e-6)
     worst = frame.loc["rank_one/worst/frobenius/quack"]
     assert (
-        worst["slack"] == pytest.approx(1, rel=1e-6) and frame.loc["rank_one/worst/frobenius/fixed", "within"] == "no"
+        worst["bound_over_largest_change"] == pytest.approx(1, rel=1e-6)
+        and frame.loc["rank_one/worst/frobenius/fixed", "within_bound"] == "no"
     )
 
 
@@ -187,7 +229,10 @@ def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written,
 def test_nothing_at_all_is_a_table_too(tmp_path) -> None:
     nothing = Written(tmp_path, {}, "demo")
     assert set(made(nothing, "table1").frame["outcome"]) == {"missing"}
-    assert made(nothing, "tau").frame["loss"].isna().all() and made(nothing, "variants").frame["loss"].isna().all()
+    assert (
+        made(nothing, "tau").frame["validation_loss"].isna().all()
+        and made(nothing, "variants").frame["validation_loss"].isna().all()
+    )
 
 
 def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None:
@@ -196,18 +241,27 @@ def test_table2_takes_ratios_turn_by_turn_and_names_the_device(tmp_path) -> None
     )
     table = made(written, "table2")
     frame = table.frame.set_index("method")
-    assert frame.loc["quack", ["ratio", "ratio_low", "ratio_high"]].tolist() == pytest.approx([0.91] * 3)
-    assert frame.loc["quack", "faster"] == pytest.approx(9.0) and table.cell("quack", "faster_published").text == "10"
-    assert frame["milliseconds"].tolist() == pytest.approx([1000, 910, 900]) and frame.loc["quack", "pairs"] == 20
-    assert table.cell("qk_norm", "ratio").word == "reference" and frame["norms"].tolist() == [4, 2, 2]
+    assert frame.loc[
+        "quack", ["step_time_ratio", "step_time_ratio_lower_quartile", "step_time_ratio_upper_quartile"]
+    ].tolist() == pytest.approx([0.91] * 3)
+    assert (
+        frame.loc["quack", "time_saved_pct"] == pytest.approx(9.0)
+        and table.cell("quack", "time_saved_pct_published").text == "10"
+    )
+    assert frame["step_ms"].tolist() == pytest.approx([1000, 910, 900]) and frame.loc["quack", "timed_pairs"] == 20
+    assert table.cell("qk_norm", "step_time_ratio").word == "reference" and frame["norms_per_block"].tolist() == [
+        4,
+        2,
+        2,
+    ]
     assert frame["device"].eq("H200").all() and table.title.endswith("on H200.")
-    assert frame["work"].eq("96 x 2,048 tokens, 8 at a time, bfloat16").all()
-    assert table.cell("quack", "ratio").runs == ("measured/quack/step_time",)
+    assert frame["step_workload"].eq("96 x 2,048 tokens, 8 at a time, bfloat16").all()
+    assert table.cell("quack", "step_time_ratio").runs == ("measured/quack/step_time",)
 
 
 def test_table2_says_where_nothing_was_measured(right: Written) -> None:
     table = made(right, "table2")
-    assert table.cell("quack", "ratio").word == table.cell("quack", "milliseconds").word == "missing"
+    assert table.cell("quack", "step_time_ratio").word == table.cell("quack", "step_ms").word == "missing"
     assert table.title.endswith("not measured.") and set(table.frame["device"]) == {"missing"}
 
 
