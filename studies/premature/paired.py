@@ -23,14 +23,14 @@ from .run_values import RunValues
 #: A billion tokens, the paper's unit.
 BILLION = 1e9
 
-Quantity = Literal["loss", "ppl", "tokens_b"]
+Quantity = Literal["loss", "ppl", "tokens_to_control_loss_b"]
 Pair = tuple[str | None, str | None]
 
 #: Header and format of each quantity.
 SHOWN: dict[Quantity, tuple[str, str]] = {
     "loss": ("loss", ".4f"),
     "ppl": ("ppl", ".4f"),
-    "tokens_b": ("tokens to control's loss (B)", ".4g"),
+    "tokens_to_control_loss_b": ("tokens to control's loss (B)", ".4g"),
 }
 
 #: The rows: which side of a pair, or their difference.
@@ -56,8 +56,8 @@ class Paired:
         return tuple(found) or (None,)
 
     def values(self, quantity: Quantity, side: int) -> pd.Series:
-        """A quantity of one side, 0 for the control; `tokens_b` are billions to the final loss of the same seed's
-        control, which the control itself reaches with its last token."""
+        """A quantity of one side, 0 for the control; `tokens_to_control_loss_b` are billions to the final loss of the
+        same seed's control, which the control itself reaches with its last token."""
         return pd.Series({seed: self._value(quantity, pair, side) for seed, pair in self.pairs.items()}, dtype=float)
 
     def _value(self, quantity: Quantity, pair: Pair, side: int) -> float:
@@ -92,7 +92,7 @@ class Paired:
         """Words in place of a mean of tokens where some intervention never gets to its control's loss, though its runs
         are whole: a mean of the others alone would look like a saving where most lose. Empty where all get there."""
         whole = int((self.values("loss", 0) + self.values("loss", 1)).count())
-        reached = int(self.values("tokens_b", 1).count())
+        reached = int(self.values("tokens_to_control_loss_b", 1).count())
         return "" if reached == whole else f"reached by {reached} of {whole}" if reached else "not reached"
 
     @property
@@ -114,9 +114,9 @@ class Paired:
             cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
             for name, source in names.items():
                 mean, sigma, n = self.moments(name, setting)
-                given = name == "tokens_b" and setting == "control"
+                given = name == "tokens_to_control_loss_b" and setting == "control"
                 no_spread = "one seed" if n == 1 else "not reached"
-                if name == "tokens_b" and not given and self.short:
+                if name == "tokens_to_control_loss_b" and not given and self.short:
                     mean, sigma, no_spread = math.nan, math.nan, self.short
                 cells[name] = row.cell(mean, self.short or "not reached")
                 cells[f"{name}_sd"] = Cell(None, word="given") if given else row.cell(sigma, no_spread)

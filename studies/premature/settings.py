@@ -45,19 +45,31 @@ QUANTITIES = {
     ),
     "entropy_3pct": Quantity("entropy @3%", ".4f", probed("entropy", EARLY)),
     "logit_3pct": Quantity("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
-    "displacement_3pct": Quantity("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
-    "relative_displacement_3pct": Quantity("relative to the start", ".3f", probed("bilinear_relative", EARLY)),
-    "lower_copy_20pct": Quantity("lower copy @20%", ".4f", probed("lower_copy", FIFTH, "model")),
-    "lower_copy_null": Quantity("chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")),
+    "qk_displacement_3pct": Quantity("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
+    "qk_relative_displacement_3pct": Quantity(
+        "Q/K displacement @3%, relative to the start", ".3f", probed("bilinear_relative", EARLY)
+    ),
+    "lower_copy_score_20pct": Quantity("lower-copy score @20%", ".4f", probed("lower_copy", FIFTH, "model")),
+    "lower_copy_score_chance": Quantity(
+        "lower-copy score, chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")
+    ),
     "entropy_20pct": Quantity("entropy @20%", ".3f", probed("entropy", FIFTH)),
-    "lambda_q": Quantity("λ Q", ".3f", probed("locality_query", EARLY)),
-    "lambda_q_null": Quantity("null λ Q", ".3f", probed("locality_query", EARLY, "upper", "null")),
-    "lambda_k": Quantity("λ K", ".3f", probed("locality_key", EARLY)),
-    "lambda_k_null": Quantity("null λ K", ".3f", probed("locality_key", EARLY, "upper", "null")),
-    "lambda_q_calibrated": Quantity("λ Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
-    "lambda_k_calibrated": Quantity("λ K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
-    "energy_share": Quantity("R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
-    "energy_share_null": Quantity("null share", ".3f", probed("projector_share", EARLY, "model", "null")),
+    "locality_query": Quantity("query locality λ_Q", ".3f", probed("locality_query", EARLY)),
+    "locality_query_random_projector": Quantity(
+        "λ_Q of a random projector", ".3f", probed("locality_query", EARLY, "upper", "null")
+    ),
+    "locality_key": Quantity("key locality λ_K", ".3f", probed("locality_key", EARLY)),
+    "locality_key_random_projector": Quantity(
+        "λ_K of a random projector", ".3f", probed("locality_key", EARLY, "upper", "null")
+    ),
+    "locality_query_calibrated": Quantity("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
+    "locality_key_calibrated": Quantity("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
+    "immature_energy_share": Quantity(
+        "immature energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")
+    ),
+    "immature_energy_share_random_projector": Quantity(
+        "immature energy share of a random projector", ".3f", probed("projector_share", EARLY, "model", "null")
+    ),
     "projector_rank": Quantity("rank of P", ".1f", probed("projector_rank", EARLY)),
 }
 

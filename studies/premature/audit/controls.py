@@ -111,10 +111,10 @@ def table_10(ledger: Ledger) -> None:
     """The multiplier sweep."""
     check, t10 = ledger.check, ledger.table("table10")
     for column, moves, said in (
-        ("multiplier", falling, "falling"),
+        ("lr_multiplier", falling, "falling"),
         ("upper_entropy_3pct", rising, "rising"),
         ("upper_logit_3pct", falling, "falling"),
-        ("qk_bilinear_displacement_3pct", falling, "falling"),
+        ("qk_displacement_3pct", falling, "falling"),
     ):
         what, steps = f"steps of the sweep in which {column} is {said}", exact(len(t10.rows) - 1)
         check(f"t10_{column}", what, "App G", steps, moves(t10.column(column)))

@@ -52,12 +52,12 @@ def table_12(ledger: Ledger) -> None:
     """Immature energies and locality ratios."""
     check, prose, t12 = ledger.check, ledger.prose, ledger.table("table12")
     for arm in t12.rows:
-        what, energy = f"immature energy of {arm} in the text", t12[arm, "rp_over_x_energy"]
+        what, energy = f"immature energy of {arm} in the text", t12[arm, "immature_energy_share"]
         ledger.copy(f"energy_{arm}", what, "App I, table 12", prose(f"energy_{arm}"), energy)
-    columns, below = ("lambda_q", "lambda_k", "rp_over_x_energy"), prose("locality_below")
+    columns, below = ("locality_query", "locality_key", "immature_energy_share"), prose("locality_below")
     control, intervention = (t12.line(arm, columns) for arm in t12.rows)
     what = "values of Table 12 that are larger in the control"
     check("t12_order", what, "App I, table 12", exact(len(columns)), count(control > intervention))
-    ratios = [t12.column("lambda_q"), t12.column("lambda_k")]
+    ratios = [t12.column("locality_query"), t12.column("locality_key")]
     small = count(ratios[0] < below) + count(ratios[1] < below)
     check("locality", "locality ratios below one", "sec 6, table 12", exact(sum(map(len, ratios))), small)

@@ -57,10 +57,10 @@ def selective_vs_global(e: Evidence, claim: Claim) -> Values:
 def readout_20pct(e: Evidence, claim: Claim) -> Values:
     """Read the lower-copy score and upper entropy at 20 % of training, of the intervention and at half the rate."""
     values, close = {}, {}
-    for name, method in (("selective", INTERVENTION), ("global", HALF)):
-        values[f"{name}_copy"] = e.read(method, "lower_copy", FIFTH, "model")
-        values[f"{name}_entropy"] = e.entropy(method, FIFTH)
-        close |= {f"{name}_copy": COPY, f"{name}_entropy": ENTROPY}
+    for name, method in (("selective", INTERVENTION), ("half_lr", HALF)):
+        values[f"{name}_lower_copy_score"] = e.read(method, "lower_copy", FIFTH, "model")
+        values[f"{name}_upper_entropy"] = e.entropy(method, FIFTH)
+        close |= {f"{name}_lower_copy_score": COPY, f"{name}_upper_entropy": ENTROPY}
     return Computed(values=values, near=close)
 
 

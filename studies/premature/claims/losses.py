@@ -52,7 +52,7 @@ def levels_270m(e: Evidence, claim: Claim) -> Values:
 @CHECKS.of()
 def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     """Compute after how many tokens the intervention reaches its control's final loss at 270M, and what that saves."""
-    tokens, tokens_sd = e.moments(e.base, "tokens_b", "intervention")
+    tokens, tokens_sd = e.moments(e.base, "tokens_to_control_loss_b", "intervention")
     saved = e.base.saved
     # No mean of those pairs alone whose intervention gets there.
     percent, spread = (-math.inf, math.nan) if e.base.short else (float(saved.mean()), float(saved.std(ddof=1)))
@@ -68,10 +68,10 @@ def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
     return Computed(values=values, near=close)
 
 
-@CHECKS.of(compare=signs("loss", "ppl", "tokens_b"))
+@CHECKS.of(compare=signs("loss", "ppl", "tokens_to_control_loss_b"))
 def gain_every_paired_difference(e: Evidence, claim: Claim) -> Values:
     """Compute the mean paired differences in loss, perplexity and tokens to the control's loss at 270M."""
-    means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_b")}
+    means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_to_control_loss_b")}
     return Computed(values=means, shown={"pairs": len(e.base.pairs)})
 
 
@@ -108,8 +108,8 @@ def levels_0p7b(e: Evidence, claim: Claim) -> Values:
 def tokens_saved_0p7b(e: Evidence, claim: Claim) -> Values:
     """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
     billions saved."""
-    tokens, sigma = e.moments(_large(e), "tokens_b", "intervention")
-    saved = -e.moments(_large(e), "tokens_b", "difference")[0]
+    tokens, sigma = e.moments(_large(e), "tokens_to_control_loss_b", "intervention")
+    saved = -e.moments(_large(e), "tokens_to_control_loss_b", "difference")[0]
     return {"tokens_b": tokens, "std_b": sigma, "saved_b": saved}
 
 

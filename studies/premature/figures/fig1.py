@@ -64,7 +64,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     axes.set_title(
         "How upper attention specialises too early, and the two sides from which it is held back", fontsize=8.5
     )
-    rows = [{"from": start, "to": end, "holds_back": back} for start, end, back in ARROWS]
+    rows = [{"cause": start, "effect": end, "inhibits": back} for start, end, back in ARROWS]
     return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
 
 

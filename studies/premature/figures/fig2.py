@@ -33,7 +33,7 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     _bars(left, table, study)
     _scatter(right, table, study)
     handles = [
-        left.plot([], [], MARKS[row.architecture], color=_colour(row.gated), ms=4.5, label=row.label)[0]
+        left.plot([], [], MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5, label=row.label)[0]
         for row in table.itertuples()
     ]
     figure.legend(
@@ -60,12 +60,12 @@ def _values(run_values: RunValues, published: Published) -> pd.DataFrame:
             {
                 "architecture": name,
                 "label": label_of(run_values.study, name),
-                "gated": name in GATED,
-                "gain": run_values.gain(control, slow),
-                "gain_published": _number(gain),
+                "gated_ffn": name in GATED,
+                "ppl_reduction": run_values.gain(control, slow),
+                "ppl_reduction_published": _number(gain),
                 "entropy_3pct": run_values.value(control, "entropy", EARLY),
                 "entropy_3pct_published": _number(entropy),
-                "word": run_values.word(control, slow, otherwise=""),
+                "missing_reason": run_values.word(control, slow, otherwise=""),
             }
         )
     return pd.DataFrame(rows)
@@ -81,16 +81,16 @@ def _colour(gated: bool) -> str:
 
 def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     places = range(len(table) - 1, -1, -1)
-    there = table["gain"].dropna()
+    there = table["ppl_reduction"].dropna()
     low, high = (min(0.0, there.min()), max(0.0, there.max())) if len(there) else (0.0, 1.0)
     span = max(high - low, 1e-9)
     for place, row in zip(places, table.itertuples(), strict=True):
-        shown = "" if math.isnan(row.gain_published) else f" (printed {row.gain_published:+.3f})"
-        if math.isnan(row.gain):
-            axes.text(0, place, f" {row.word}{shown}", va="center", fontsize=6.5, color=style.GREY)
+        shown = "" if math.isnan(row.ppl_reduction_published) else f" (printed {row.ppl_reduction_published:+.3f})"
+        if math.isnan(row.ppl_reduction):
+            axes.text(0, place, f" {row.missing_reason}{shown}", va="center", fontsize=6.5, color=style.GREY)
             continue
-        axes.barh(place, row.gain, height=0.62, color=_colour(row.gated))
-        axes.text(max(row.gain, 0), place, f" {row.gain:+.3f}{shown}", va="center", fontsize=6.5)
+        axes.barh(place, row.ppl_reduction, height=0.62, color=_colour(row.gated_ffn))
+        axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{shown}", va="center", fontsize=6.5)
     axes.axvline(0, color="black", linewidth=0.7)
     axes.set_yticks(list(places), list(table["label"]), fontsize=7)
     # Room for the numbers beside the longest bar.
@@ -107,13 +107,13 @@ MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
 
 
 def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
-    at_paper, there = study.preset == "paper", table.dropna(subset=["gain", "entropy_3pct"])
+    at_paper, there = study.preset == "paper", table.dropna(subset=["ppl_reduction", "entropy_3pct"])
     for row in table.itertuples():
-        mark, colour = MARKS[row.architecture], _colour(row.gated)
+        mark, colour = MARKS[row.architecture], _colour(row.gated_ffn)
         if at_paper and not math.isnan(row.entropy_3pct_published):
-            axes.plot(row.entropy_3pct_published, row.gain_published, mark, mfc="none", mec=colour, ms=7)
+            axes.plot(row.entropy_3pct_published, row.ppl_reduction_published, mark, mfc="none", mec=colour, ms=7)
     for row in there.itertuples():
-        axes.plot(row.entropy_3pct, row.gain, MARKS[row.architecture], color=_colour(row.gated), ms=4.5)
+        axes.plot(row.entropy_3pct, row.ppl_reduction, MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5)
     axes.axhline(0, color="black", linewidth=0.7)
     axes.margins(x=0.12, y=0.14)
     axes.locator_params(axis="x", nbins=5)

@@ -29,7 +29,7 @@ SIDES = {"control": style.RED, "intervention": style.BLUE}
 #: Claim -> panel, and for each printed value its side and percent of training.
 PRINTED: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
     "entropy_3pct": ("entropy", {"control": ("control", 3), "intervention": ("intervention", 3)}),
-    "readout_20pct": ("entropy", {"selective_entropy": ("intervention", 20)}),
+    "readout_20pct": ("entropy", {"selective_upper_entropy": ("intervention", 20)}),
     "logit_3pct": ("logit", {"control": ("control", 3), "intervention": ("intervention", 3)}),
     "ablation_control": ("ablation", {"at_3pct": ("control", 3), "at_end": ("control", 100)}),
     "ablation_intervention": ("ablation", {"at_3pct": ("intervention", 3), "at_end": ("intervention", 100)}),
@@ -78,14 +78,21 @@ def _measured(run_values: RunValues) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for seed, *pair in run_values.pairs():
         for side, key in zip(SIDES, pair, strict=True):
-            run = {"side": side, "seed": str(seed), "run": key or "", "word": run_values.word(key, otherwise="")}
+            run = {
+                "arm": side,
+                "seed": str(seed),
+                "run": key or "",
+                "missing_reason": run_values.word(key, otherwise=""),
+            }
             curves = {"entropy": run_values.curve(key, "entropy"), "logit": run_values.curve(key, "logit_mean_abs")}
             curves |= {"ablation": run_values.ablation(key), "singular": run_values.curve(key, "bilinear_top")}
             for panel, curve in curves.items():
-                rows += [run | {"panel": panel, "percent": 100 * at, "value": value} for at, value in curve.items()]
+                rows += [
+                    run | {"panel": panel, "training_pct": 100 * at, "value": value} for at, value in curve.items()
+                ]
             for panel, at in (("matured", matured(run_values, key)), ("sharp", run_values.sharp(key))):
-                rows.append(run | {"panel": panel, "percent": 100 * at, "value": math.nan})
-    columns = ["panel", "side", "seed", "percent", "value", "run", "word"]
+                rows.append(run | {"panel": panel, "training_pct": 100 * at, "value": math.nan})
+    columns = ["panel", "arm", "seed", "training_pct", "value", "run", "missing_reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -96,24 +103,24 @@ def _printed(published: Published) -> pd.DataFrame:
         for name, (side, percent) in values.items():
             event = panel in EVENTS
             at, value = (float(printed[name]), math.nan) if event else (percent, float(printed[name]))
-            rows.append({"panel": panel, "side": side, "seed": "printed", "percent": at, "value": value})
-    return pd.DataFrame(rows).assign(run="", word="")
+            rows.append({"panel": panel, "arm": side, "seed": "printed", "training_pct": at, "value": value})
+    return pd.DataFrame(rows).assign(run="", missing_reason="")
 
 
 def _events(axes: Axes, table: pd.DataFrame) -> None:
     """A mark at the percent of training of each event; those that never happen are named at an edge without marks."""
     for row, (panel, label) in enumerate(reversed(EVENTS.items())):
         for offset, (side, colour) in zip((0.14, -0.14), SIDES.items(), strict=True):
-            mine = table[(table["panel"] == panel) & (table["side"] == side)]
+            mine = table[(table["panel"] == panel) & (table["arm"] == side)]
             measured, printed = mine[mine["seed"] != "printed"], mine[mine["seed"] == "printed"]
             y = row + offset
-            axes.plot(measured["percent"], [y] * len(measured), "o", color=colour, ms=6, alpha=0.6)
-            axes.plot(printed["percent"], [y] * len(printed), "D", mfc="none", mec=colour, ms=9)
-            there = measured[measured["word"] == ""]
-            never = int(there["percent"].isna().sum())
+            axes.plot(measured["training_pct"], [y] * len(measured), "o", color=colour, ms=6, alpha=0.6)
+            axes.plot(printed["training_pct"], [y] * len(printed), "D", mfc="none", mec=colour, ms=9)
+            there = measured[measured["missing_reason"] == ""]
+            never = int(there["training_pct"].isna().sum())
             if never:
                 text = f"never: {never} of {len(there)}"
-                x, place = (0.99, "right") if (mine["percent"] < EARLY_MARK).any() else (0.01, "left")
+                x, place = (0.99, "right") if (mine["training_pct"] < EARLY_MARK).any() else (0.01, "left")
                 at = axes.get_yaxis_transform()
                 axes.text(x, y, text, ha=place, va="center", fontsize=6.5, color=colour, transform=at)
         axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
@@ -124,13 +131,13 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
 
 def _curves(axes: Axes, table: pd.DataFrame, panel: str, label: str) -> None:
     for side, colour in SIDES.items():
-        mine = table[(table["panel"] == panel) & (table["side"] == side)]
+        mine = table[(table["panel"] == panel) & (table["arm"] == side)]
         measured, printed = mine[mine["seed"] != "printed"], mine[mine["seed"] == "printed"]
         for _, one in measured.groupby("seed"):
-            axes.plot(one["percent"], one["value"], color=colour, linewidth=0.6, alpha=0.5)
-        mean = measured.groupby("percent")["value"].mean()
+            axes.plot(one["training_pct"], one["value"], color=colour, linewidth=0.6, alpha=0.5)
+        mean = measured.groupby("training_pct")["value"].mean()
         axes.plot(mean.index, mean.to_numpy(), color=colour, marker=".", ms=4)
-        axes.plot(printed["percent"], printed["value"], "D", mfc="none", mec=colour, ms=5)
+        axes.plot(printed["training_pct"], printed["value"], "D", mfc="none", mec=colour, ms=5)
     axes.set_ylabel(label)
     if table[(table["panel"] == panel) & (table["seed"] != "printed")].empty:
         style.note_absent(axes, ["every run: no value"])
@@ -138,10 +145,10 @@ def _curves(axes: Axes, table: pd.DataFrame, panel: str, label: str) -> None:
 
 def _inset(axes: Axes, table: pd.DataFrame) -> None:
     """Top singular value of the upper heads' bilinear form at 3 %, one bar a side; its size is not printed."""
-    mine = table[(table["panel"] == "singular") & (table["percent"].round(6) == round(100 * EARLY, 6))]
+    mine = table[(table["panel"] == "singular") & (table["training_pct"].round(6) == round(100 * EARLY, 6))]
     if mine.empty:
         return
-    means = mine.groupby("side")["value"].mean()
+    means = mine.groupby("arm")["value"].mean()
     # Above the highest curve, wherever that is.
     low, high = axes.get_ylim()
     axes.set_ylim(low, high + 0.75 * (high - low))
@@ -155,8 +162,8 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
 
 def _absent(axes: Axes, table: pd.DataFrame) -> None:
     """Name the runs that are not drawn, below the events."""
-    there = table[(table["panel"] == "sharp") & (table["word"] != "")]
+    there = table[(table["panel"] == "sharp") & (table["missing_reason"] != "")]
     if len(there):
-        names = ", ".join(f"{row.side} {row.seed} ({row.word})" for row in there.itertuples())
+        names = ", ".join(f"{row.arm} {row.seed} ({row.missing_reason})" for row in there.itertuples())
         text = "\n".join(textwrap.wrap(f"not drawn: {names}", 62))
         axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=6.5, color=style.GREY, va="bottom")

@@ -15,8 +15,12 @@ from ..paired import Paired, Quantity, columns
 from ..run_values import BASE, RunValues
 
 #: Our quantities and the names of the printed columns.
-PRINTED: dict[Quantity, str] = {"loss": "loss", "ppl": "ppl", "tokens_b": "tokens_to_baseline_loss_b"}
-SAVED = {"saved_m": "token_saving_m_mean", "saved_pct": "token_saving_pct_mean", "saved_pct_sd": "token_saving_pct_std"}
+PRINTED: dict[Quantity, str] = {"loss": "loss", "ppl": "ppl", "tokens_to_control_loss_b": "tokens_to_baseline_loss_b"}
+SAVED = {
+    "tokens_saved_m": "token_saving_m_mean",
+    "tokens_saved_pct": "token_saving_pct_mean",
+    "tokens_saved_pct_sd": "token_saving_pct_std",
+}
 
 NOTES = [
     "Mean and sample standard deviation over seeds; differences and savings are of paired seeds.",
@@ -34,15 +38,15 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         mine = setting == "intervention"
         cells |= _saved(paired) if mine else dict.fromkeys(SAVED, Cell(None, word="see intervention"))
         cells |= printed_cells(print1, setting, SAVED)
-    saved = beside("saved_m", "saved (M tokens)", ".4g") + beside(
-        "saved_pct", "saved (%)", ".2f", narrow=True, noise="saved_pct_sd"
+    saved = beside("tokens_saved_m", "tokens saved (M)", ".4g") + beside(
+        "tokens_saved_pct", "tokens saved (%)", ".2f", narrow=True, noise="tokens_saved_pct_sd"
     )
     return make_table(
         "table1",
         f"GPT-style pretraining at {study.scale_label(BASE)}: the upper half's early queries and keys slowed.",
         study,
         key="setting",
-        columns=[*columns(PRINTED), *saved, *beside("saved_pct_sd", "± saved (%)", ".2f"), *FACTS],
+        columns=[*columns(PRINTED), *saved, *beside("tokens_saved_pct_sd", "± tokens saved (%)", ".2f"), *FACTS],
         rows=rows,
         notes=NOTES,
         published=published.shown("table1"),
@@ -54,7 +58,7 @@ def _saved(paired: Paired) -> dict[str, Cell]:
     if paired.short:
         return {name: row.cell(None, paired.short) for name in SAVED}
     return {
-        "saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean())),
-        "saved_pct": row.cell(float(percent.mean())),
-        "saved_pct_sd": row.cell(float(percent.std(ddof=1)), "one seed"),
+        "tokens_saved_m": row.cell(float((percent / 100 * paired.budget / 1e6).mean())),
+        "tokens_saved_pct": row.cell(float(percent.mean())),
+        "tokens_saved_pct_sd": row.cell(float(percent.std(ddof=1)), "one seed"),
     }

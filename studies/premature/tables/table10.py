@@ -18,7 +18,7 @@ RUNS = {"control": CONTROL, "mult_0p5": "mult_0p5", "mult_0p25": INTERVENTION, "
 
 #: Our quantities and the printed columns.
 NAMES = {"final_ppl": "final_ppl", "entropy_3pct": "upper_entropy_3pct", "logit_3pct": "upper_logit_3pct"}
-NAMES |= {"displacement_3pct": "qk_bilinear_displacement_3pct", "relative_displacement_3pct": ""}
+NAMES |= {"qk_displacement_3pct": "qk_displacement_3pct", "qk_relative_displacement_3pct": ""}
 
 
 def table10(frames: RunFrames, study: Study, published: Published) -> Table:
@@ -27,14 +27,18 @@ def table10(frames: RunFrames, study: Study, published: Published) -> Table:
     rows = settings.rows(run_values, published, "table10", RUNS, NAMES)
     for cells in rows:
         setting = str(cells["setting"].value)
-        cells["multiplier"] = _multiplier(run_values, run_values.key(RUNS[setting]))
-        cells |= printed_cells(print10, setting, {"multiplier": "multiplier"})
+        cells["lr_multiplier"] = _multiplier(run_values, run_values.key(RUNS[setting]))
+        cells |= printed_cells(print10, setting, {"lr_multiplier": "lr_multiplier"})
     return make_table(
         "table10",
         f"A sweep of the multiplier at {study.scale_label(BASE)}.",
         study,
         key="setting",
-        columns=[*beside("multiplier", "multiplier", "g"), *settings.columns(NAMES, tuple(NAMES)[:4]), *FACTS],
+        columns=[
+            *beside("lr_multiplier", "learning rate multiplier", "g"),
+            *settings.columns(NAMES, tuple(NAMES)[:4]),
+            *FACTS,
+        ],
         rows=rows,
         notes=[
             "Runs of the first seed. Displacement: Frobenius norm of each head's W_Q^T W_K less its start, mean over "

@@ -16,13 +16,17 @@ from ..paired import Paired, Quantity, columns
 from ..run_values import EARLY, LARGE, Part, RunValues
 
 #: Our quantities and the names of the printed columns.
-PRINTED: dict[Quantity, str] = {"loss": "final_loss", "ppl": "final_ppl", "tokens_b": "tokens_to_target_b"}
+PRINTED: dict[Quantity, str] = {
+    "loss": "final_loss",
+    "ppl": "final_ppl",
+    "tokens_to_control_loss_b": "tokens_to_target_b",
+}
 
 #: Early readouts: probe and part.
 EARLY_READ: dict[str, tuple[str, Part]] = {
     "entropy_3pct": ("entropy", "upper"),
     "logit_3pct": ("logit_mean_abs", "upper"),
-    "lower_copy_3pct": ("lower_copy", "model"),
+    "lower_copy_score_3pct": ("lower_copy", "model"),
 }
 
 NOTES = [
@@ -42,12 +46,12 @@ def table11(frames: RunFrames, study: Study, published: Published) -> Table:
         for name, (probe, part) in EARLY_READ.items():
             cells[name] = row.cell(_early(paired, setting, probe, part))
         null = _early(paired, setting, "lower_copy", "model", "null")
-        cells["lower_copy_null"] = Cell(None, word="see above") if setting == "difference" else row.cell(null)
+        cells["lower_copy_score_chance"] = Cell(None, word="see above") if setting == "difference" else row.cell(null)
     early = [
         ours("entropy_3pct", "upper entropy @3%", ".3f"),
         ours("logit_3pct", "upper logit @3%", ".3f"),
-        ours("lower_copy_3pct", "lower copy @3%", ".4f"),
-        ours("lower_copy_null", "chance level", ".4f"),
+        ours("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
+        ours("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
     ]
     return make_table(
         "table11",

@@ -17,9 +17,18 @@ from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 RUNS = {"control": CONTROL, "intervention": INTERVENTION}
 
 #: Our quantities and the printed columns.
-NAMES = {"lambda_q": "lambda_q", "lambda_q_null": "", "lambda_k": "lambda_k", "lambda_k_null": ""}
-NAMES |= {"energy_share": "rp_over_x_energy", "energy_share_null": "", "projector_rank": ""}
-NAMES |= {"lambda_q_calibrated": "", "lambda_k_calibrated": ""}
+NAMES = {
+    "locality_query": "locality_query",
+    "locality_query_random_projector": "",
+    "locality_key": "locality_key",
+    "locality_key_random_projector": "",
+}
+NAMES |= {
+    "immature_energy_share": "immature_energy_share",
+    "immature_energy_share_random_projector": "",
+    "projector_rank": "",
+}
+NAMES |= {"locality_query_calibrated": "", "locality_key_calibrated": ""}
 
 
 def table12(frames: RunFrames, study: Study, published: Published) -> Table:

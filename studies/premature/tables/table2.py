@@ -19,28 +19,28 @@ from ..run_values import BASE, RunValues
 
 #: Our columns and the printed ones.
 PRINTED = {
-    "control": "control_mean",
-    "control_sd": "control_std",
-    "intervention": "intervention_mean",
-    "intervention_sd": "intervention_std",
+    "control_accuracy": "control_mean",
+    "control_accuracy_sd": "control_std",
+    "intervention_accuracy": "intervention_mean",
+    "intervention_accuracy_sd": "intervention_std",
     "delta_pp": "delta_pp_mean",
     "delta_pp_sd": "delta_pp_std",
 }
 
 COLUMNS = [
     *labels("task", "Task"),
-    *beside("control", "control", ".4f", narrow=True, noise="control_sd"),
-    *beside("control_sd", "± control", ".4f", readable=False),
-    *beside("intervention", "slowed", ".4f", noise="intervention_sd"),
-    *beside("intervention_sd", "± slowed", ".4f", readable=False),
+    *beside("control_accuracy", "control", ".4f", narrow=True, noise="control_accuracy_sd"),
+    *beside("control_accuracy_sd", "± control", ".4f", readable=False),
+    *beside("intervention_accuracy", "intervention", ".4f", noise="intervention_accuracy_sd"),
+    *beside("intervention_accuracy_sd", "± intervention", ".4f", readable=False),
     *beside("delta_pp", "Δ (points)", "+.3f", narrow=True, noise="delta_pp_sd"),
     *beside("delta_pp_sd", "± Δ", ".3f"),
     ours("wins", "wins", "d", narrow=True),
     published_column("wins", "wins"),
     ours("losses", "losses", "d"),
     ours("ties", "ties", "d"),
-    ours("p_sign", "p sign test", PROBABILITY, narrow=True),
-    Column(name="task_source", header="items", kind="fact"),
+    ours("p_sign_test", "p sign test", PROBABILITY, narrow=True),
+    Column(name="task_source", header="task source", kind="fact"),
     *FACTS,
 ]
 
@@ -69,10 +69,10 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
             "wins_published": from_print(str(printed_wins["wins"]) if mean else NOT_PRINTED),
             "losses": row.cell(lost if contests.n else None, "no score"),
             "ties": row.cell(contests.ties if contests.n else None, "no score"),
-            "p_sign": row.cell(sign_test(contests.wins, lost), "all tied" if contests.n else "no score"),
+            "p_sign_test": row.cell(sign_test(contests.wins, lost), "all tied" if contests.n else "no score"),
             "task_source": Cell("all seven" if mean else sources.get(comparison.task(str(task)), MISSING)),
         }
-        for name, values in zip(("control", "intervention"), sides, strict=True):
+        for name, values in zip(("control_accuracy", "intervention_accuracy"), sides, strict=True):
             there = values.dropna()
             cells[name] = row.cell(float(there.mean()), "no score")
             cells[f"{name}_sd"] = row.cell(float(there.std(ddof=1)), "one seed" if len(there) == 1 else "no score")

@@ -26,10 +26,10 @@ COLUMNS = [
     *beside("logit_3pct", "logit @3%", ".3f", narrow=True),
     *beside("entropy_3pct", "entropy @3%", ".3f", narrow=True),
     ours("control_ppl", "control ppl", ".4f"),
-    ours("intervention_ppl", "slowed ppl", ".4f"),
+    ours("intervention_ppl", "intervention ppl", ".4f"),
     ours("logit_ratio_3pct", "upper/lower logit @3%", ".2f"),
-    ours("lower_copy_3pct", "lower copy @3%", ".4f"),
-    ours("lower_copy_null", "chance level", ".4f"),
+    ours("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
+    ours("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
     *FACTS,
 ]
 
@@ -57,8 +57,8 @@ def table3(frames: RunFrames, study: Study, published: Published) -> Table:
                 "control_ppl": row.cell(run_values.perplexity(control), keys=alone),
                 "intervention_ppl": row.cell(run_values.perplexity(slow), keys=(slow,)),
                 "logit_ratio_3pct": row.cell(upper / lower, keys=alone),
-                "lower_copy_3pct": row.cell(run_values.value(control, "lower_copy", EARLY, "model"), keys=alone),
-                "lower_copy_null": row.cell(run_values.null(control, "lower_copy", EARLY, "model"), keys=alone),
+                "lower_copy_score_3pct": row.cell(run_values.value(control, "lower_copy", EARLY, "model"), keys=alone),
+                "lower_copy_score_chance": row.cell(run_values.null(control, "lower_copy", EARLY, "model"), keys=alone),
             }
             | printed_cells(print3, architecture, PRINTED)
             | row.facts()

@@ -24,7 +24,7 @@ PRINTED = {
 COLUMNS = [
     *labels("architecture", "Architecture"),
     *beside("control_ppl", "control ppl", ".4f", narrow=True),
-    *beside("intervention_ppl", "slowed ppl", ".4f"),
+    *beside("intervention_ppl", "intervention ppl", ".4f"),
     *beside("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
     *beside("entropy_3pct", "entropy @3%", ".3f", narrow=True),
     ours("parameters", "parameters", ",d"),

@@ -19,40 +19,50 @@ from ..run_values import BASE, EARLY, Part, RunValues
 RUNS = {"gelu_3840": "gpt", "gelu_2560": "gpt_gelu2560", "swiglu_2560": "gpt_swiglu", "geglu_2560": "gpt_geglu"}
 
 PRINTED = {
-    "write_3pct": "upper_ffn_write_rms",
+    "ffn_write_rms_3pct": "upper_ffn_write_rms",
     "logit_3pct": "upper_logit",
     "entropy_3pct": "upper_entropy",
-    "first_write_3pct": "first_upper_write_rms",
+    "first_upper_ffn_write_rms_3pct": "first_upper_write_rms",
 }
 
 #: Probe of each printed column, and the part of the model that it is read of.
 PROBES: dict[str, tuple[str, Part]] = {
-    "write_3pct": ("ffn_write_rms", "upper"),
+    "ffn_write_rms_3pct": ("ffn_write_rms", "upper"),
     "logit_3pct": ("logit_mean_abs", "upper"),
     "entropy_3pct": ("entropy", "upper"),
-    "first_write_3pct": ("ffn_write_rms", "first_upper"),
+    "first_upper_ffn_write_rms_3pct": ("ffn_write_rms", "first_upper"),
 }
 
 #: By how much less a network writes: than which, and where.
 BELOW: dict[str, tuple[str, Part]] = {
-    "below_wide_pct": ("gpt", "upper"),
-    "below_narrow_pct": ("gpt_gelu2560", "upper"),
-    "first_below_wide_pct": ("gpt", "first_upper"),
-    "first_below_narrow_pct": ("gpt_gelu2560", "first_upper"),
+    "ffn_write_pct_below_wide_gelu": ("gpt", "upper"),
+    "ffn_write_pct_below_narrow_gelu": ("gpt_gelu2560", "upper"),
+    "first_upper_ffn_write_pct_below_wide_gelu": ("gpt", "first_upper"),
+    "first_upper_ffn_write_pct_below_narrow_gelu": ("gpt_gelu2560", "first_upper"),
 }
 
 COLUMNS = [
     *labels("ffn", "FFN"),
-    ours("width", "width", "d"),
-    *beside("write_3pct", "upper write @3%", ".4f", narrow=True),
+    ours("ffn_width", "FFN width", "d"),
+    *beside("ffn_write_rms_3pct", "upper FFN write RMS @3%", ".4f", narrow=True),
     *beside("logit_3pct", "upper logit @3%", ".4f", narrow=True),
     *beside("entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
-    *beside("first_write_3pct", "first upper write @3%", ".4f"),
-    ours("write_start", "upper write at the start", ".4f"),
-    ours("below_wide_pct", "below the wide GELU (%)", ".1f"),
-    ours("below_narrow_pct", "below the narrow GELU (%)", ".1f"),
-    ours("first_below_wide_pct", "first upper below the wide GELU (%)", ".1f", readable=False),
-    ours("first_below_narrow_pct", "first upper below the narrow GELU (%)", ".1f", readable=False),
+    *beside("first_upper_ffn_write_rms_3pct", "first upper FFN write RMS @3%", ".4f"),
+    ours("ffn_write_rms_start", "upper FFN write RMS at the start", ".4f"),
+    ours("ffn_write_pct_below_wide_gelu", "FFN write below the wide GELU's (%)", ".1f"),
+    ours("ffn_write_pct_below_narrow_gelu", "FFN write below the narrow GELU's (%)", ".1f"),
+    ours(
+        "first_upper_ffn_write_pct_below_wide_gelu",
+        "first upper FFN write below the wide GELU's (%)",
+        ".1f",
+        readable=False,
+    ),
+    ours(
+        "first_upper_ffn_write_pct_below_narrow_gelu",
+        "first upper FFN write below the narrow GELU's (%)",
+        ".1f",
+        readable=False,
+    ),
     *FACTS,
 ]
 
@@ -70,11 +80,11 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
         key = run_values.key(method)
         row = Row(run_values, (key,), BASE)
         cells = {"ffn": Cell(name), "label": Cell(print5.loc[name, "architecture"])}
-        cells["width"] = row.cell(None if key is None else study.runs[key].spec.model.ffn_width)
+        cells["ffn_width"] = row.cell(None if key is None else study.runs[key].spec.model.ffn_width)
         cells |= {
             column: row.cell(run_values.value(key, probe, EARLY, part)) for column, (probe, part) in PROBES.items()
         }
-        cells["write_start"] = row.cell(run_values.value(key, "ffn_write_rms", 0.0))
+        cells["ffn_write_rms_start"] = row.cell(run_values.value(key, "ffn_write_rms", 0.0))
         for column, (reference, part) in BELOW.items():
             other = run_values.key(reference)
             cells[column] = row.cell(reduction(run_values, key, other, part), keys=(key, other))

@@ -27,14 +27,14 @@ def table6(frames: RunFrames, study: Study, published: Published) -> Table:
     rows = settings.rows(run_values, published, "table6", RUNS, NAMES)
     for cells in rows:
         setting = str(cells["setting"].value)
-        cells["floor"] = _floor(run_values, run_values.key(RUNS[setting]))
-        cells |= printed_cells(print6, setting, {"floor": "entropy_floor"})
+        cells["entropy_floor"] = _floor(run_values, run_values.key(RUNS[setting]))
+        cells |= printed_cells(print6, setting, {"entropy_floor": "entropy_floor"})
     return make_table(
         "table6",
         f"An entropy floor as a control at {study.scale_label(BASE)}.",
         study,
         key="setting",
-        columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("floor", "entropy floor", ".2f"), *FACTS],
+        columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("entropy_floor", "entropy floor", ".2f"), *FACTS],
         rows=rows,
         notes=[
             "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",

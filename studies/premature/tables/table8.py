@@ -24,14 +24,14 @@ from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
     *labels("rule", "Rule"),
-    Column(name="threshold", header="threshold", kind="fact", format="g", narrow=True),
-    Column(name="patience", header="patience", kind="fact", format="d", narrow=True),
-    Column(name="window", header="release window", kind="fact", narrow=True),
+    Column(name="copy_score_threshold", header="lower-copy score threshold", kind="fact", format="g", narrow=True),
+    Column(name="patience_evaluations", header="patience (evaluations)", kind="fact", format="d", narrow=True),
+    Column(name="release_window", header="release window", kind="fact", narrow=True),
     *beside("release_pct", "released at (%)", ".2f", narrow=True),
-    ours("crossing_pct", "threshold first met (%)", ".2f"),
-    ours("release_low_pct", "earliest seed (%)", ".2f"),
-    ours("release_high_pct", "latest seed (%)", ".2f"),
-    said("forced", "forced"),
+    ours("threshold_first_met_pct", "threshold first met (%)", ".2f"),
+    ours("release_pct_earliest_seed", "released at (%), earliest seed", ".2f"),
+    ours("release_pct_latest_seed", "released at (%), latest seed", ".2f"),
+    said("forced_releases", "forced releases"),
     *FACTS,
 ]
 
@@ -49,14 +49,14 @@ def table8(frames: RunFrames, study: Study, published: Published) -> Table:
             {
                 "rule": Cell(name),
                 "label": Cell(printed["rule"]),
-                "threshold": Cell(float(printed["threshold"])),
-                "patience": Cell(int(printed["patience"])),
-                "window": Cell(f"{printed['window_start_pct']}-{printed['window_end_pct']} %"),
+                "copy_score_threshold": Cell(float(printed["threshold"])),
+                "patience_evaluations": Cell(int(printed["patience"])),
+                "release_window": Cell(f"{printed['window_start_pct']}-{printed['window_end_pct']} %"),
                 "release_pct": row.cell(100 * first.release, "not logged", keys[:1]),
-                "crossing_pct": row.cell(100 * first.crossing, "never", keys[:1]),
-                "release_low_pct": row.cell(min(releases, default=math.nan), "not logged"),
-                "release_high_pct": row.cell(max(releases, default=math.nan), "not logged"),
-                "forced": Cell(_forced(found), row.runs),
+                "threshold_first_met_pct": row.cell(100 * first.crossing, "never", keys[:1]),
+                "release_pct_earliest_seed": row.cell(min(releases, default=math.nan), "not logged"),
+                "release_pct_latest_seed": row.cell(max(releases, default=math.nan), "not logged"),
+                "forced_releases": Cell(_forced(found), row.runs),
             }
             | printed_cells(print8, name, {"release_pct": "release_pct"})
             | row.facts(len(releases))

@@ -38,10 +38,10 @@ class Check:
 COLUMNS = [
     *labels("check", "Statement"),
     Column(name="source", header="source", kind="label"),
-    ours("computed", "computed", ".5g", narrow=True),
-    Column(name="computed_published", header="computed", kind="published", format="as printed", narrow=True),
-    ours("drawn", "of drawn networks", ".5g"),
-    said("holds", "holds", narrow=True),
+    ours("computed_value", "computed", ".5g", narrow=True),
+    Column(name="computed_value_published", header="computed", kind="published", format="as printed", narrow=True),
+    ours("value_random_weights", "with random weights", ".5g"),
+    said("statement_holds", "statement holds", narrow=True),
     PRESET,
 ]
 
@@ -53,10 +53,10 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
             "check": Cell(one.id),
             "label": Cell(one.says),
             "source": Cell(one.source),
-            "computed": Cell(one.computed, source=SOURCE),
-            "computed_published": from_print(one.printed),
-            "drawn": Cell(one.drawn, source=SOURCE, word="" if one.drawn is not None else "not drawn"),
-            "holds": Cell("yes" if one.holds else "no", source=SOURCE),
+            "computed_value": Cell(one.computed, source=SOURCE),
+            "computed_value_published": from_print(one.printed),
+            "value_random_weights": Cell(one.drawn, source=SOURCE, word="" if one.drawn is not None else "not drawn"),
+            "statement_holds": Cell("yes" if one.holds else "no", source=SOURCE),
             "preset": Cell(study.preset),
         }
         for one in performed(study.code, published)

@@ -47,20 +47,20 @@ def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
 
 
 def test_fig1_has_both_factors_and_what_holds_them_back():
-    frame = draw(published_once(), "fig1").frame.set_index(["from", "to"])
-    assert frame.index.is_unique and frame.loc[("energy", "growth"), "holds_back"] == False  # noqa: E712
-    assert set(frame.index[frame["holds_back"]]) == {("gate", "energy"), ("slow", "step")}
+    frame = draw(published_once(), "fig1").frame.set_index(["cause", "effect"])
+    assert frame.index.is_unique and frame.loc[("energy", "growth"), "inhibits"] == False  # noqa: E712
+    assert set(frame.index[frame["inhibits"]]) == {("gate", "energy"), ("slow", "step")}
 
 
 def test_fig2_shows_gains_and_entropies_beside_the_printed():
     picture = draw(published_once(), "fig2")
     frame = picture.frame.set_index("architecture")
-    assert len(frame) == 7 and frame["gain"].notna().all() and frame["gain_published"].notna().all()
-    assert (frame["gain"] - frame["gain_published"]).abs().max() < 2e-4
+    assert len(frame) == 7 and frame["ppl_reduction"].notna().all() and frame["ppl_reduction_published"].notna().all()
+    assert (frame["ppl_reduction"] - frame["ppl_reduction_published"]).abs().max() < 2e-4
     assert frame.loc["gpt_geglu", "entropy_3pct_published"] == 0.729
     assert "(printed +0.586)" in words(picture)
     lengths = {round(patch.get_width(), 4) for patch in picture.figure.axes[0].patches}
-    assert round(float(frame.loc["gpt", "gain"]), 4) in lengths
+    assert round(float(frame.loc["gpt", "ppl_reduction"]), 4) in lengths
 
 
 def test_fig2_names_what_is_missing(tmp_path):
@@ -69,20 +69,22 @@ def test_fig2_names_what_is_missing(tmp_path):
     facts["premature/base/gpt_biasless/s42"].outcome = "diverged"
     picture = draw(written(facts, tmp_path), "fig2")
     frame = picture.frame.set_index("architecture")
-    assert frame.loc["llama", "word"] == "missing" and frame.loc["gpt_biasless", "word"] == "diverged"
+    assert (
+        frame.loc["llama", "missing_reason"] == "missing" and frame.loc["gpt_biasless", "missing_reason"] == "diverged"
+    )
     assert "missing (printed +0.018)" in words(picture) and len(picture.figure.axes[0].patches) == 5
 
 
 def test_fig3_has_events_curves_and_printed_numbers():
     frame = draw(published_once(), "fig3").frame
     measured, printed = frame[frame["seed"] != "printed"], frame[frame["seed"] == "printed"]
-    at = measured[(measured["seed"] == "42") & (measured["percent"].round(6) == 3)].set_index(["panel", "side"])[
+    at = measured[(measured["seed"] == "42") & (measured["training_pct"].round(6) == 3)].set_index(["panel", "arm"])[
         "value"
     ]
     assert at["entropy", "control"] == pytest.approx(0.6215) and at["logit", "intervention"] == pytest.approx(0.4287)
     assert at["ablation", "control"] == pytest.approx(82.3) and at["ablation", "intervention"] == pytest.approx(0.35)
     assert at["singular", "control"] > at["singular", "intervention"]
-    events = measured[(measured["panel"] == "sharp") & (measured["seed"] == "42")].set_index("side")["percent"]
+    events = measured[(measured["panel"] == "sharp") & (measured["seed"] == "42")].set_index("arm")["training_pct"]
     assert events.round(6).to_dict() == {"control": 3.0, "intervention": 20.0}
     assert printed[printed["panel"] == "ablation"]["value"].tolist() == [82.3, 146.1, 0.35, 17.4]
 

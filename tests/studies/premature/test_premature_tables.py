@@ -79,7 +79,7 @@ def test_a_table_reads_what_it_declares(tables, seen, name):
 #: Table 11 prints perplexities that its losses do not give, and Table 2's deviations of one side follow from nothing
 #: printed.
 APART = {
-    "table2": {"control_sd", "intervention_sd", "delta_pp_sd"},
+    "table2": {"control_accuracy_sd", "intervention_accuracy_sd", "delta_pp_sd"},
     "table5": {"logit_3pct", "entropy_3pct"},
     "table7": {"final_loss", "final_ppl", "delta_loss", "delta_ppl"},
     "table10": {"final_ppl", "entropy_3pct", "logit_3pct"},
@@ -105,12 +105,15 @@ def test_the_published_world_gives_the_printed_numbers(tables, name):
 
 
 def test_table1_savings_are_of_pairs(tables, tmp_path):
-    assert cells(tables["table1"], "intervention", "saved_pct", "n_seeds") == [pytest.approx(13.17, abs=0.01), 3]
+    assert cells(tables["table1"], "intervention", "tokens_saved_pct", "n_seeds") == [pytest.approx(13.17, abs=0.01), 3]
     facts = published_facts()
     del facts["premature/base/gpt/s44"]
     table = made(written(facts, tmp_path), "table1")
-    assert cells(table, "intervention", "saved_pct") == [pytest.approx((14.80 + 12.36) / 2)]
-    assert table.cell("difference", "n_seeds").value == 2 and table.cell("difference", "tokens_b").value is not None
+    assert cells(table, "intervention", "tokens_saved_pct") == [pytest.approx((14.80 + 12.36) / 2)]
+    assert (
+        table.cell("difference", "n_seeds").value == 2
+        and table.cell("difference", "tokens_to_control_loss_b").value is not None
+    )
     assert table.cell("control", "outcome").value == "completed 2, missing 1"
 
 
@@ -120,7 +123,11 @@ def test_table1_has_no_mean_of_those_pairs_alone_that_get_there(tmp_path):
         key = f"premature/base/gpt_slow/s{seed}"
         facts[key] = dataclasses.replace(facts[key], loss=4.0, saved=None)
         table = made(written(facts, tmp_path / str(seed)), "table1")
-        for row, column in (("intervention", "saved_m"), ("intervention", "saved_pct_sd"), ("difference", "tokens_b")):
+        for row, column in (
+            ("intervention", "tokens_saved_m"),
+            ("intervention", "tokens_saved_pct_sd"),
+            ("difference", "tokens_to_control_loss_b"),
+        ):
             cell = table.cell(row, column)
             assert (cell.value, cell.word) == (None, reached)
         assert cells(table, "intervention", "n_seeds") == [3] and table.cell("intervention", "ppl").value > 0
@@ -128,7 +135,7 @@ def test_table1_has_no_mean_of_those_pairs_alone_that_get_there(tmp_path):
 
 def test_table2_counts_pairs_and_tests_them(tables):
     table = tables["table2"]
-    wins, losses, ties, p = cells(table, "mean", "wins", "losses", "ties", "p_sign")
+    wins, losses, ties, p = cells(table, "mean", "wins", "losses", "ties", "p_sign_test")
     assert (wins, losses, ties) == (14, 7, 0) and p == pytest.approx(0.1892, abs=1e-4)
     # Twice the upper tail of a fair coin, counted out.
     assert p == pytest.approx(2 * sum(math.comb(21, k) for k in range(14, 22)) / 2**21)
@@ -138,7 +145,7 @@ def test_table2_counts_pairs_and_tests_them(tables):
 
 def test_table3_has_the_ratio_and_the_null(tables):
     table = tables["table3"]
-    ratio, copy, null = cells(table, "gpt", "logit_ratio_3pct", "lower_copy_3pct", "lower_copy_null")
+    ratio, copy, null = cells(table, "gpt", "logit_ratio_3pct", "lower_copy_score_3pct", "lower_copy_score_chance")
     assert ratio == pytest.approx(1.3081 / 0.4287) and (copy, null) == (pytest.approx(0.0052), pytest.approx(0.0036))
 
 
@@ -154,15 +161,24 @@ def test_a_run_that_diverges_or_is_missing_is_a_word(tmp_path):
 
 
 def test_table5_reductions_are_the_printed_ones(tables):
-    found = cells(tables["table5"], "swiglu_2560", "below_wide_pct", "below_narrow_pct", "first_below_wide_pct")
+    found = cells(
+        tables["table5"],
+        "swiglu_2560",
+        "ffn_write_pct_below_wide_gelu",
+        "ffn_write_pct_below_narrow_gelu",
+        "first_upper_ffn_write_pct_below_wide_gelu",
+    )
     assert found == [pytest.approx(55.0, abs=0.05), pytest.approx(42.2, abs=0.05), pytest.approx(62.8, abs=0.05)]
-    assert cells(tables["table5"], "gelu_3840", "width", "below_wide_pct") == [3840, pytest.approx(0.0)]
-    assert cells(tables["table5"], "geglu_2560", "width") == [2560]
+    assert cells(tables["table5"], "gelu_3840", "ffn_width", "ffn_write_pct_below_wide_gelu") == [
+        3840,
+        pytest.approx(0.0),
+    ]
+    assert cells(tables["table5"], "geglu_2560", "ffn_width") == [2560]
 
 
 def test_table6_names_the_floor_of_the_spec(tables):
-    assert cells(tables["table6"], "entropy_floor", "floor") == [0.8]
-    assert tables["table6"].cell("control", "floor").word == "none"
+    assert cells(tables["table6"], "entropy_floor", "entropy_floor") == [0.8]
+    assert tables["table6"].cell("control", "entropy_floor").word == "none"
     assert not any("stayed above the floor" in note for note in tables["table6"].notes)
 
 
@@ -180,7 +196,7 @@ def test_table9_says_when_a_run_was_released(tables):
 
 
 def test_table10_multipliers_are_those_of_the_specs(tables):
-    assert [cells(tables["table10"], row, "multiplier")[0] for row in ("control", "mult_0p5", "mult_0p25")] == [
+    assert [cells(tables["table10"], row, "lr_multiplier")[0] for row in ("control", "mult_0p5", "mult_0p25")] == [
         1,
         0.5,
         0.25,
@@ -189,10 +205,10 @@ def test_table10_multipliers_are_those_of_the_specs(tables):
 
 def test_theory_holds_but_for_the_square_beside_a_mature_rest(tables):
     frame = tables["theory"].frame.set_index("check")
-    assert list(frame.index[frame["holds"] == "no"]) == ["theorem_3_beside"]
-    assert frame.loc["theorem_2_geglu", "computed"] == pytest.approx(0.256, abs=5e-4)
-    assert frame.loc["theorem_2_swiglu", "computed"] == pytest.approx(0.216, abs=5e-4)
-    assert 1.45 < frame.loc["theorem_3_beside", "computed"] < 1.8
+    assert list(frame.index[frame["statement_holds"] == "no"]) == ["theorem_3_beside"]
+    assert frame.loc["theorem_2_geglu", "computed_value"] == pytest.approx(0.256, abs=5e-4)
+    assert frame.loc["theorem_2_swiglu", "computed_value"] == pytest.approx(0.216, abs=5e-4)
+    assert 1.45 < frame.loc["theorem_3_beside", "computed_value"] < 1.8
 
 
 def test_the_renderings_have_both_columns(tables):
