@@ -38,7 +38,7 @@ def table_2(ledger: Ledger) -> None:
     check, copy, prose, t2 = ledger.check, ledger.copy, ledger.prose, ledger.table("table2")
     losses = {config: t2[config, "val_loss_60k"] for config in LABELS}
     for config, label in LABELS.items():
-        multiple, total = t2[config, "mlp_mult"], t2[config, "total_params_m"]
+        multiple, total = t2[config, "ffn_multiple"], t2[config, "params_m"]
         size = sizes.decoder(
             ledger.settings,
             narrow=config == NARROW,
@@ -51,16 +51,16 @@ def table_2(ledger: Ledger) -> None:
         what = f"parameters of {config}, in millions"
         check(f"t2_total_{config}", what, "table 2", total, everything / MILLION, basis="outside source")
         what = f"parameters of {config} without token and position embeddings"
-        check(f"t2_body_{config}", what, "table 2", t2[config, "non_emb_params_m"], body / MILLION)
+        check(f"t2_body_{config}", what, "table 2", t2[config, "non_embedding_params_m"], body / MILLION)
         copy(f"t2_label_{config}", f"size in the name of {config}", "sec 5.1", prose(f"label_{label}_m"), total)
         d_k = exact(size.width, "d") / exact(size.heads, "heads")
-        check(f"t2_d_k_{config}", f"head width of {config}", "table 2", t2[config, "attn_scale_dk"].exactly(), d_k)
+        check(f"t2_d_k_{config}", f"head width of {config}", "table 2", t2[config, "head_width"].exactly(), d_k)
         what = f"weight decay of {config} is that of the text"
         decay = ledger.settings.number("train", "weight_decay")
         copy(f"t2_weight_decay_{config}", what, "sec 5.1, table 2", t2[config, "weight_decay"], decay)
         if config != "baseline":
             what, gap = f"loss of {config} against the baseline", 100 * (losses[config] / losses["baseline"] - 1)
-            check(f"t2_pct_{config}", what, "table 2", t2[config, "vs_baseline_pct"], gap)
+            check(f"t2_pct_{config}", what, "table 2", t2[config, "loss_vs_baseline_pct"], gap)
     for name, config in (
         ("loss_reduced", "wq_identity"),
         ("loss_large", "wq_identity_large_mlp"),
@@ -72,14 +72,14 @@ def table_2(ledger: Ledger) -> None:
     check("loss_best", what, "sec 5.1, table 2", prose("loss_large"), best)
     what = "the model without W_Q matches the full baseline"
     copy("loss_matches", what, "sec 5.1, table 2", prose("loss_reduced"), losses["baseline"])
-    what, largest = "largest model of the scale that section 1 names", t2["baseline", "total_params_m"]
+    what, largest = "largest model of the scale that section 1 names", t2["baseline", "params_m"]
     copy("scale_high", what, "sec 1", prose("scale_high_m"), largest)
-    hidden = t2["baseline", "mlp_mult"].exactly() * prose("width")
+    hidden = t2["baseline", "ffn_multiple"].exactly() * prose("width")
     check("mlp_hidden", "feed-forward width", "sec 5.1", prose("mlp_hidden"), hidden)
     equal = prose("equal_non_emb_m")
     for config in ("baseline_small_mlp", NARROW):
         what = f"non-embedding count of {config}, said to be the same {equal}M"
-        copy(f"equal_{config}", what, "sec 5.1", equal, t2[config, "non_emb_params_m"])
+        copy(f"equal_{config}", what, "sec 5.1", equal, t2[config, "non_embedding_params_m"])
 
 
 def shares(ledger: Ledger) -> None:
@@ -94,7 +94,7 @@ def shares(ledger: Ledger) -> None:
     share = 100 * query / attention
     check("attention_pct", "share of attention's matrices", "abstract, sec 3.1", prose("attention_pct"), share)
     check("block_pct", "share of a block's matrices", "sec 1", prose("block_pct"), 100 * query / block)
-    fewer = 100 * (1 - t2["wq_identity", "non_emb_params_m"] / t2["baseline", "non_emb_params_m"])
+    fewer = 100 * (1 - t2["wq_identity", "non_embedding_params_m"] / t2["baseline", "non_embedding_params_m"])
     check("non_emb_pct", "fewer non-embedding parameters", "sec 5.1", prose("non_emb_pct"), fewer)
 
 
@@ -111,7 +111,7 @@ def tokens(ledger: Ledger) -> None:
         "training tokens over 20 per parameter of the baseline",
         "sec 5.1",
         prose("chinchilla"),
-        1000 * training / (20 * ledger.table("table2")["baseline", "total_params_m"]),
+        1000 * training / (20 * ledger.table("table2")["baseline", "params_m"]),
         basis="outside source",
     )
     sequences = prose("validation_sequences") * prose("context")
@@ -135,6 +135,6 @@ def learning_rates(ledger: Ledger) -> None:
             f"divisor_{config}",
             f"divisor of {config}'s scores, which is to undo the larger spread of an identity query",
             "sec 5.1, App 8.2, table 2",
-            t2[config, "attn_scale_extra_divisor"],
+            t2[config, "extra_score_divisor"],
             prose("score_std_reduced") / prose("score_std_standard"),
         )

@@ -33,7 +33,7 @@ PERCENTAGES = {
 
 
 #: What of a column of Table 2 a run gave; the rest is of the configuration, which has it from the paper.
-FROM_RUNS = ("val_loss", "vs_baseline_pct")
+FROM_RUNS = ("val_loss", "loss_vs_baseline_pct")
 
 
 def column(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
@@ -51,16 +51,16 @@ def t2(e: Evidence, claim: Claim) -> Values:
     method = claim.id.removeprefix("t2_")
     spec, sizes = e.spec(method), e.counts(method)
     values = {
-        "total_params_m": sizes.total / 1e6,
-        "non_emb_params_m": sizes.body / 1e6,
-        "mlp_mult": spec.model.ffn_width / spec.model.width,
+        "params_m": sizes.total / 1e6,
+        "non_embedding_params_m": sizes.body / 1e6,
+        "ffn_multiple": spec.model.ffn_width / spec.model.width,
         "peak_lr": spec.optimizer.learning_rate,
         "min_lr": smallest_rate(spec),
         "val_loss": e.loss(method),
     }
     if method != BASELINE:
-        values["vs_baseline_pct"] = e.percent(method)
-    return Computed(values=values, near={"val_loss": LEVEL, "vs_baseline_pct": PERCENT})
+        values["loss_vs_baseline_pct"] = e.percent(method)
+    return Computed(values=values, near={"val_loss": LEVEL, "loss_vs_baseline_pct": PERCENT})
 
 
 @CHECKS.of()

@@ -63,18 +63,21 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         for axes, line in ((left, curve), (right, apart)):
             _draw(axes, line, method, diverged=losses.outcome(method) == DIVERGED)
         rows += [
-            {"run": losses.key(method), "config": method, "source": "reproduced", "step": int(step)}
-            | {"validation_loss": float(loss), "percent": float(apart[step])}
+            {"run": losses.key(method), "configuration": method, "source": "reproduced", "step": int(step)}
+            | {"validation_loss": float(loss), "loss_vs_baseline_pct": float(apart[step])}
             for step, loss in curve.items()
         ]
-        final = {"validation_loss": printed[method], "percent": 100 * (printed[method] / printed[BASELINE] - 1)}
-        rows.append({"run": "", "config": method, "source": "published", "step": steps} | final)
+        final = {
+            "validation_loss": printed[method],
+            "loss_vs_baseline_pct": 100 * (printed[method] / printed[BASELINE] - 1),
+        }
+        rows.append({"run": "", "configuration": method, "source": "published", "step": steps} | final)
     frame = pd.DataFrame(rows)
     # Losses of another text and tokenizer are no neighbours of the printed ones; distances in percent may be.
     ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
     _limits(left, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
-    _limits(right, frame, "percent", SHOWN * steps)
-    for axes, column in ((left, "validation_loss"), (right, "percent")):
+    _limits(right, frame, "loss_vs_baseline_pct", SHOWN * steps)
+    for axes, column in ((left, "validation_loss"), (right, "loss_vs_baseline_pct")):
         _marks(axes, printed_rows, column)
     right.axhline(0, color=style.GREY, linewidth=0.6, zorder=1)
     left.set_ylabel("validation loss (nats per token)")
@@ -112,7 +115,7 @@ def _marks(axes: Axes, printed: pd.DataFrame, column: str) -> None:
     """What is printed, where the axes reach it."""
     low, high = axes.get_ylim()
     for row in printed[printed[column].between(low, high)].itertuples():
-        mark = {"mfc": "none", "mec": COLOURS[row.config], "ms": 5, "clip_on": False, "zorder": 6}
+        mark = {"mfc": "none", "mec": COLOURS[row.configuration], "ms": 5, "clip_on": False, "zorder": 6}
         axes.plot(row.step, getattr(row, column), "D", **mark)
 
 

@@ -63,12 +63,12 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
         one.set_ylim(0, 1.04 * one.get_ylim()[1])
     axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
     _legend(figure, axes["error"])
-    columns = ["panel", "line", "source", "h", "value"]
+    columns = ["panel", "curve", "source", "width", "value"]
     return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
 
 
 def _point(panel: str, line: str, source: str, h: object, value: float) -> dict[str, object]:
-    return {"panel": panel, "line": line, "source": source, "h": h, "value": float(value)}
+    return {"panel": panel, "curve": line, "source": source, "width": h, "value": float(value)}
 
 
 def _printed(axes: dict[str, Axes], published: Published) -> list[dict[str, object]]:

@@ -24,11 +24,11 @@ SOURCE = "plumbline.studies.query_free.checks, at the sizes of the paper preset"
 METHODS = (BASELINE, "wq_identity_unscaled", IDENTITY, "wq_identity_matched")
 
 COLUMNS = [
-    *labels("scores", "Scores"),
+    *labels("query_setting", "Scores"),
     Column(name="inputs", header="inputs", kind="label"),
-    *beside("formula", "by the formula", ".4f", narrow=True),
-    ours("drawn", "of drawn weights", ".4f"),
-    ours("layer", "of a first layer", ".4f", narrow=True),
+    *beside("value_by_formula", "by the formula", ".4f", narrow=True),
+    ours("value_random_weights", "with random weights", ".4f"),
+    ours("value_first_layer", "of a model's first layer", ".4f", narrow=True),
     PRESET,
 ]
 
@@ -40,7 +40,7 @@ def initial_scores(frames: RunFrames, study: Study, published: Published) -> Tab
         "initial_scores",
         "Standard deviation of attention scores before training, at the paper's sizes.",
         study,
-        key="scores",
+        key="query_setting",
         columns=COLUMNS,
         rows=[row | {"preset": Cell(study.preset)} for row in rows],
         notes=[
@@ -91,11 +91,11 @@ def _row(
 ) -> dict[str, Cell]:
     word = "" if layer is not None else "no such layer"
     return {
-        "scores": Cell(name),
+        "query_setting": Cell(name),
         "label": Cell(label),
         "inputs": Cell(inputs),
-        "formula": Cell(said, source=SOURCE),
-        "formula_published": from_print(printed),
-        "drawn": Cell(seen, source=SOURCE),
-        "layer": Cell(layer, source=SOURCE, word=word),
+        "value_by_formula": Cell(said, source=SOURCE),
+        "value_by_formula_published": from_print(printed),
+        "value_random_weights": Cell(seen, source=SOURCE),
+        "value_first_layer": Cell(layer, source=SOURCE, word=word),
     }

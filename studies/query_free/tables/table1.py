@@ -40,14 +40,14 @@ COLUMNS = [
     Column(name="label", header="Result", kind="label", once=True),
     Column(name="section", header="section", kind="label", once=True),
     Column(name="source", header="source", kind="label", once=True),
-    Column(name="without", header="without", kind="label"),
-    ours("residual", "residual", ".1e", narrow=True),
-    said("verdict", "outputs", narrow=True),
+    Column(name="premise_removed", header="premise removed", kind="label"),
+    ours("relative_residual", "relative residual", ".1e", narrow=True),
+    said("verdict", "outputs are", narrow=True),
     *(
         Column(name=f"{name}_published", header=header, kind="published")
         for name, header in zip(PREMISES, HEADERS, strict=True)
     ),
-    Column(name="tried", header="checked on", kind="fact", readable=False),
+    Column(name="checked_on", header="checked on", kind="fact", readable=False),
     PRESET,
 ]
 
@@ -108,10 +108,10 @@ def _row(
         "label": Cell(one.statement),
         "section": Cell(one.section),
         "source": Cell(one.source),
-        "without": Cell(without),
-        "residual": Cell(residual, source=SOURCE),
+        "premise_removed": Cell(without),
+        "relative_residual": Cell(residual, source=SOURCE),
         "verdict": Cell(verdict, source=SOURCE),
-        "tried": Cell(one.tried),
+        "checked_on": Cell(one.tried),
     }
     return cells | {f"{premise}_published": Cell(covers[premise]) for premise in PREMISES}
 
@@ -120,6 +120,6 @@ def _elsewhere(section: str, kind: str, covers: dict[str, str]) -> dict[str, Cel
     """A printed row of an experiment, which another target is about."""
     where = ELSEWHERE.get(section, "not checked")
     cells = {"check": Cell(f"section_{section.replace('.', '_')}"), "label": Cell(f"{kind}, see {where}")}
-    cells |= {"section": Cell(section), "source": Cell(f"sec {section}"), "without": Cell("")}
-    cells |= {"residual": Cell(None, word=where), "verdict": Cell(""), "tried": Cell("")}
+    cells |= {"section": Cell(section), "source": Cell(f"sec {section}"), "premise_removed": Cell("")}
+    cells |= {"relative_residual": Cell(None, word=where), "verdict": Cell(""), "checked_on": Cell("")}
     return cells | {f"{premise}_published": Cell(covers[premise]) for premise in PREMISES}

@@ -27,33 +27,33 @@ from ..losses import (
 
 #: Our columns -> the printed table's.
 PRINTED = {
-    "val_loss": "val_loss_60k",
-    "percent": "vs_baseline_pct",
-    "total": "total_params_m",
-    "body": "non_emb_params_m",
-    "ffn_multiple": "mlp_mult",
-    "divisor": "attn_scale_extra_divisor",
-    "head_width": "attn_scale_dk",
+    "validation_loss": "val_loss_60k",
+    "loss_vs_baseline_pct": "loss_vs_baseline_pct",
+    "params_m": "params_m",
+    "non_embedding_params_m": "non_embedding_params_m",
+    "ffn_multiple": "ffn_multiple",
+    "extra_score_divisor": "extra_score_divisor",
+    "head_width": "head_width",
     "weight_decay": "weight_decay",
-    "peak_rate": "peak_lr",
-    "minimum_learning_rate": "min_lr",
+    "peak_lr": "peak_lr",
+    "min_lr": "min_lr",
 }
 
 COLUMNS = [
-    *labels("config", "Configuration"),
-    *beside("val_loss", "loss", ".4f", narrow=True),
-    *beside("percent", "Δ (%)", "+.2f", narrow=True),
-    *beside("total", "parameters (M)", ".3f"),
-    *beside("body", "non-embedding (M)", ".3f"),
-    ours("body_ratio", "non-embedding / baseline's", ".4f"),
-    ours("step_seconds", "s a step", ".4f"),
-    ours("time_ratio", "time / baseline's", ".3f"),
+    *labels("configuration", "Configuration"),
+    *beside("validation_loss", "loss", ".4f", narrow=True),
+    *beside("loss_vs_baseline_pct", "loss vs. baseline (%)", "+.2f", narrow=True),
+    *beside("params_m", "parameters (M)", ".3f"),
+    *beside("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
+    ours("non_embedding_params_ratio_to_baseline", "non-embedding parameters / baseline's", ".4f"),
+    ours("seconds_per_step", "seconds a step", ".4f"),
+    ours("step_time_ratio_to_baseline", "step time / baseline's", ".3f"),
     *beside("ffn_multiple", "FFN multiple", ".2f"),
-    *beside("divisor", "scores / √d_k over", ".3g"),
+    *beside("extra_score_divisor", "extra score divisor (beside √d_k)", ".3g"),
     *beside("head_width", "d_k", "d"),
     *beside("weight_decay", "weight decay", ".3g"),
-    *beside("peak_rate", "peak rate", ".3g"),
-    *beside("minimum_learning_rate", "minimum learning rate", ".3g"),
+    *beside("peak_lr", "peak learning rate", ".3g"),
+    *beside("min_lr", "minimum learning rate", ".3g"),
     Column(name="learned_query", header="W_Q", kind="fact"),
     ours("parameters", "parameters", "d", readable=False),
     ours("wall_seconds", "wall time (s)", ".1f", readable=False),
@@ -67,18 +67,19 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     losses, printed = Losses(frames, study), published.table("table2", key="config_id")
     rows = []
     for method in (*CONFIGURATIONS, *NONLINEAR):
-        cells = {"config": Cell(method), "label": Cell(study.label(method))}
+        cells = {"configuration": Cell(method), "label": Cell(study.label(method))}
         cells |= measured(losses, method) | sizes(study, method)
         rows.append(cells | printed_cells(printed, method, PRINTED) | run_facts(losses, method))
     return make_table(
         "table2",
         f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",
         study,
-        key="config",
+        key="configuration",
         columns=COLUMNS,
         rows=rows,
         notes=[
-            "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. Δ is the loss "
+            "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. "
+            "Loss vs. baseline is the loss "
             f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (interpretation "
             "same_loss).",
             "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
@@ -93,17 +94,17 @@ def measured(losses: Losses, method: str) -> dict[str, Cell]:
     both = (method, BASELINE)
     seconds, of_baseline = losses.step_seconds(method), losses.step_seconds(BASELINE)
     alone = {
-        "val_loss": value(losses, losses.loss(method), method),
-        "step_seconds": value(losses, seconds, method),
+        "validation_loss": value(losses, losses.loss(method), method),
+        "seconds_per_step": value(losses, seconds, method),
         "wall_seconds": value(losses, losses.seconds(method), method),
         "device": Cell(" and ".join(losses.devices(method)), losses.keys(method)),
     }
     if method == BASELINE:
         reference = Cell(None, losses.keys(method), word=REFERENCE)
-        return alone | {"percent": reference, "time_ratio": reference}
+        return alone | {"loss_vs_baseline_pct": reference, "step_time_ratio_to_baseline": reference}
     return alone | {
-        "percent": value(losses, losses.percent(method), *both),
-        "time_ratio": value(losses, seconds / of_baseline, *both),
+        "loss_vs_baseline_pct": value(losses, losses.percent(method), *both),
+        "step_time_ratio_to_baseline": value(losses, seconds / of_baseline, *both),
     }
 
 
@@ -112,16 +113,16 @@ def sizes(study: Study, method: str) -> dict[str, Cell]:
     spec = spec_of(study, method)
     mine, baseline = counts(spec.model), counts(spec_of(study, BASELINE).model)
     return {
-        "total": Cell(mine.total / 1e6),
-        "body": Cell(mine.body / 1e6),
-        "body_ratio": Cell(mine.body / baseline.body),
+        "params_m": Cell(mine.total / 1e6),
+        "non_embedding_params_m": Cell(mine.body / 1e6),
+        "non_embedding_params_ratio_to_baseline": Cell(mine.body / baseline.body),
         "parameters": Cell(mine.total),
         "ffn_multiple": Cell(spec.model.ffn_width / spec.model.width),
-        "divisor": Cell(divisor(spec.model)),
+        "extra_score_divisor": Cell(divisor(spec.model)),
         "head_width": Cell(spec.model.head_width),
         "weight_decay": Cell(spec.optimizer.weight_decay),
-        "peak_rate": Cell(spec.optimizer.learning_rate),
-        "minimum_learning_rate": Cell(smallest_rate(spec)),
+        "peak_lr": Cell(spec.optimizer.learning_rate),
+        "min_lr": Cell(smallest_rate(spec)),
         "learned_query": Cell("yes" if mine.of("query") else "no"),
     }
 

@@ -33,19 +33,19 @@ KINDS = {
 }
 
 COLUMNS = [
-    *labels("run", "Run"),
-    Column(name="kind", header="kind", kind="label"),
-    ours("val_loss", "loss", ".4f", narrow=True),
-    published_column("val_loss", "loss", narrow=True),
-    ours("percent", "vs baseline (%)", "+.2f", narrow=True),
-    Column(name="of", header="variant of", kind="label"),
-    ours("percent_of", "vs that (%)", "+.2f", narrow=True),
-    ours("body", "non-embedding (M)", ".3f"),
-    ours("peak_rate", "peak rate", ".3g"),
-    ours("minimum_learning_rate", "minimum learning rate", ".2g"),
+    *labels("method", "Run"),
+    Column(name="run_kind", header="kind of run", kind="label"),
+    ours("validation_loss", "loss", ".4f", narrow=True),
+    published_column("validation_loss", "loss", narrow=True),
+    ours("loss_vs_baseline_pct", "loss vs. baseline (%)", "+.2f", narrow=True),
+    Column(name="variant_of", header="variant of", kind="label"),
+    ours("loss_vs_variant_of_pct", "loss vs. what it is a variant of (%)", "+.2f", narrow=True),
+    ours("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
+    ours("peak_lr", "peak learning rate", ".3g"),
+    ours("min_lr", "minimum learning rate", ".2g"),
     ours("weight_decay", "weight decay", ".3g"),
-    ours("divisor", "scores / √d_k over", ".4g"),
-    Column(name="says", header="what it is", kind="label"),
+    ours("extra_score_divisor", "extra score divisor (beside √d_k)", ".4g"),
+    Column(name="description", header="description", kind="label"),
     *FACTS,
 ]
 
@@ -56,17 +56,27 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
     rows = []
     for method, kind in _methods(study).items():
         arm = study.definition.get("arms", {}).get(method, {})
-        of = arm.get("of", "")
-        row = {"run": Cell(method), "label": Cell(study.label(method)), "kind": Cell(kind), "of": Cell(of)}
-        row |= {"says": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
-        row |= {"val_loss": value(losses, losses.loss(method), method)}
-        row |= {"percent": _against(losses, method, BASELINE), "percent_of": _against(losses, method, of)}
-        rows.append(row | printed_cells(printed, method, {"val_loss": "val_loss_60k"}) | run_facts(losses, method))
+        of = arm.get("variant_of", "")
+        row = {
+            "method": Cell(method),
+            "label": Cell(study.label(method)),
+            "run_kind": Cell(kind),
+            "variant_of": Cell(of),
+        }
+        row |= {"description": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
+        row |= {"validation_loss": value(losses, losses.loss(method), method)}
+        row |= {
+            "loss_vs_baseline_pct": _against(losses, method, BASELINE),
+            "loss_vs_variant_of_pct": _against(losses, method, of),
+        }
+        rows.append(
+            row | printed_cells(printed, method, {"validation_loss": "val_loss_60k"}) | run_facts(losses, method)
+        )
     return make_table(
         "variants",
         f"All runs at {study.scale_label(SCALE)}: other schedules, scales, decays and queries.",
         study,
-        key="run",
+        key="method",
         columns=COLUMNS,
         rows=rows,
         notes=[
@@ -92,9 +102,9 @@ def _against(losses: Losses, method: str, other: str) -> Cell:
 def _settings(study: Study, method: str) -> dict[str, Cell]:
     spec = spec_of(study, method)
     return {
-        "body": Cell(counts(spec.model).body / 1e6),
-        "peak_rate": Cell(spec.optimizer.learning_rate),
-        "minimum_learning_rate": Cell(smallest_rate(spec)),
+        "non_embedding_params_m": Cell(counts(spec.model).body / 1e6),
+        "peak_lr": Cell(spec.optimizer.learning_rate),
+        "min_lr": Cell(smallest_rate(spec)),
         "weight_decay": Cell(spec.optimizer.weight_decay),
-        "divisor": Cell(divisor(spec.model)),
+        "extra_score_divisor": Cell(divisor(spec.model)),
     }

@@ -45,14 +45,14 @@ def test_every_figure_is_a_target() -> None:
 
 def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Path) -> None:
     picture = draw(right, "fig1")
-    ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["config", "step"])
-    assert len(ours) == 5 * 60 and ours.index.get_level_values("config").nunique() == 5
+    ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["configuration", "step"])
+    assert len(ours) == 5 * 60 and ours.index.get_level_values("configuration").nunique() == 5
     end = ours.xs(60_000, level="step")
     assert end["validation_loss"].to_dict() == pytest.approx(
         {name: as_the_document_says()[name].loss for name in end.index}
     )
-    assert end.loc["wq_identity_large_mlp", "percent"] == pytest.approx(-0.51, abs=0.005)
-    assert ours.xs("baseline", level="config")["percent"].eq(0).all()
+    assert end.loc["wq_identity_large_mlp", "loss_vs_baseline_pct"] == pytest.approx(-0.51, abs=0.005)
+    assert ours.xs("baseline", level="configuration")["loss_vs_baseline_pct"].eq(0).all()
     metrics = loaded(right, "table2").metrics("query_free/base/wq_identity/s42").set_index("step")["loss"]
     assert ours.loc[("wq_identity", 30_000), "validation_loss"] == metrics[30_000]
     said = words(picture)
@@ -61,7 +61,7 @@ def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Pat
 
 def test_fig1_has_the_printed_losses_where_the_axes_reach_them(right: Path, tmp_path: Path) -> None:
     picture = draw(right, "fig1")
-    printed = picture.frame[picture.frame["source"] == "published"].set_index("config")
+    printed = picture.frame[picture.frame["source"] == "published"].set_index("configuration")
     assert printed["validation_loss"].to_dict() == {
         "baseline_small_mlp": 2.955, "baseline_small_d": 2.956, "baseline": 2.944, "wq_identity": 2.944,
         "wq_identity_large_mlp": 2.929,
@@ -92,15 +92,15 @@ def test_without_a_baseline_there_are_losses_and_no_distances(tmp_path: Path) ->
     del world["baseline"]
     frame = draw(written(world, tmp_path), "fig1").frame
     ours = frame[frame["source"] == "reproduced"]
-    assert ours["percent"].isna().all() and ours["validation_loss"].notna().all()
+    assert ours["loss_vs_baseline_pct"].isna().all() and ours["validation_loss"].notna().all()
 
 
 def test_fig2_has_the_end_of_the_measurement_and_what_is_printed(right: Path) -> None:
     picture = draw(right, "fig2")
-    groups = picture.frame.groupby(["panel", "line", "source"])
+    groups = picture.frame.groupby(["panel", "curve", "source"])
     shown = {name: rows["value"].tolist() for name, rows in groups}
     ours = picture.frame[picture.frame["source"] != "published"]
-    assert ours.groupby(["panel", "line"])["h"].agg(list).tolist() == [[256, 512, 768]] * 5
+    assert ours.groupby(["panel", "curve"])["width"].agg(list).tolist() == [[256, 512, 768]] * 5
     transfer = Transfer()
     assert shown["error", "mlp", "reproduced"] == pytest.approx([100 * value for value in transfer.mlp])
     assert shown["error", "linear", "reproduced"] == pytest.approx([11.8, 11.9, 12.0])

@@ -55,7 +55,7 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
     assert sections == list(printed.index)
     at = {section: [row for row in rows.values() if row["section"] == section] for section in sections}
     assert all(len(at[section]) >= 1 for section in sections)
-    assert [row["verdict"] for row in at["4.3"] if not row["without"]] == ["equal", "equal"]
+    assert [row["verdict"] for row in at["4.3"] if not row["premise_removed"]] == ["equal", "equal"]
     assert (at["8.4"][0]["label"], at["5.1"][0]["label"]) == ("experimental, see figure 2", "experimental, see table 2")
     assert rows["thm_4_2_tied"]["normalization_published"] == "×"
     assert rows["thm_4_2_tied"]["skip_connections_published"] == "around attention only"
@@ -78,8 +78,8 @@ def test_every_statement_holds_with_its_premises_and_fails_without_each(table1: 
     frame = table1.frame.set_index("check")
     kept, broken = frame[frame["verdict"] == "equal"], frame[frame["verdict"] == "apart"]
     assert len(kept) + len(broken) + 2 == len(frame) and len(kept) == len(checks.theorems())
-    assert kept["residual"].max() < 1e-9 and broken["residual"].min() > 1e-4
-    assert broken["without"].ne("").all() and kept["without"].eq("").all()
+    assert kept["relative_residual"].max() < 1e-9 and broken["relative_residual"].min() > 1e-4
+    assert broken["premise_removed"].ne("").all() and kept["premise_removed"].eq("").all()
     theory = [one for one in checks.theorems() if not one.startswith("section_6")]
     assert all(f"{name}_without_1" in broken.index for name in theory)
 
@@ -103,40 +103,41 @@ def table2(right: Path) -> Table:
 
 
 def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table) -> None:
-    frame = table2.frame.set_index("config")
+    frame = table2.frame.set_index("configuration")
     assert list(frame.index) == [*PUBLISHED.table("table2").index, "residual_query", "residual_query_gelu"]
-    assert frame["val_loss"].tolist() == pytest.approx([LOSSES[name] for name in frame.index])
-    assert frame["percent"].round(2).drop("baseline").tolist() == [0.37, 0.41, 0.0, -0.51, -0.03, -0.31]
+    assert frame["validation_loss"].tolist() == pytest.approx([LOSSES[name] for name in frame.index])
+    assert frame["loss_vs_baseline_pct"].round(2).drop("baseline").tolist() == [0.37, 0.41, 0.0, -0.51, -0.03, -0.31]
     assert frame.loc["baseline_small_d", "parameters"] == 117_915_816
-    assert frame["total"].round(2).tolist() == [117.3, 117.92, 117.3, 124.37, 124.37, 124.37, 124.37]
-    assert frame["body"].round(2).tolist() == [77.88, 79.73, 77.88, 84.95, 84.95, 84.95, 84.95]
-    assert frame["step_seconds"].tolist() == pytest.approx([0.5, 0.5, 0.46, 0.5, 0.46, 0.5, 0.5])
-    assert frame.loc["wq_identity", "time_ratio"] == pytest.approx(0.92)
+    assert frame["params_m"].round(2).tolist() == [117.3, 117.92, 117.3, 124.37, 124.37, 124.37, 124.37]
+    assert frame["non_embedding_params_m"].round(2).tolist() == [77.88, 79.73, 77.88, 84.95, 84.95, 84.95, 84.95]
+    assert frame["seconds_per_step"].tolist() == pytest.approx([0.5, 0.5, 0.46, 0.5, 0.46, 0.5, 0.5])
+    assert frame.loc["wq_identity", "step_time_ratio_to_baseline"] == pytest.approx(0.92)
     assert frame.loc["wq_identity", "wall_seconds"] == pytest.approx(0.46 * 60_000)
-    assert frame.loc["wq_identity", "body_ratio"] == pytest.approx(0.9167, abs=1e-4)
+    assert frame.loc["wq_identity", "non_embedding_params_ratio_to_baseline"] == pytest.approx(0.9167, abs=1e-4)
     assert frame["learned_query"].tolist() == ["yes", "yes", "no", "yes", "no", "yes", "yes"]
-    assert frame["divisor"].tolist() == [1, 1, 2, 1, 2, 2, 2] and frame["head_width"].tolist()[:3] == [64, 62, 64]
-    assert frame["peak_rate"].tolist()[:5] == [6e-4, 6e-4, 1.6e-3, 6e-4, 2.2e-3]
+    assert frame["extra_score_divisor"].tolist() == [1, 1, 2, 1, 2, 2, 2]
+    assert frame["head_width"].tolist()[:3] == [64, 62, 64]
+    assert frame["peak_lr"].tolist()[:5] == [6e-4, 6e-4, 1.6e-3, 6e-4, 2.2e-3]
 
 
 def test_what_is_printed_stands_beside_in_its_own_digits(table2: Table) -> None:
-    texts = {row["config"].value: row for row in table2.rows}
-    assert texts["baseline_small_mlp"]["total_published"].text == "117.30"
-    assert texts["wq_identity_large_mlp"]["percent_published"].text == "-0.52"
+    texts = {row["configuration"].value: row for row in table2.rows}
+    assert texts["baseline_small_mlp"]["params_m_published"].text == "117.30"
+    assert texts["wq_identity_large_mlp"]["loss_vs_baseline_pct_published"].text == "-0.52"
     assert (
-        texts["baseline"]["percent_published"].word == "not printed"
-        and texts["baseline"]["percent"].word == "reference"
+        texts["baseline"]["loss_vs_baseline_pct_published"].word == "not printed"
+        and texts["baseline"]["loss_vs_baseline_pct"].word == "reference"
     )
-    assert texts["residual_query"]["val_loss_published"].word == "not printed"
-    for name in ("ffn_multiple", "divisor", "head_width", "weight_decay", "peak_rate", "minimum_learning_rate"):
+    assert texts["residual_query"]["validation_loss_published"].word == "not printed"
+    for name in ("ffn_multiple", "extra_score_divisor", "head_width", "weight_decay", "peak_lr", "min_lr"):
         for config in PUBLISHED.table("table2").index:
             ours, printed = texts[config][name].value, texts[config][f"{name}_published"].value
             assert ours == pytest.approx(printed), (config, name)
 
 
 def test_a_cell_knows_its_runs(table2: Table) -> None:
-    assert table2.cell("wq_identity", "val_loss").runs == ("query_free/base/wq_identity/s42",)
-    assert table2.cell("wq_identity", "percent").runs == (
+    assert table2.cell("wq_identity", "validation_loss").runs == ("query_free/base/wq_identity/s42",)
+    assert table2.cell("wq_identity", "loss_vs_baseline_pct").runs == (
         "query_free/base/wq_identity/s42", "query_free/base/baseline/s42",
     )  # fmt: skip
     assert "made up" in "\n".join(table2.notes)
@@ -147,37 +148,47 @@ def test_a_missing_or_diverged_run_is_a_word(tmp_path: Path) -> None:
     world["wq_identity"] = replace(world["wq_identity"], outcome="diverged")
     del world["residual_query"]
     table = made(written(world, tmp_path / "a"), "table2")
-    assert table.cell("wq_identity", "val_loss").word == table.cell("wq_identity", "percent").word == "diverged"
-    assert table.cell("wq_identity", "step_seconds").value == pytest.approx(0.46)
     assert (
-        table.cell("residual_query", "val_loss").word == table.cell("residual_query", "wall_seconds").word == "missing"
+        table.cell("wq_identity", "validation_loss").word
+        == table.cell("wq_identity", "loss_vs_baseline_pct").word
+        == "diverged"
     )
-    assert table.cell("residual_query", "total").value == pytest.approx(124.37376)
+    assert table.cell("wq_identity", "seconds_per_step").value == pytest.approx(0.46)
+    assert (
+        table.cell("residual_query", "validation_loss").word
+        == table.cell("residual_query", "wall_seconds").word
+        == "missing"
+    )
+    assert table.cell("residual_query", "params_m").value == pytest.approx(124.37376)
     del world["baseline"]
     table = made(written(world, tmp_path / "b"), "table2")
     assert (
-        table.cell("baseline_small_d", "percent").word == table.cell("baseline_small_d", "time_ratio").word == "missing"
+        table.cell("baseline_small_d", "loss_vs_baseline_pct").word
+        == table.cell("baseline_small_d", "step_time_ratio_to_baseline").word
+        == "missing"
     )
-    assert table.cell("baseline_small_d", "val_loss").value == 2.956
+    assert table.cell("baseline_small_d", "validation_loss").value == 2.956
 
 
 # Variants
 
 
 def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: Path) -> None:
-    frame = made(right, "variants").frame.set_index("run")
+    frame = made(right, "variants").frame.set_index("method")
     assert set(frame.index) == {run.spec.method for run in study_at("paper").runs.values()} and len(frame) == 18
-    assert frame["val_loss"].to_dict() == pytest.approx(LOSSES)
-    assert frame.loc["wq_identity_floor_tenth", "of"] == "wq_identity"
-    assert frame.loc["wq_identity_floor_tenth", "percent_of"] == pytest.approx(100 * (2.956 / 2.944 - 1))
-    assert frame.loc["wq_identity_large_mlp_rate_3e3", "percent_of"] == pytest.approx(100 * (2.936 / 2.929 - 1))
-    assert frame["kind"].value_counts().to_dict() == {
+    assert frame["validation_loss"].to_dict() == pytest.approx(LOSSES)
+    assert frame.loc["wq_identity_floor_tenth", "variant_of"] == "wq_identity"
+    assert frame.loc["wq_identity_floor_tenth", "loss_vs_variant_of_pct"] == pytest.approx(100 * (2.956 / 2.944 - 1))
+    assert frame.loc["wq_identity_large_mlp_rate_3e3", "loss_vs_variant_of_pct"] == pytest.approx(
+        100 * (2.936 / 2.929 - 1)
+    )
+    assert frame["run_kind"].value_counts().to_dict() == {
         "Table 2": 5, "rate": 6, "variant": 4, "proposed": 2, "theory": 1,
     }  # fmt: skip
     assert frame.loc["wq_identity_decay_0p025", "weight_decay"] == 0.025
-    assert frame.loc["wq_identity_floor_tenth", "minimum_learning_rate"] == pytest.approx(1.6e-4)
-    assert frame.loc["wq_identity_matched", "divisor"] == pytest.approx(1.804, abs=5e-4)
-    assert frame["says"].str.len().min() > 5
+    assert frame.loc["wq_identity_floor_tenth", "min_lr"] == pytest.approx(1.6e-4)
+    assert frame.loc["wq_identity_matched", "extra_score_divisor"] == pytest.approx(1.804, abs=5e-4)
+    assert frame["description"].str.len().min() > 5
 
 
 # Initial scores
@@ -185,15 +196,17 @@ def test_variants_has_every_run_against_the_baseline_and_what_it_varies(right: P
 
 def test_initial_scores_are_the_printed_ones_and_those_of_layers(right: Path) -> None:
     table = made(right, "initial_scores")
-    frame = table.frame.set_index("scores")
-    printed = {row: table.cell(row, "formula_published").text for row in ("standard", "reduced", "ratio", "inverse")}
+    frame = table.frame.set_index("query_setting")
+    printed = {
+        row: table.cell(row, "value_by_formula_published").text for row in ("standard", "reduced", "ratio", "inverse")
+    }
     assert printed == {"standard": "0.0032", "reduced": "0.0058", "ratio": "1.8", "inverse": "0.55"}
-    assert frame["drawn"].to_numpy() == pytest.approx(frame["formula"].to_numpy(), rel=0.015)
-    layers = frame["layer"].dropna()
-    assert layers.to_numpy() == pytest.approx(frame.loc[layers.index, "formula"].to_numpy(), rel=0.025)
+    assert frame["value_random_weights"].to_numpy() == pytest.approx(frame["value_by_formula"].to_numpy(), rel=0.015)
+    layers = frame["value_first_layer"].dropna()
+    assert layers.to_numpy() == pytest.approx(frame.loc[layers.index, "value_by_formula"].to_numpy(), rel=0.025)
     assert layers["wq_identity_unscaled"] / layers["wq_identity"] == pytest.approx(2, rel=1e-5)
     assert layers["wq_identity_matched"] == pytest.approx(layers["baseline"], rel=0.01)
-    assert frame.loc["baseline", "formula"] == pytest.approx(768 * 0.02**2)
+    assert frame.loc["baseline", "value_by_formula"] == pytest.approx(768 * 0.02**2)
 
 
 # Every table
@@ -224,5 +237,5 @@ def test_a_target_reads_what_it_declares(right: Path) -> None:
 def test_nothing_is_needed_of_runs_that_are_not_there(tmp_path: Path) -> None:
     """Theorems and starts are the same with no run at all; a table of runs then has words alone."""
     root = measured_there(Transfer(), tmp_path)
-    assert made(root, "table1").frame["residual"].notna().sum() > 30
-    assert made(root, "table2").frame["val_loss"].isna().all()
+    assert made(root, "table1").frame["relative_residual"].notna().sum() > 30
+    assert made(root, "table2").frame["validation_loss"].isna().all()
