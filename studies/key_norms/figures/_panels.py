@@ -91,13 +91,14 @@ def draw(
     return points, ends
 
 
-def _points(arm: str, line: str, values: pd.Series) -> list[dict[str, object]]:
-    return [{"arm": arm, "line": line, "step": int(step), "value": float(value)} for step, value in values.items()]
+def _points(arm: str, curve: str, values: pd.Series) -> list[dict[str, object]]:
+    return [{"arm": arm, "curve": curve, "step": int(step), "value": float(value)} for step, value in values.items()]
 
 
-def frame(study: Study, points: Sequence[dict[str, object]]) -> pd.DataFrame:
-    """The plotted points as one frame."""
-    return pd.DataFrame(list(points), columns=["arm", "line", "step", "value"]).assign(preset=study.preset_named)
+def frame(study: Study, points: Sequence[dict[str, object]], quantity: str) -> pd.DataFrame:
+    """The plotted points as one frame; their values are in a column of the quantity's name."""
+    table = pd.DataFrame(list(points), columns=["arm", "curve", "step", "value"])
+    return table.rename(columns={"value": quantity}).assign(preset=study.preset_named)
 
 
 def finish(

@@ -34,7 +34,8 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         line = spec.model.head_width**0.5 * decay(spec)
         axes[arm].plot(np.arange(len(line)), line, color=style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, zorder=5)
         points += [
-            {"arm": arm, "line": "pure decay", "step": step, "value": float(value)} for step, value in enumerate(line)
+            {"arm": arm, "curve": "weight decay alone", "step": step, "value": float(value)}
+            for step, value in enumerate(line)
         ]
     printed = [float(prose[group.printed].text) for group in named(study)]
     spec = spec_of(study, AS_PUBLISHED)
@@ -42,7 +43,12 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         marker = {"marker": "D", "markersize": 5, "markeredgecolor": "white", "color": COLOURS[group.name]}
         axes[AS_PUBLISHED].plot(spec.train.steps if spec else 0, value, clip_on=False, zorder=6, **marker)
     points += [
-        {"arm": AS_PUBLISHED, "line": f"{group.name}, printed", "step": spec.train.steps if spec else 0, "value": value}
+        {
+            "arm": AS_PUBLISHED,
+            "curve": f"{group.name}, printed",
+            "step": spec.train.steps if spec else 0,
+            "value": value,
+        }
         for group, value in zip(named(study), printed, strict=True)
     ]
     axes[AS_PUBLISHED].set_ylim(*padded(points))
@@ -52,4 +58,4 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         Line2D([], [], color=style.GREY, marker="D", markersize=5, linestyle="none", label="printed"),
     ]
     finish(figure, axes, study, "Key norm: mean L2 over tokens and heads, after the gain, before RoPE", ends, extra)
-    return Picture(figure, frame(study, points))
+    return Picture(figure, frame(study, points, "key_norm"))

@@ -25,4 +25,4 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     axes[AS_PUBLISHED].set_ylim(*padded(points))
     axes[AS_PUBLISHED].set_ylabel("attention entropy (1: uniform)")
     finish(figure, axes, study, "Attention entropy of each row over that of uniform attention", ends)
-    return Picture(figure, frame(study, points))
+    return Picture(figure, frame(study, points, "attention_entropy"))

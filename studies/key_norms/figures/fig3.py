@@ -25,4 +25,4 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     axes[AS_PUBLISHED].set_ylim(*padded(points))
     axes[AS_PUBLISHED].set_ylabel("query norm")
     finish(figure, axes, study, "Query norm: mean L2 over tokens and heads, after the gain, before RoPE", ends)
-    return Picture(figure, frame(study, points))
+    return Picture(figure, frame(study, points, "query_norm"))

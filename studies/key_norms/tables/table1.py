@@ -60,12 +60,12 @@ def columns(study: Study) -> list[Column]:
     named = {AS_PUBLISHED: "decay" if own is None else f"decay {own.optimizer.weight_decay:g}"}
     named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
     return [
-        *labels("row", "Layers"),
-        ours("key_norm", named[AS_PUBLISHED], ".2f", narrow=True),
-        published_column("key_norm", "printed", narrow=True),
-        *(ours(f"key_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
-        ours("pure_decay", "decay alone", ".2f", narrow=True),
-        ours("of_decay", "change / decay alone's", "+.2f"),
+        *labels("layers", "Layers"),
+        ours("key_norm", f"key norm, {named[AS_PUBLISHED]}", ".2f", narrow=True),
+        published_column("key_norm", f"key norm, {named[AS_PUBLISHED]}", narrow=True),
+        *(ours(f"key_norm{_of(arm)}", f"key norm, {named[arm]}", ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        ours("key_norm_decay_only", "key norm, decay alone", ".2f", narrow=True),
+        ours("key_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
         *(ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
         OUTCOME,
         SEEDS,
@@ -93,8 +93,8 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         one = norms[AS_PUBLISHED]
         pure = mean_over(one.start, layers) * left
         moved = mean_over(one.change(), layers) / (pure - mean_over(one.start, layers)) if left < 1 else math.nan
-        facts = {"row": Cell(name), "label": Cell(label), "pure_decay": number(pure, one.word, one.runs)}
-        facts |= {"of_decay": number(moved, one.word or "no decay", one.runs)}
+        facts = {"layers": Cell(name), "label": Cell(label), "key_norm_decay_only": number(pure, one.word, one.runs)}
+        facts |= {"key_norm_change_over_decay_only_change": number(moved, one.word or "no decay", one.runs)}
         facts |= {"outcome": Cell(joint_outcome(outcomes), tuple(outcomes.index)), "n_seeds": Cell(one.n, one.runs)}
         shown = {"key_norm_published": from_print(prose[printed].text if printed else "not printed")}
         rows.append(facts | values | shown | context(study, SCALE))
@@ -102,7 +102,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
         "table1",
         f"Final key norm of each layer by what happens to gains, and attention entropy, at {study.scale_label(SCALE)}.",
         study,
-        key="row",
+        key="layers",
         columns=columns(study),
         rows=rows,
         notes=found(study, norms),

@@ -18,6 +18,9 @@ from tests.studies.watched import Watched
 FIGURES = study_parts.targets("key_norms", "figures")
 PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
 
+#: The column of a figure's values.
+QUANTITIES = PROBES | {"fig2": "attention_entropy"}
+
 
 def draw(world: World, name: str, published: Published = PUBLISHED) -> Picture:
     return study_parts.function("key_norms", "figures", name)(world.load(), world.study, published)
@@ -37,26 +40,27 @@ def test_every_figure_is_a_target(right: World) -> None:
 def test_every_layer_and_group_of_every_arm_is_drawn(right: World, name: str) -> None:
     picture = draw(right, name)
     assert "preset paper · 88.6M" in words(picture)
-    points = picture.frame[~picture.frame["line"].str.contains("decay|printed")]
-    lines = points.groupby("arm")["line"].nunique()
+    quantity = QUANTITIES[name]
+    points = picture.frame[~picture.frame["curve"].str.contains("decay|printed")]
+    lines = points.groupby("arm")["curve"].nunique()
     assert lines.to_dict() == dict.fromkeys(["as_published", "frozen_gains", "no_decay"], 22 + 3)
     read = right.load().probes
     mine = read[(read["method"] == "no_decay") & (read["probe"] == PROBES[name]) & (read["layer"] == 5)]
-    drawn = points[(points["arm"] == "no_decay") & (points["line"] == "layer 5")].set_index("step")["value"]
+    drawn = points[(points["arm"] == "no_decay") & (points["curve"] == "layer 5")].set_index("step")[quantity]
     expected = mine.groupby("step")["value"].mean()
     assert drawn.index.tolist() == expected.index.tolist() and np.allclose(drawn, expected)
-    early = points[(points["arm"] == "as_published") & (points["line"] == "early")].set_index("step")["value"]
-    pair = [points[(points["arm"] == "as_published") & (points["line"] == f"layer {n}")]["value"] for n in (0, 1)]
+    early = points[(points["arm"] == "as_published") & (points["curve"] == "early")].set_index("step")[quantity]
+    pair = [points[(points["arm"] == "as_published") & (points["curve"] == f"layer {n}")][quantity] for n in (0, 1)]
     assert np.allclose(early, (pair[0].to_numpy() + pair[1].to_numpy()) / 2)
 
 
 def test_fig1_has_the_decay_line_and_the_printed_norms(right: World) -> None:
     frame = draw(right, "fig1").frame
-    alone = frame[frame["line"] == "pure decay"].set_index(["arm", "step"])["value"]
+    alone = frame[frame["curve"] == "weight decay alone"].set_index(["arm", "step"])["key_norm"]
     assert alone["as_published", 977] == pytest.approx(2.475, abs=5e-4)
     assert alone["no_decay", 977] == alone["frozen_gains", 977] == 8.0
-    printed = frame[frame["line"].str.contains("printed")]
-    assert printed["value"].tolist() == [5.3, 9.3, 9.8] and printed["arm"].eq("as_published").all()
+    printed = frame[frame["curve"].str.contains("printed")]
+    assert printed["key_norm"].tolist() == [5.3, 9.3, 9.8] and printed["arm"].eq("as_published").all()
     assert printed["step"].eq(977).all()
 
 
@@ -66,7 +70,7 @@ def test_an_arm_that_is_not_there_is_named(tmp_path, right: World, name: str) ->
     picture = draw(World(tmp_path, arms=arms), name)
     said = words(picture)
     assert "not drawn:\nmissing" in said and "diverged" in said
-    assert "frozen_gains" not in set(picture.frame.loc[picture.frame["line"] != "pure decay", "arm"])
+    assert "frozen_gains" not in set(picture.frame.loc[picture.frame["curve"] != "weight decay alone", "arm"])
 
 
 def test_nothing_at_all_is_a_picture_too(tmp_path, right: World) -> None:

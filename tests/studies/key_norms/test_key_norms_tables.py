@@ -29,14 +29,14 @@ def test_the_table_is_a_target(right: World) -> None:
 
 
 def test_each_layer_and_each_printed_group_has_a_row(table: Table) -> None:
-    frame = table.frame.set_index("row")
+    frame = table.frame.set_index("layers")
     assert list(frame.index) == ["early", "middle", "final", "middle_in_code", *(f"layer_{n}" for n in range(22))]
     printed = {row: cells.text for row in frame.index[:4] if (cells := table.cell(row, "key_norm_published")).text}
     assert printed == {"early": "5.3", "middle": "9.3", "final": "9.8"}
     assert frame.loc[["early", "final"], "key_norm"].tolist() == pytest.approx([5.3, 9.8])
     assert frame.loc["layer_0", "key_norm"] == pytest.approx(5.2)  # the heads' mean
     assert frame["key_norm_frozen_gains"].tolist() == pytest.approx([8.0] * 26)
-    assert frame["pure_decay"].tolist() == pytest.approx([2.475] * 26, abs=5e-4)
+    assert frame["key_norm_decay_only"].tolist() == pytest.approx([2.475] * 26, abs=5e-4)
     assert frame["n_seeds"].eq(1).all() and frame["outcome"].eq("completed").all()
 
 
@@ -49,7 +49,9 @@ def test_how_far_a_layer_went_of_decays_way(tmp_path, right: World) -> None:
     """1 on the decay line, 0 where nothing moved, below 0 where a norm rose."""
     alone = 8 * (1 - 0.024 / 4 * 0.2) ** 977
     changed = right.arms["as_published"].with_norms(l0=8.0, l1=alone, l2=8 + (8 - alone) / 2, l3=8 - 1.2 * (8 - alone))
-    shares = made(World(tmp_path, arms=right.arms | {"as_published": changed})).frame.set_index("row")["of_decay"]
+    shares = made(World(tmp_path, arms=right.arms | {"as_published": changed})).frame.set_index("layers")[
+        "key_norm_change_over_decay_only_change"
+    ]
     assert shares[["layer_0", "layer_1", "layer_2", "layer_3"]].tolist() == pytest.approx([0, 1, -0.5, 1.2], abs=1e-9)
     assert shares["early"] == pytest.approx(0.5)
 
@@ -80,7 +82,9 @@ def test_a_missing_or_diverged_arm_is_a_word(tmp_path, right: World) -> None:
     assert "No weight decay on gains: diverged." in notes and "Frozen gains: missing." in notes
     assert "Of 22 layers" not in notes
     nothing = made(World(tmp_path / "none", arms={"no_decay": right.arms["no_decay"]}))
-    assert nothing.rows[0]["key_norm"].word == nothing.rows[0]["of_decay"].word == "missing"
+    assert (
+        nothing.rows[0]["key_norm"].word == nothing.rows[0]["key_norm_change_over_decay_only_change"].word == "missing"
+    )
     assert "missing, so that nothing is said of weight decay" in nothing.notes[0]
 
 
