@@ -93,9 +93,13 @@ def test_counts_are_whole_numbers(audit):
 
 def test_what_is_no_value_is_marked_and_what_is_zero_is_zero(audit):
     spans = audit["formula"].str.contains(r"between\(|one_of_runs\(|sd_of_mean\(")
-    assert sum(spans) >= 4 and list(audit["recomputed_is"] == MIDDLE) == list(spans)
-    assert set(audit["recomputed_is"]) == {VALUE, MIDDLE}
-    assert audit.loc[("transfer", "a100_difference"), "low"] == 0 < audit.loc[("transfer", "t2_p_attnres"), "low"]
+    assert sum(spans) >= 4 and list(audit["recomputed_kind"] == MIDDLE) == list(spans)
+    assert set(audit["recomputed_kind"]) == {VALUE, MIDDLE}
+    assert (
+        audit.loc[("transfer", "a100_difference"), "recomputed_low"]
+        == 0
+        < audit.loc[("transfer", "t2_p_attnres"), "recomputed_low"]
+    )
 
 
 def test_a_formula_names_the_cells_that_it_reads(audit):
@@ -208,9 +212,9 @@ def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study, monkey
         ledger = Ledger(study, Published.of(study, repository))
         study_parts.part(study, "audit").audit(ledger)
         for row in ledger.rows:
-            slack = 1e-9 * max(abs(row.low), abs(row.high), 1e-30)
-            if not row.low - slack <= row.recomputed <= row.high + slack:
-                outside.append(f"{row.id}: {row.recomputed} outside [{row.low}, {row.high}]")
+            slack = 1e-9 * max(abs(row.recomputed_low), abs(row.recomputed_high), 1e-30)
+            if not row.recomputed_low - slack <= row.recomputed <= row.recomputed_high + slack:
+                outside.append(f"{row.id}: {row.recomputed} outside [{row.recomputed_low}, {row.recomputed_high}]")
     assert ledger.rows and outside == []
 
 

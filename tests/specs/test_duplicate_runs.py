@@ -89,7 +89,7 @@ def test_variants_and_arms_are_looked_at_too(sentences) -> None:
         content["methods"]["softmax_cap"]["variants"] = {"as_written": {"model": {"mixer": {"cap": 50.0}}}}
         content["arms"]["third"] = {
             "label": "Third",
-            "of": "qknorm",
+            "variant_of": "qknorm",
             "note": "",
             "model": {"query_key": {"name": "identity"}},
         }

@@ -95,7 +95,7 @@ def test_an_intervention_is_found_by_its_name(written: Written) -> None:
 
 
 def test_a_run_entry_a_noise_floor_and_an_arm_name_points(written: Written) -> None:
-    arm = {"label": "Longer", "of": POINTS[3], "note": "", "train": {"steps": 9}}
+    arm = {"label": "Longer", "variant_of": POINTS[3], "note": "", "train": {"steps": 9}}
     groups = TRANSFER["runs"] | runs(POINTS[0], "longer")
     root = written({"arms": {"longer": arm}}, noise_floor={"reference": POINTS[2], "others": []}, runs=groups)
     study = study_config.load("transfer", "smoke", root)
@@ -158,8 +158,11 @@ MISTAKES = {
         "noise_floor: no point or variant 'swept.eta_0.003-cap_20'; did you mean 'swept.eta_0.003-cap_30'?",
     ),
     "floor's variant": ({"noise_floor": {"reference": "swept.low_cap"}}, "noise_floor: there is no method or arm"),
-    "arm": ({"arms": {"second_hardware": {"of": "swept"}}}, "arms.second_hardware.of: 'swept' is swept and has no run"),
-    "arm's point": ({"arms": {"second_hardware": {"of": "swept.eta_1"}}}, "no point or variant 'swept.eta_1'"),
+    "arm": (
+        {"arms": {"second_hardware": {"variant_of": "swept"}}},
+        "arms.second_hardware.variant_of: 'swept' is swept and has no run",
+    ),
+    "arm's point": ({"arms": {"second_hardware": {"variant_of": "swept.eta_1"}}}, "no point or variant 'swept.eta_1'"),
     "point": (
         group("swept.eta_0.03-cap_10"),
         "methods.swept.sweep: no point or variant 'swept.eta_0.03-cap_10'; did you mean 'swept.eta_0.003-cap_10'?",

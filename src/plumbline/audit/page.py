@@ -117,7 +117,7 @@ def _knife_edges(frame: pd.DataFrame) -> list[str]:
 def _row(row: Mapping[Any, Any], before: str = "") -> list[str]:
     """A row in two lines: what it is, and what is printed beside what it comes to."""
     verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
-    first = _item(f"{before}`{row['id']}`: {row['what']}; {row['source']}")
+    first = _item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
     numbers = f"printed {row['printed']}, {_recomputed(row)}{verdict}"
     return [*first, *_wrapped(numbers, "  ")]
 
@@ -158,9 +158,9 @@ def _item(text: str) -> list[str]:
 def _recomputed(row: Mapping[Any, Any]) -> str:
     """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
     digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
-    numbers = [row[name] for name in ("recomputed", "low", "high")]
+    numbers = [row[name] for name in ("recomputed", "recomputed_low", "recomputed_high")]
     form = ".0f" if all(number == round(number) for number in numbers) else f".{digits}g"
     value, low, high = (format(number, form) for number in numbers)
-    if row["recomputed_is"] == MIDDLE:
+    if row["recomputed_kind"] == MIDDLE:
         return f"possible from {low} to {high}"
     return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

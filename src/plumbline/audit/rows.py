@@ -47,15 +47,15 @@ COLUMNS = [
     "id",
     "class",
     "finding",
-    "what",
+    "quantity",
     "source",
     "formula",
     "inputs",
     "printed",
     "recomputed",
-    "recomputed_is",
-    "low",
-    "high",
+    "recomputed_kind",
+    "recomputed_low",
+    "recomputed_high",
     "verdict",
     "explanation",
 ]
@@ -66,21 +66,21 @@ class Row:
     """A computed check of a printed number; `COLUMNS` describes the fields.
 
     `recomputed` is the value at the printed inputs, or the middle of a range that no printed number narrows
-    (`recomputed_is` says which).
+    (`recomputed_kind` says which).
     """
 
     study: str
     id: str
     basis: Basis
-    what: str
+    quantity: str
     source: str
     formula: str
     inputs: str
     printed: str
     recomputed: float
-    recomputed_is: str
-    low: float
-    high: float
+    recomputed_kind: str
+    recomputed_low: float
+    recomputed_high: float
     verdict: str
 
     @property
@@ -181,15 +181,15 @@ class Ledger:
                 study=self.study,
                 id=id,
                 basis=basis,
-                what=what,
+                quantity=what,
                 source=source,
                 formula=f"{expression.text}, {note}" if note else expression.text,
                 inputs="; ".join(f"{one.name}={one.shown}" for one in inputs_of(expression)),
                 printed=str(printed),
                 recomputed=without_noise(recomputed, scale),
-                recomputed_is=MIDDLE if expression.spans else VALUE,
-                low=without_noise(low(ranges), scale),
-                high=without_noise(high(ranges), scale),
+                recomputed_kind=MIDDLE if expression.spans else VALUE,
+                recomputed_low=without_noise(low(ranges), scale),
+                recomputed_high=without_noise(high(ranges), scale),
                 verdict=verdict(printed, middle, ranges),
             )
         )

@@ -15,7 +15,7 @@ SHOWN = {
     "id": Head(text="row"),
     "study": Head(text="study"),
     "verdict": Head(text="verdict"),
-    "what": Head(text="what", wide=True),
+    "quantity": Head(text="quantity", wide=True),
     "source": Head(text="where"),
     "printed": Head(text="printed", numeric=True, printed=True),
     "recomputed": Head(text="recomputed", numeric=True),

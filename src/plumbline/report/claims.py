@@ -15,7 +15,7 @@ from plumbline.specs.study_config import Study
 SHOWN = {
     "id": Head(text="claim"),
     "verdict": Head(text="verdict"),
-    "text": Head(text="says", wide=True),
+    "text": Head(text="text", wide=True),
     "published": Head(text="values", kind="published", printed=True, wide=True),
     "reproduced": Head(text="values", kind="reproduced", wide=True),
     "why": Head(text="why", wide=True),

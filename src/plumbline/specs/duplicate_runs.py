@@ -1,7 +1,7 @@
 """Finds methods of a study that repeat another one under a second name: everything that decides their weights is the
 same.
 
-A repeat on purpose is declared in the YAML: an arm by what it is made `of`, a method or variant by `same_as`.
+A repeat on purpose is declared in the YAML: an arm by its `variant_of`, a method or variant by `same_as`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def unmeant(study: Study, extended: Study | None = None) -> list[str]:
         alike.setdefault((scale, what), []).append(name)
     found: dict[tuple[str, str], list[str]] = {}
     for (scale, _), names in alike.items():
-        first = [name for name in names if meant[name].get("same_as", meant[name].get("of")) not in names]
+        first = [name for name in names if meant[name].get("same_as", meant[name].get("variant_of")) not in names]
         for name in first[1:]:
             if (scale, name) in own:
                 found.setdefault((name, first[0]), []).append(scale)

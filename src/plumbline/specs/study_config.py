@@ -333,8 +333,8 @@ def check_scale(definition: dict[str, Any], scale: str, preset: str, path: str) 
 def _merged(definition: dict[str, Any], scale: str, method: str, preset: str, path: str) -> dict[str, Any]:
     """Everything that the YAML says of a run."""
     if arm := definition.get("arms", {}).get(method):
-        sweep.require_point(arm["of"], definition["methods"], f"{path}: arms.{method}.of")
-        return _overlaid(_merged(definition, scale, arm["of"], preset, path), arm, arm.get(preset, {}))
+        sweep.require_point(arm["variant_of"], definition["methods"], f"{path}: arms.{method}.variant_of")
+        return _overlaid(_merged(definition, scale, arm["variant_of"], preset, path), arm, arm.get(preset, {}))
     name, _, variant = method.partition(".")
     entry = _entry(definition, name, path)
     sweep.require_point(method, definition["methods"], path)

@@ -124,7 +124,7 @@ def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Seq
     lines = [f"# Claims: {title}", "", named(study.name, study.paper), "", f"Preset: {study.preset}", ""]
     lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
-    heads = {"id": "claim", "text": "says", "published": "published", "reproduced": "reproduced"}
+    heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}
     heads |= {"verdict": "verdict", "why": "why"}
     table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"
