@@ -174,11 +174,13 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
             "seeds": floor.n,
             "mean": floor.mean,
             "sigma": floor.sigma,
-            "resolves": resolved_distance(floor.sigma, seeds, m=m),
-            "in_80_percent": resolved_gain(floor.sigma, seeds, m=m),
-            "with_three": resolved_distance(floor.sigma, 3, m=m),
-            "here": resolved_distance(floor.sigma, floor.n, m=m),
-            "gains": {name: gain for name, gain in gains.items() if name != "baseline" and not math.isnan(gain)},
+            "smallest_resolved_delta": resolved_distance(floor.sigma, seeds, m=m),
+            "gain_found_with_80pct_power": resolved_gain(floor.sigma, seeds, m=m),
+            "smallest_resolved_delta_3_seeds": resolved_distance(floor.sigma, 3, m=m),
+            "smallest_resolved_delta_these_seeds": resolved_distance(floor.sigma, floor.n, m=m),
+            "gain_by_method": {
+                name: gain for name, gain in gains.items() if name != "baseline" and not math.isnan(gain)
+            },
         }
     return found
 
@@ -212,9 +214,18 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
     ]
     for name, (label, _, digits) in MEASURES.items():
         one = found[name]
-        numbers = [one[key] for key in ("mean", "sigma", "resolves", "in_80_percent", "with_three")]
+        numbers = [
+            one[key]
+            for key in (
+                "mean",
+                "sigma",
+                "smallest_resolved_delta",
+                "gain_found_with_80pct_power",
+                "smallest_resolved_delta_3_seeds",
+            )
+        ]
         lines.append(f"| {label} | {one['seeds']} | " + " | ".join(f"{number:.{digits}f}" for number in numbers) + " |")
-    methods = [method for method in METHODS if any(method in one["gains"] for one in found.values())]
+    methods = [method for method in METHODS if any(method in one["gain_by_method"] for one in found.values())]
     if methods:
         lines += [
             "",
@@ -245,12 +256,12 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
 def _gains(found: dict[str, Any], method: str) -> list[str]:
     cells = []
     for name, (_, _, digits) in MEASURES.items():
-        one, gain = found[name], found[name]["gains"].get(method)
+        one, gain = found[name], found[name]["gain_by_method"].get(method)
         if gain is None:
             cells.append("not scored")
             continue
         text = f"{gain:+.{digits}f} ({gain / one['sigma']:+.1f} sigma)"
-        cells.append(f"**{text}**" if abs(gain) >= one["here"] else text)
+        cells.append(f"**{text}**" if abs(gain) >= one["smallest_resolved_delta_these_seeds"] else text)
     return cells
 
 

@@ -54,21 +54,17 @@ QUANTITIES = {
         "lower-copy score, chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")
     ),
     "entropy_20pct": Quantity("entropy @20%", ".3f", probed("entropy", FIFTH)),
-    "locality_query": Quantity("query locality λ_Q", ".3f", probed("locality_query", EARLY)),
+    "locality_query": Quantity("λ_Q", ".3f", probed("locality_query", EARLY)),
     "locality_query_random_projector": Quantity(
-        "λ_Q of a random projector", ".3f", probed("locality_query", EARLY, "upper", "null")
+        "λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")
     ),
-    "locality_key": Quantity("key locality λ_K", ".3f", probed("locality_key", EARLY)),
-    "locality_key_random_projector": Quantity(
-        "λ_K of a random projector", ".3f", probed("locality_key", EARLY, "upper", "null")
-    ),
+    "locality_key": Quantity("λ_K", ".3f", probed("locality_key", EARLY)),
+    "locality_key_random_projector": Quantity("λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")),
     "locality_query_calibrated": Quantity("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
     "locality_key_calibrated": Quantity("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
-    "immature_energy_share": Quantity(
-        "immature energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")
-    ),
+    "immature_energy_share": Quantity("energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
     "immature_energy_share_random_projector": Quantity(
-        "immature energy share of a random projector", ".3f", probed("projector_share", EARLY, "model", "null")
+        "energy share of random P", ".3f", probed("projector_share", EARLY, "model", "null")
     ),
     "projector_rank": Quantity("rank of P", ".1f", probed("projector_rank", EARLY)),
 }

@@ -29,7 +29,7 @@ LARGEST_NOTE = "Largest logit: of all heads and layers on held-out sequences, ov
 
 #: Columns of several tables.
 ATTENTION_COLUMN = Column(name="attention", header="attention", kind="label")
-LOSS = ours("validation_loss", "validation loss", ".3f", narrow=True)
+LOSS = ours("validation_loss", "loss", ".3f", narrow=True)
 TROUBLE = said("diverged_or_spiked", "diverged or spiked", narrow=True)
 
 

@@ -109,7 +109,7 @@ def test_provenance_says_how_to_read_it(table: Table, tmp_path: Path) -> None:
     assert [entry["heading"] for entry in content["columns"]][1:3] == [
         "Δ_x & 100 % (reproduced)", "Δ_x & 100 % (published)"
     ]  # fmt: skip
-    assert content["words"]["plain"] == {"gain": "diverged", "gain_published": "<1e-7", "p": "reference"}
+    assert content["why_empty"]["plain"] == {"gain": "diverged", "gain_published": "<1e-7", "p": "reference"}
     assert content["warnings"] == ["Beware: ≤ 2."] and set(content["made_with"]) >= {"numpy", "scipy"}
     assert pd.read_csv(tmp_path / "t.csv")["gain"].tolist()[0] == 0.125
 

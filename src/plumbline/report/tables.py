@@ -30,11 +30,11 @@ def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
     content = provenance.read(path)
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    shown = [entry for entry in content["columns"] if entry["readable"]]
+    shown = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
     # A table that was made by an earlier version does not say what stands once.
-    repeats = provenance.goes_on([entry["name"] for entry in shown if entry.get("once")], rows)
+    repeats = provenance.goes_on([entry["name"] for entry in shown if entry.get("hide_repeats")], rows)
     made = [
-        [_cell(entry, row, rows, content, sources, again=again and entry.get("once", False)) for entry in shown]
+        [_cell(entry, row, rows, content, sources, again=again and entry.get("hide_repeats", False)) for entry in shown]
         for row, again in zip(rows, repeats, strict=True)
     ]
     return Grid(
@@ -76,7 +76,7 @@ def _cell(
     again: bool,
 ) -> HtmlCell:
     name, key = entry["name"], row[content["key"]]
-    value, word = row[name], content["words"].get(key, {}).get(name, "")
+    value, word = row[name], content["why_empty"].get(key, {}).get(name, "")
     keys = _runs(content, row, name)
     number = _number(value) if entry["format"] else None
     said = sources.title(keys) or content["sources"].get(key, {}).get(name, "")
@@ -113,7 +113,7 @@ def _mark(
         content["preset"],
         trained=bool(runs),
         texts={content["runs"][key].get("texts", DOCUMENTS) for key in runs} <= {DOCUMENTS},
-        spread=_spread(entry.get("noise", ""), row, rows, content),
+        spread=_spread(entry.get("sd_column", ""), row, rows, content),
         seeds=_seeds(content, row, entry["name"]),
     )
 

@@ -88,9 +88,9 @@ def _arms(study: Study) -> list[str]:
         if study.preset not in presets:
             lines.append(f"  Not run under {study.preset}.")
         elif change:
-            lines.append(f"  Under {study.preset} it differs from `{arm['of']}` by {change}.")
+            lines.append(f"  Under {study.preset} it differs from `{arm['variant_of']}` by {change}.")
         else:
-            lines.append(f"  Under {study.preset} its spec is that of `{arm['of']}`.")
+            lines.append(f"  Under {study.preset} its spec is that of `{arm['variant_of']}`.")
     return [*lines, ""] if lines else ["None.", ""]
 
 

@@ -61,10 +61,10 @@ def columns(study: Study) -> list[Column]:
     named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
     return [
         *labels("layers", "Layers"),
-        ours("key_norm", f"key norm, {named[AS_PUBLISHED]}", ".2f", narrow=True),
-        published_column("key_norm", f"key norm, {named[AS_PUBLISHED]}", narrow=True),
-        *(ours(f"key_norm{_of(arm)}", f"key norm, {named[arm]}", ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
-        ours("key_norm_decay_only", "key norm, decay alone", ".2f", narrow=True),
+        ours("key_norm", named[AS_PUBLISHED], ".2f", narrow=True),
+        published_column("key_norm", "printed", narrow=True),
+        *(ours(f"key_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        ours("key_norm_decay_only", "decay alone", ".2f", narrow=True),
         ours("key_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
         *(ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
         OUTCOME,

@@ -55,7 +55,9 @@ def downstream_wins(e: Evidence, claim: Claim) -> Values:
     """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
-    return Computed(values={"wins": found.wins}, near=near(2), shown={"of": found.n, "ties": found.ties, "p_sign": p})
+    return Computed(
+        values={"wins": found.wins}, near=near(2), shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p}
+    )
 
 
 #: A task is nearly flat if its difference is at most this share of the smallest of the gains that are called largest.

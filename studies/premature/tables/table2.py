@@ -77,7 +77,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
             cells[name] = row.cell(float(there.mean()), "no score")
             cells[f"{name}_sd"] = row.cell(float(there.std(ddof=1)), "one seed" if len(there) == 1 else "no score")
         rows.append(cells | printed_cells(print2, task, PRINTED) | row.facts(delta.n))
-    wins, of = int(printed_wins["wins"]), int(printed_wins["of"])
+    wins, of = int(printed_wins["wins"]), int(printed_wins["out_of"])
     return make_table(
         "table2",
         f"Seven tasks at {study.scale_label(BASE)}: the intervention against the control.",

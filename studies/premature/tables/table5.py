@@ -44,7 +44,7 @@ BELOW: dict[str, tuple[str, Part]] = {
 COLUMNS = [
     *labels("ffn", "FFN"),
     ours("ffn_width", "FFN width", "d"),
-    *beside("ffn_write_rms_3pct", "upper FFN write RMS @3%", ".4f", narrow=True),
+    *beside("ffn_write_rms_3pct", "FFN write RMS @3%", ".4f", narrow=True),
     *beside("logit_3pct", "upper logit @3%", ".4f", narrow=True),
     *beside("entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
     *beside("first_upper_ffn_write_rms_3pct", "first upper FFN write RMS @3%", ".4f"),

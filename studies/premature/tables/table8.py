@@ -24,8 +24,8 @@ from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
     *labels("rule", "Rule"),
-    Column(name="copy_score_threshold", header="lower-copy score threshold", kind="fact", format="g", narrow=True),
-    Column(name="patience_evaluations", header="patience (evaluations)", kind="fact", format="d", narrow=True),
+    Column(name="copy_score_threshold", header="score threshold", kind="fact", format="g", narrow=True),
+    Column(name="patience_evaluations", header="patience (evals)", kind="fact", format="d", narrow=True),
     Column(name="release_window", header="release window", kind="fact", narrow=True),
     *beside("release_pct", "released at (%)", ".2f", narrow=True),
     ours("threshold_first_met_pct", "threshold first met (%)", ".2f"),

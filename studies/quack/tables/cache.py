@@ -21,7 +21,7 @@ SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
 COLUMNS = [
     *labels("cached_state", "Cached of a token"),
     ours("values_per_layer", "values a layer", ",.0f", narrow=True),
-    ours("bytes_per_token", "bytes a token (bfloat16)", ",.0f", narrow=True),
+    ours("bytes_per_token", "bytes (bfloat16)", ",.0f", narrow=True),
     ours("ratio_to_mha", "ratio to MHA's", ".4f", narrow=True),
     said("used_in_our_cache", "in our cache", narrow=True),
     said("qk_norm_support", "QK norm"),

@@ -43,7 +43,7 @@ def columns(grid: Grid) -> list[Column]:
         *labels("setting", "Method"),
         ATTENTION_COLUMN,
         Column(name="method", header="method", kind="label", readable=False),
-        Column(name="base_lr", header="base learning rate", kind="label", format="g", narrow=True),
+        Column(name="base_lr", header="base LR", kind="label", format="g", narrow=True),
         LOSS,
         ours("best_tau", "best tau", "g", narrow=True),
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),

@@ -24,9 +24,9 @@ COLUMNS = [
     Column(name="tau", header="tau", kind="label", format="g", narrow=True),
     LOSS,
     TROUBLE,
-    ours("largest_loss_rise", "largest loss rise", ".3f", narrow=True),
-    ours("largest_mean_logit_change", "largest mean |Δ logit|", ".3g", narrow=True),
-    ours("largest_logit", "largest logit", ".3g", narrow=True),
+    ours("largest_loss_rise", "max loss rise", ".3f", narrow=True),
+    ours("largest_mean_logit_change", "max mean |Δ logit|", ".3g", narrow=True),
+    ours("largest_logit", "max logit", ".3g", narrow=True),
     ours("lowest_norm_ratio", "lowest norm ratio", ".3g"),
     ours("highest_norm_ratio", "highest norm ratio", ".3g"),
     ours("norm_ratios_clamped", "norm ratios clamped", "d"),
@@ -49,7 +49,7 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
             STABLE_NOTE,
             "A ratio of norms is what a rate was multiplied with beside tau, over all heads, layers and steps: at the "
             "start it is 1, and at most 10 of it is applied (`norm ratios clamped`: how many times it was more).",
-            f"{LARGEST_NOTE} Largest mean |Δ logit|: the mean of the watched head in one step.",
+            f"{LARGEST_NOTE} Max mean |Δ logit|: the largest mean over the watched head of one step's change.",
         ],
     )
 

@@ -28,7 +28,7 @@ COLUMNS = [
     Column(name="inputs", header="inputs", kind="label"),
     *beside("value_by_formula", "by the formula", ".4f", narrow=True),
     ours("value_random_weights", "with random weights", ".4f"),
-    ours("value_first_layer", "of a model's first layer", ".4f", narrow=True),
+    ours("value_first_layer", "of a first layer", ".4f", narrow=True),
     PRESET,
 ]
 

@@ -42,7 +42,7 @@ PRINTED = {
 COLUMNS = [
     *labels("configuration", "Configuration"),
     *beside("validation_loss", "loss", ".4f", narrow=True),
-    *beside("loss_vs_baseline_pct", "loss vs. baseline (%)", "+.2f", narrow=True),
+    *beside("loss_vs_baseline_pct", "vs. baseline (%)", "+.2f", narrow=True),
     *beside("params_m", "parameters (M)", ".3f"),
     *beside("non_embedding_params_m", "non-embedding parameters (M)", ".3f"),
     ours("non_embedding_params_ratio_to_baseline", "non-embedding parameters / baseline's", ".4f"),
@@ -79,7 +79,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
         rows=rows,
         notes=[
             "Parameters are counted on the modules; non-embedding ones leave out tokens and positions. "
-            "Loss vs. baseline is the loss "
+            "`vs. baseline` is the loss "
             f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (interpretation "
             "same_loss).",
             "The last two rows are no rows of the paper: it proposes such queries and does not run them.",

@@ -49,7 +49,7 @@ def attention_six_of_eight(e: Evidence, claim: Claim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
     up, down = beyond(e, methods)
-    return Computed(values={"distinguishable": up + down, "up": up, "down": down}, shown={"of": len(methods)})
+    return Computed(values={"distinguishable": up + down, "up": up, "down": down}, shown={"out_of": len(methods)})
 
 
 @CHECKS.of()

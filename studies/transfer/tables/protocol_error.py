@@ -22,8 +22,8 @@ COLUMNS = [
     *labels("protocol", "Statistic, correction"),
     Column(name="n_seeds", header="seeds", kind="label", format="d", narrow=True),
     Column(name="n_methods", header="methods", kind="label", format="d", readable=False),
-    ours("prob_false_difference", "any false difference", ".1%", narrow=True),
-    ours("prob_false_improvement", "any false improvement", ".1%", narrow=True),
+    ours("prob_false_difference", "false difference", ".1%", narrow=True),
+    ours("prob_false_improvement", "false improvement", ".1%", narrow=True),
     *(ours(f"power_at_{gain:g}_sigma", f"power at {gain:g}σ", ".1%", narrow=gain in (1, 3, 5)) for gain in GAINS),
     PRESET,
 ]
@@ -55,7 +55,7 @@ def protocol_error(frames: RunFrames, study: Study, published: Published) -> Tab
         rows=rows,
         notes=[
             f"{ASSUMED} A share's standard error is at most {standard_error(0.5, WORLDS):.2%}.",
-            "Any false difference, any false improvement: no method does anything, and at least one is called "
+            "False difference, false improvement: no method does anything, and at least one is called "
             "different, or better, at a corrected p of at most 0.05. Power: one method has the gain, in units of the "
             "true spread, the others nothing, and that method is called better.",
             "Normal z takes mean and spread of the reference as known; prediction t pays for their being estimates.",

@@ -40,7 +40,7 @@ COLUMNS = [
     published_column("value_second_hardware", "Second"),
     ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ", narrow=True),
-    said("higher_on", "higher_on"),
+    said("higher_on", "higher on"),
     Column(name="primary_device", header="primary device", kind="fact", readable=False),
     Column(name="second_device", header="second device", kind="fact", readable=False),
     Column(name="device_comparison", header="same or different devices", kind="fact", readable=False),
@@ -49,7 +49,7 @@ COLUMNS = [
 ]
 
 #: Our columns, and the printed table's names of them.
-PRINTED = {"value_primary_hardware": "value_primary_hardware", "value_second_hardware": "a100", "delta": "delta"}
+PRINTED = {"value_primary_hardware": "primary", "value_second_hardware": "a100", "delta": "delta"}
 
 
 class Profile:
@@ -81,7 +81,7 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     for task, source in sources.items():
         first, other = primary.value(source), second.value(source)
         delta = other - first
-        higher = "equal" if delta == 0 else "value_primary_hardware" if delta < 0 else "value_second_hardware"
+        higher = "equal" if delta == 0 else "primary" if delta < 0 else "second"
         word = primary.word if math.isnan(first) else second.word
         if not math.isnan(delta) and not compared.evidence:
             delta, word = math.nan, compared.word

@@ -48,7 +48,8 @@ def goes_on(once: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[bool
 def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]:
     """Collect what the file beside a table says: how to read the csv, and where each cell comes from.
 
-    It has columns, words, warnings and notes; each cell's runs; and of each run its id, files and the manifest's facts.
+    It has columns, why cells are empty, warnings and notes; each cell's runs; and of each run its id, files and the
+    manifest's facts.
     """
     named = headings(table.columns)
     cells = _of_cells(table, lambda row, column: list(row[column.name].runs))
@@ -67,10 +68,10 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
                 "heading": named[column.name],
                 "kind": column.kind,
                 "format": column.format,
-                "readable": column.readable,
-                "narrow": column.narrow,
-                "noise": column.noise,
-                "once": column.once,
+                "shown_in_markdown": column.readable,
+                "shown_in_terminal": column.narrow,
+                "sd_column": column.noise,
+                "hide_repeats": column.once,
             }
             for column in table.columns
         ],
@@ -82,7 +83,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy", "statsmodels")},
         "cells": cells,
         "sources": _of_cells(table, lambda row, column: row[column.name].source),
-        "words": _of_cells(table, table.word),
+        "why_empty": _of_cells(table, table.word),
         "runs": {key: run_facts(frames, key) for key in used},
     }
 

@@ -44,9 +44,9 @@ def show(table: Path) -> str:
     content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
-    words = content["words"]
-    shown = [entry for entry in content["columns"] if entry["narrow"]]
-    shown = shown or [entry for entry in content["columns"] if entry["readable"]]
+    words = content["why_empty"]
+    shown = [entry for entry in content["columns"] if entry["shown_in_terminal"]]
+    shown = shown or [entry for entry in content["columns"] if entry["shown_in_markdown"]]
     shown.sort(key=lambda entry: entry["kind"] == "published")  # ours first, then what is printed
     cells = {
         entry["name"]: [_shown(row[entry["name"]], entry, words.get(row[content["key"]], {})) for row in rows]
@@ -54,7 +54,7 @@ def show(table: Path) -> str:
     }
     kept, room = _fitting(shown, cells)
     body = _grid(kept, [[cells[entry["name"]][number] for entry in kept] for number in range(len(rows))], room)
-    left_out = len([entry for entry in content["columns"] if entry["readable"]]) - len(kept)
+    left_out = len([entry for entry in content["columns"] if entry["shown_in_markdown"]]) - len(kept)
     whole = f"{table.with_suffix('.md')}" + (f" ({left_out} more columns)" if left_out > 0 else "")
     said = content.get("paper", "")  # a table that was made by an earlier version does not say
     above = [*content["warnings"], *([f"{content['study']}: {said}"] if said else []), content["title"]]

@@ -36,7 +36,7 @@ def trace(table: Path, row: str, column: str) -> str:
     row = _named(row, _rows(content, rows), f"{table}: no row")
     column = _named(column, _columns(content, rows[row]), f"{table}: no column")
     value = rows[row][column]
-    word = content["words"].get(row, {}).get(column, "")
+    word = content["why_empty"].get(row, {}).get(column, "")
     lines = [
         f"{content['study']} {content['table']}, row {row}, column {column}: "
         f"{f'{value} ({word})' if value and word else value or word}",
@@ -64,7 +64,7 @@ def _rows(content: dict[str, Any], rows: dict[str, dict[str, str]]) -> dict[str,
 
 def _columns(content: dict[str, Any], cells: dict[str, str]) -> dict[str, str]:
     """Every way to call a column -> its name: the name, the heading in md and tex, or the plain header."""
-    shown = [entry for entry in content["columns"] if entry["readable"]]
+    shown = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
     plain = _unique((entry["header"], entry["name"]) for entry in shown if entry["kind"] != "published")
     return plain | {entry["heading"]: entry["name"] for entry in shown} | {name: name for name in cells}
 
