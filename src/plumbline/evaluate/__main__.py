@@ -78,7 +78,8 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
-        fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels)
+        examples_sha256 = sha256_file(out / "examples.parquet")
+        fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels, examples_sha256=examples_sha256)
         if len(scores):
             average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
             print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
@@ -95,6 +96,8 @@ def _evaluate(
     if finished.outcome != "completed":
         print(f"{finished.spec.key}: {finished.outcome}, there is no model to score")
         return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
+
+    finished.require_tokenizer(given.tokenizer)
 
     import torch
 
@@ -125,7 +128,7 @@ def _evaluate(
         "outcome": finished.outcome,
         "device": device,
         "torch": str(torch.__version__),
-        "weights_sha256": finished.files.get(MODEL, {}).get("sha256", "not recorded"),
+        "weights_sha256": finished.manifest.get("files", {}).get(MODEL, {}).get("sha256", "not recorded"),
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
         "common_beginnings": "read once" if model.reader.shared else "read with each row",

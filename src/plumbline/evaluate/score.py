@@ -267,7 +267,7 @@ def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
         where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
         why = "is missing" if tokenizer is None else f"{tokenizer} is no file"
         raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
-    texts = _texts(tokenizer.resolve(), sha256_file(tokenizer))
+    texts = _texts(tokenizer.resolve(), run.require_tokenizer(tokenizer))
     return run.spec.run_id, CheckpointLM(run.model(), texts, context=run.spec.model.context, device=device)
 
 

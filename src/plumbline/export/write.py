@@ -63,6 +63,7 @@ def export_hf(
         raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
     _require_code(run.spec)
     _require_tokenizer(run.spec, tokenizer)
+    run.require_tokenizer(tokenizer)
     output_folder.require_free(out, run.spec.run_id, force)
     evaluation = card.evaluation(scores, run.spec.run_id) if scores is not None else None
     model = run.model().eval()
