@@ -173,15 +173,18 @@ def tokenizer_of(wildcards):
 
 def pack_that_knows(wildcards):
     """The pack of a run whose manifest, of an earlier version, does not name its tokenizer: the pack's does, so that
-    evaluation waits while that is made again. Nothing where there is no pack: it is not made for this."""
+    evaluation waits while that is made again. Nothing where there is no pack: it is not made for this.
+    """
     run = scored_run_of(wildcards)
     said = fingerprint_file.read(PROJECT.paths.run(run, "manifest.json"))
-    if said is None or TOKENIZER in said or not exists(PROJECT.paths.pack_manifest(run)):
+    if (
+        said is None
+        or TOKENIZER in said
+        or not exists(PROJECT.paths.pack_manifest(run))
+    ):
         return []
     data = run.spec.data
-    return [
-        ancient(PROJECT.paths.packs(data.corpus, run.spec.model.context, "train"))
-    ]
+    return [ancient(PROJECT.paths.packs(data.corpus, run.spec.model.context, "train"))]
 
 
 def evaluation_flags(wildcards):

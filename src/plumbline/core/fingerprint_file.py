@@ -60,6 +60,15 @@ def checked(product: str | Path) -> dict[str, Any]:
     return said
 
 
+def unchanged(product: str | Path) -> bool:
+    """Whether `product` is the file that the small file next to it was written for, or there is no such small file."""
+    try:
+        checked(product)
+    except PlumblineError:
+        return False
+    return True
+
+
 def read(path: str | Path) -> dict[str, Any] | None:
     """The content of a JSON file; None where there is no file, it cannot be read, or it holds no mapping."""
     try:

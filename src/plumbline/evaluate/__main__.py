@@ -90,7 +90,7 @@ def main() -> None:
 def _evaluate(
     run: Path, given: argparse.Namespace, common: Callable[[], tuple[Texts, Questions]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    from plumbline.runtime.finished_run import MODEL, FinishedRun
+    from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
 
     finished = FinishedRun.read(run)
     if finished.outcome != "completed":
@@ -98,6 +98,7 @@ def _evaluate(
         return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
 
     finished.require_tokenizer(given.tokenizer)
+    items.require_held_out(given.items, given.tokenizer, finished.manifest)
 
     import torch
 
@@ -128,7 +129,7 @@ def _evaluate(
         "outcome": finished.outcome,
         "device": device,
         "torch": str(torch.__version__),
-        "weights_sha256": finished.manifest.get("files", {}).get(MODEL, {}).get("sha256", "not recorded"),
+        "weights_sha256": finished.recorded_sha256(MODEL) or NOT_RECORDED,
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
         "common_beginnings": "read once" if model.reader.shared else "read with each row",

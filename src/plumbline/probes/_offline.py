@@ -25,7 +25,7 @@ from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._frame import Row, rows
 from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.probes._pass import read_all
-from plumbline.runtime.finished_run import MODEL, FinishedRun
+from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec, require_present_code
@@ -58,7 +58,7 @@ class Found:
             "run_id": spec.run_id,
             "outcome": self.run.outcome,
             "validation_fingerprint": self.validation.fingerprint,
-            "weights_sha256": self.run.manifest.get("files", {}).get(MODEL, {}).get("sha256", "not recorded"),
+            "weights_sha256": self.run.recorded_sha256(MODEL) or NOT_RECORDED,
             "probes": json.dumps({probe.name: code_class("probe", probe.name) for probe in spec.probes}),
             "end_read_at": "" if self.end is None else str(self.end),
             "never_reached": json.dumps([{key: point[key] for key in ("fraction", "step")} for point in self.missed]),

@@ -14,12 +14,15 @@ from safetensors.torch import load_file
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
+from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.runtime import run_inputs
 from plumbline.runtime.run_inputs import REMEDY
 from plumbline.specs.spec import RunSpec
 
 MODEL = "model.safetensors"
+#: The label of a frame where the run's manifest has no checksum.
+NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +63,24 @@ class FinishedRun:
             PlumblineError: it is another one, or nothing says which one it should be.
         """
         return run_inputs.require_tokenizer(self.folder, self.manifest, tokenizer)
+
+    def require_pack(self, pack: Pack) -> None:
+        """Refuse a pack that another tokenizer made than the run's, where the run's manifest says which that is.
+
+        Raises:
+            PlumblineError: naming both.
+        """
+        expected = self.manifest.get(run_inputs.TOKENIZER)
+        if expected not in (None, pack.tokenizer_sha256):
+            raise PlumblineError(
+                f"{pack.path} was cut with another tokenizer (sha256 {pack.tokenizer_sha256}) than {self.folder} was "
+                f"trained with ({expected}); give a pack of the run's corpus"
+            )
+
+    def recorded_sha256(self, name: str) -> str | None:
+        """Look up the SHA-256 of one of the run's files; None where the manifest, of an earlier version, has none."""
+        found: str | None = self.manifest.get("files", {}).get(name, {}).get("sha256")
+        return found
 
     def require_file(self, name: str) -> None:
         """Compare one of the run's files with the checksum that the trainer wrote down, where it wrote one.

@@ -2,7 +2,7 @@
 job.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
-fails another of the checks of `plumbline.experiment.properties`, and so is a finished run that would be scored through another
+fails another of the checks of `plumbline.experiment.properties`, and a run that would be scored through another
 tokenizer than its own. What another machine may well have (Debian's tools, a network, an account) is a warning here;
 `python -m plumbline.operate.preflight` looks closer.
 """
