@@ -27,7 +27,7 @@ from tests.model_specs import BASELINE, run_spec
 
 
 @pytest.fixture
-def softpick(tmp_path: Path) -> Path:
+def softpick(tmp_path: Path, tokenizer_file: Path) -> Path:
     """A finished run that is no Llama."""
     model = BASELINE | {"vocabulary": VOCABULARY, "context": 64, "layers": 2, "mixer": {"name": "softpick"}}
     spec = run_spec(method="softpick", preset="demo", model=model, data__tokenizer_vocabulary=VOCABULARY)
@@ -35,6 +35,7 @@ def softpick(tmp_path: Path) -> Path:
     folder.mkdir()
     save_file(create(spec.model, 3).state_dict(), folder / "model.safetensors")
     manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "git_commit": "c0ffee", "tokens": 3072}
+    manifest["tokenizer_sha256"] = sha256_file(tokenizer_file)
     manifest["starts"] = [{"host": "box", "step": 0, "machine": "box/boot/pid:[1]", "pid": 5, "process_started": "7"}]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     outcome = {"run_id": spec.run_id, "outcome": "completed", "validation_loss": 4.25}

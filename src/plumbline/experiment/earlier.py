@@ -45,8 +45,8 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
         if expected not in (None, sha256_file(path)):
             raise PlumblineError(
                 f"{path} has other numbers than its page was written with: its sha256 is {sha256_file(path)}, and "
-                f"{fingerprint_file.beside(path)} says {expected}; restore it, or remove it with its page, whose target "
-                "rebuilds both"
+                f"{fingerprint_file.beside(path)} says {expected}; restore it, or remove both, and the page's "
+                "target rebuilds them"
             )
         if isinstance(numbers, dict) and numbers.get(KEY):
             found.append(numbers[KEY])

@@ -25,7 +25,7 @@ SHOWN = {
 
 
 def page(found: Found) -> Page:
-    """Build the page of the audit; where none was made, or the file is not the one that was made, the command is shown."""
+    """Build the page of the audit; without one, or where it is not the file that was made, the command is shown."""
     path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
     files, grid, body, headings = {}, None, prose.html(""), []

@@ -87,13 +87,10 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
     """
     scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
     of_scores = [Path(found.project.paths.scores(one)) for one in scored]
+    of_run = (run.folder / OUTCOME, run.folder / METRICS)
     content: dict[str, Any] = {
         "run": run,
-        "wrong": [
-            (path, why)
-            for path in (run.folder / OUTCOME, run.folder / METRICS, *of_scores)
-            if (why := wrong(run, path))
-        ],
+        "wrong": [(path, why) for path in (*of_run, *of_scores) if (why := wrong(run, path))],
         "facts": _facts(run),
         "curves": [] if run.state == MEASURED else curves(run),
         "scores": [grid for one, path in zip(scored, of_scores) if (grid := _scores(run, one, path))],

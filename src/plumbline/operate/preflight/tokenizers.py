@@ -5,6 +5,8 @@ The evaluation refuses another one itself; by then Snakemake has removed the sco
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight.dry_run import DryRun
@@ -23,7 +25,7 @@ def refused(dry_run: DryRun) -> list[str]:
     for named in dry_run.values("evaluate", "study", "scale", "method", "seed"):
         run = project.scored_run(*named)
         corpus = run.spec.data.corpus
-        folder, tokenizer = (project.root / path for path in (project.paths.run(run), project.paths.tokenizer(corpus)))
+        folder, tokenizer = Path(project.paths.run(run)), Path(project.paths.tokenizer(corpus))
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
         finished = outcome.get("outcome") == "completed" and manifest
         if run.key in trained or corpus in remade or not finished or not tokenizer.is_file():
