@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from plumbline.cli import export, sample
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import manifest as manifests
@@ -65,6 +66,25 @@ def verbs(run: Path, tokenizer: Path, items: Path, out: Path) -> dict[str, tuple
     }
 
 
+def flat(words: tuple[ModuleType, tuple[object, ...]]) -> tuple[object, ...]:
+    return words[0], *words[1]
+
+
+PACK = {
+    "context": 64, "dtype": "<u2", "sequences": 1, "sequences_per_shard": 1, "vocabulary": 384,
+    "shards": [{"sequences": 1, "sha256": "0" * 64}], "tokenizer_sha256": "0" * 64,
+}  # fmt: skip
+
+
+def packed(corpus: Path, **packs: dict[str, object]) -> Path:
+    """Manifests of packs, without shards, in the corpus's folder."""
+    folder = corpus / "packs/context64/train"
+    folder.mkdir(parents=True)
+    for name, content in packs.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    return folder
+
+
 @pytest.mark.parametrize("name", ["evaluate", "score", "sample", "export"])
 def test_a_permuted_tokenizer_is_refused_with_both_hashes(
     name: str, finished: Path, corpus: Path, items_folder: Path, tmp_path: Path, verb: Verb
@@ -77,6 +97,30 @@ def test_a_permuted_tokenizer_is_refused_with_both_hashes(
     with pytest.raises(PlumblineError, match=rf"{refused}{finished}/manifest\.json says {before}; give or restore"):
         verb(module, *words)
     assert not (tmp_path / "out").exists()
+
+
+def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_scored(
+    finished: Path, corpus: Path, items_folder: Path, tmp_path: Path, verb: Verb
+) -> None:
+    own = Path(shutil.copytree(items_folder, corpus / "items/climb12"))
+    held_out = PACK | {"corpus": {"documents_sha256": "a" * 64}}
+    packed(corpus, validation=held_out)
+    said = json.loads((finished / "manifest.json").read_text())
+    (finished / "manifest.json").write_text(
+        json.dumps(said | {"validation_fingerprint": manifests.fingerprint(held_out)})
+    )
+    words = verbs(finished, corpus / "tokenizer/tokenizer.json", own, tmp_path / "out")["evaluate"]
+    fingerprint_file.write(own / "items.json", "code-asked", documents_sha256="a" * 64)
+    verb(*flat(words))
+    fingerprint_file.write(own / "items.json", "code-asked", documents_sha256="b" * 64)
+    with pytest.raises(
+        PlumblineError, match=r"made from documents with sha256 b{64}, and those .* have a{64} \(.*json\)"
+    ):
+        verb(*flat(words))
+    index = json.loads((own / "items.json").read_text())
+    (own / "items.json").write_text(json.dumps({task: entry | {"licence": "mine"} for task, entry in index.items()}))
+    with pytest.raises(PlumblineError, match=r"items\.json is not the file that was made: its sha256 is \w{64}, and"):
+        verb(*flat(words))
 
 
 def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: Path) -> None:
@@ -100,10 +144,7 @@ def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: 
 def test_a_run_of_an_earlier_version_is_known_by_its_packs(finished: Path, corpus: Path, verb: Verb) -> None:
     """Its manifest names its training pack by a hash, and that pack's manifest names the tokenizer."""
     tokenizer, path = corpus / "tokenizer/tokenizer.json", finished / "manifest.json"
-    pack = {
-        "context": 64, "dtype": "<u2", "sequences": 1, "sequences_per_shard": 1, "vocabulary": 384,
-        "shards": [{"sequences": 1, "sha256": "0" * 64}], "tokenizer_sha256": sha256_file(tokenizer),
-    }  # fmt: skip
+    pack = PACK | {"tokenizer_sha256": sha256_file(tokenizer)}
     said = json.loads(path.read_text()) | {"data_fingerprint": manifests.fingerprint(pack)}
     del said["tokenizer_sha256"]
     path.write_text(json.dumps(said))
@@ -112,10 +153,7 @@ def test_a_run_of_an_earlier_version_is_known_by_its_packs(finished: Path, corpu
         PlumblineError, match=rf"{path}, of an earlier version, does not say .* not below {corpus}/packs"
     ):
         verb(sample, finished, "--tokenizer", tokenizer)
-    folder = corpus / "packs/context64/train"
-    folder.mkdir(parents=True)
-    (folder / "another.json").write_text(json.dumps(pack | {"sequences": 2, "tokenizer_sha256": "1" * 64}))
-    (folder / "base.json").write_text(json.dumps(pack))
+    folder = packed(corpus, another=pack | {"sequences": 2, "tokenizer_sha256": "1" * 64}, base=pack)
     assert run.require_tokenizer(tokenizer) == pack["tokenizer_sha256"]
     after = permute(tokenizer)
     with pytest.raises(PlumblineError, match=rf"its sha256 is {after}, and {folder}/base\.json says"):
