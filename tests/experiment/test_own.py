@@ -187,6 +187,7 @@ def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None
     assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
     assert "At 2.8M `capped` lowers `validation_loss` by 0.025" in page
     before = made.page.parent / "before.json"
+    before.with_suffix(".md").touch()
     fingerprint_file.write(made.page.parent / "before.md", "", numbers_sha256=sha256_file(before))
     before.write_text(before.read_text().replace("4.7", "4.6", 1))
     with pytest.raises(PlumblineError, match=r"before\.json has other numbers than its page was written with"):
