@@ -14,7 +14,7 @@ import pytest
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import tokenize, tokenizer
+from plumbline.data import documents, tokenize, tokenizer
 from plumbline.evaluate.documents import Documents
 from tests.data.conftest import Stages, run_pack
 
@@ -57,13 +57,21 @@ def retokenized(own: Stages) -> None:
     tokenize.main([*words, "--shard", "0", "--shards", "3", "--out", str(own.tokens[0])])
 
 
+def decoded(own: Stages) -> None:
+    """Token files, whose documents are decoded with the tokenizer."""
+    (own.packs / "in").mkdir(parents=True)
+    np.save(own.packs / "in/a.npy", np.array([5, 6, 0], "<u2"))
+    words = ["--corpus", "mine", "--source", "local", "--folder", f"{own.packs}/in", "--out", f"{own.packs}/out"]
+    documents.main([*words, "--document-end", "0", "--tokenizer", str(own.tokenizer)])
+
+
 def test_a_tokenizer_that_was_replaced_encodes_nothing(own: Stages) -> None:
     before = sha256_file(own.tokenizer)
     permuted(own.tokenizer)
     said = (
         rf"{own.tokenizer} is not the file that was made: its sha256 is {sha256_file(own.tokenizer)}, and .* {before}"
     )
-    for read in (retokenized, lambda own: run_pack(own, own.packs, "base=300")):
+    for read in (retokenized, lambda own: run_pack(own, own.packs, "base=300"), decoded):
         with pytest.raises(PlumblineError, match=said):
             read(own)
 

@@ -49,7 +49,7 @@ def require_tokenizer(folder: Path, manifest: Mapping[str, Any], tokenizer: Path
         raise PlumblineError(
             f"{tokenizer} is not the tokenizer that {folder} was trained with: its sha256 is {found}, and {said} says "
             f"{expected}; give or restore that one (the rule `tokenizer` makes a corpus's again where it was deleted "
-            "along with its .fingerprint.json). To go over to this one, make tokens, packs and runs again with it"
+            "along with its .fingerprint.json)"
         )
     return found
 
