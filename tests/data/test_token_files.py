@@ -265,6 +265,7 @@ def test_a_file_that_changed_since_it_was_cut_is_named(stages: Stages, tmp_path:
     with pytest.raises(PlumblineError, match=r"a\.bin: ids \d+ to \d+ are not those"):
         mine.tokens("train")
     (mine.out / "train.jsonl").write_text('{"id": "a", "source": "s", "text": "t"}\n')
+    (mine.out / "documents.json").unlink()  # which would say that it is another file
     with pytest.raises(PlumblineError, match=r"byte 0: not a document of token files .*'tokens'"):
         mine.tokens("train")
 

@@ -10,6 +10,7 @@ import pytest
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from plumbline.core.files import sha256_file
 from plumbline.evaluate import items, proxy
 from plumbline.evaluate.documents import Documents
 from plumbline.model.decoder import create
@@ -94,13 +95,14 @@ def spec() -> RunSpec:
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> Path:
+def finished(tmp_path: Path, tokenizer_file: Path) -> Path:
     """The folder of a completed run with weights as initialised, ten times larger so that answers differ."""
     folder = tmp_path / "run"
     folder.mkdir()
     run = spec()
     weights = {name: value * 10 for name, value in create(run.model, 42).state_dict().items()}
     save_file(weights, folder / "model.safetensors")
-    (folder / "manifest.json").write_text(json.dumps({"run_id": run.run_id, "spec": run.to_dict()}))
+    said = {"run_id": run.run_id, "spec": run.to_dict(), "tokenizer_sha256": sha256_file(tokenizer_file)}
+    (folder / "manifest.json").write_text(json.dumps(said))
     (folder / "outcome.json").write_text(json.dumps({"run_id": run.run_id, "outcome": "completed"}))
     return folder

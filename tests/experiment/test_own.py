@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import shown
+from plumbline.core.files import sha256_file, shown
 from plumbline.experiment import checks, earlier, ledger, order, own
 from plumbline.experiment.__main__ import main as verdict
 from plumbline.experiment.ledger import Entry
@@ -185,6 +186,12 @@ def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None
     page = made.page.read_text()
     assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)
     assert "At 2.8M `capped` lowers `validation_loss` by 0.025" in page
+    before = made.page.parent / "before.json"
+    before.with_suffix(".md").touch()
+    fingerprint_file.write(made.page.parent / "before.md", "", numbers_sha256=sha256_file(before))
+    before.write_text(before.read_text().replace("4.7", "4.6", 1))
+    with pytest.raises(PlumblineError, match=r"before\.json has other numbers than its page was written with"):
+        made.write()
     (made.page.parent / "before.json").write_text("{")
     with pytest.raises(PlumblineError, match=r"before\.json is not JSON .* rebuilds it"):
         made.write()

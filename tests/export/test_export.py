@@ -17,6 +17,7 @@ from plumbline.cli import export as verb
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
+from plumbline.evaluate import score
 from plumbline.export import capability_check, card, check, output_folder
 from plumbline.export.write import export_hf
 from plumbline.model.decoder import create
@@ -27,7 +28,7 @@ from tests.model_specs import BASELINE, run_spec
 
 
 @pytest.fixture
-def softpick(tmp_path: Path) -> Path:
+def softpick(tmp_path: Path, tokenizer_file: Path) -> Path:
     """A finished run that is no Llama."""
     model = BASELINE | {"vocabulary": VOCABULARY, "context": 64, "layers": 2, "mixer": {"name": "softpick"}}
     spec = run_spec(method="softpick", preset="demo", model=model, data__tokenizer_vocabulary=VOCABULARY)
@@ -35,6 +36,7 @@ def softpick(tmp_path: Path) -> Path:
     folder.mkdir()
     save_file(create(spec.model, 3).state_dict(), folder / "model.safetensors")
     manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "git_commit": "c0ffee", "tokens": 3072}
+    manifest["tokenizer_sha256"] = sha256_file(tokenizer_file)
     manifest["starts"] = [{"host": "box", "step": 0, "machine": "box/boot/pid:[1]", "pid": 5, "process_started": "7"}]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     outcome = {"run_id": spec.run_id, "outcome": "completed", "validation_loss": 4.25}
@@ -95,6 +97,32 @@ def test_the_verb(
     verb.main()
     assert contents(out) == files
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
+
+
+def test_scores_of_other_weights_or_another_tokenizer_stand_on_no_card(softpick: Path, tmp_path: Path) -> None:
+    path, run = tmp_path / "scores.parquet", FinishedRun.read(softpick)
+    row = {"run_id": run.spec.run_id, "task": "piqa", "metric": "acc", "value": 0.5, "stderr": 0.1, "items": 16}
+    rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
+    own = {"suite": "climb12", "tokenizer_sha256": run.manifest["tokenizer_sha256"]}
+    frames.write(rows, "scores", path, own)
+    assert len(card.evaluation(path, run)) == 1
+    frames.write(rows, "scores", path, own | {"tokenizer_sha256": "1" * 64})
+    with pytest.raises(PlumblineError, match=rf"was made with tokenizer_sha256 1{{64}}, and {softpick} has "):
+        card.evaluation(path, run)
+
+
+def test_an_exported_folder_that_was_changed_is_not_scored(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path
+) -> None:
+    """Another tokenizer in it would change every score."""
+    out = tmp_path / "out"
+    export_hf(finished, out, tokenizer=tokenizer_file, compare=False)
+    content = json.loads((out / "tokenizer.json").read_text())
+    (out / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(
+        PlumblineError, match=r"tokenizer\.json is not what was exported: sha256 \w+, not \w+ as in export"
+    ):
+        score.scored(out, items_folder, limit=1)
 
 
 @pytest.mark.parametrize(("source", "said"), [("hub", ""), ("local", "Its texts, of the source local, are not")])

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
@@ -72,6 +73,18 @@ def test_a_run_is_read_at_its_points(packs: Path, finished: Path) -> None:
     assert values == [probe_value.value for probe_value in read(at(finished, 1.0), [LowerCopy()], tokens_BT)]
     expected = [probe_value.value for probe_value in locality(at(finished, 0.5), at(finished, 1.0), tokens_BT[:3])]
     assert frame[frame.fraction == 0.5].value.tolist() == expected
+
+
+def test_what_a_run_left_for_probes_is_compared_with_its_manifest(packs: Path, tmp_path: Path) -> None:
+    probes = [{"name": "query_key_norms", "every": 2, "sequences": 2}]
+    assert train(run_spec(probes=probes), settings(packs, tmp_path)) == 0
+    read_run(tmp_path / "out", packs / "validation.json", CPU)
+    for name in ("online.parquet", "index.json"):
+        path = tmp_path / "out/points" / name
+        path.write_bytes(path.read_bytes() + b" ")
+        words = rf"{path} is not what the trainer wrote: sha256 \w+, not \w+ as in manifest"
+        with pytest.raises(PlumblineError, match=words):
+            read_run(tmp_path / "out", packs / "validation.json", CPU)
 
 
 def test_separators_of_the_pack_are_left_out(packs: Path, finished: Path, tmp_path: Path) -> None:

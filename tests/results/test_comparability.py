@@ -161,6 +161,15 @@ def test_other_packs_corpora_and_tokenizers_are_compared_with_their_own(world: W
         read(world)
 
 
+def test_scores_through_another_tokenizer_than_the_runs_are_refused_even_if_all_are(world: World) -> None:
+    """As they stand after someone kept the time of a tokenizer.json that was replaced."""
+    for path in (world.root / "runs").rglob("manifest.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_sha256": "9" * 64}))
+    with pytest.raises(PlumblineError, match=r"are of another tokenizer than the run's \(a{12}, not 9{12}\): remove"):
+        read(world)
+    assert read(world, mixed=True).mixed[0].startswith("Scores of another tokenizer than the run's: ")
+
+
 def test_scores_of_other_weights_are_refused(world: World) -> None:
     manifest(world, SOFTPICK, files={"model.safetensors": {"sha256": "6" * 64}})
     with pytest.raises(PlumblineError, match=rf"{SOFTPICK} are of other weights .* \(4{{12}}, not 6{{12}}\): remove"):
@@ -285,7 +294,18 @@ def test_what_other_code_of_a_probe_read_or_on_another_pack_stands_in_no_table(w
     assert said.startswith(f"Mixed probes: the code of probe {NORMS}: ")
     probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     with pytest.raises(
-        PlumblineError, match=r"; the validation pack \(climbmix .* at context 128\): c{16} against e{16}"
+        PlumblineError,
+        match=rf"^the probes of {SOFTPICK} are of another held-out pack than the run's \(c{{12}}, not e{{12}}",
+    ):
+        read_probes(world)
+
+
+def test_values_that_probes_read_of_other_weights_are_refused(world: World) -> None:
+    probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="4" * 64)
+    read_probes(world)
+    probed(world, BASELINE, {NORMS: "1" * 16}, weights_sha256="6" * 64)
+    with pytest.raises(
+        PlumblineError, match=rf"probes of {BASELINE} are of other weights than the run's \(6{{12}}, not 4"
     ):
         read_probes(world)
 
@@ -294,7 +314,7 @@ def test_probes_of_another_corpus_have_their_own_pack_and_old_frames_are_said_no
     probed(world, BASELINE, {NORMS: "1" * 16})
     content = json.loads((world.root / "runs" / LARGE / "manifest.json").read_text())
     content["spec"]["data"]["corpus"] = "openwebtext"
-    manifest(world, LARGE, spec=content["spec"])
+    manifest(world, LARGE, spec=content["spec"], validation_fingerprint="c" * 16)
     probed(world, LARGE, {NORMS: "1" * 16}, validation_fingerprint="c" * 16)
     assert read_probes(world).notes == ()
     probed(world, SOFTPICK, {NORMS: "1" * 16}, validation_fingerprint=None, probes=None)

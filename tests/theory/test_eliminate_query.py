@@ -163,6 +163,9 @@ class TestRuns:
         before, after = FinishedRun.read(finished), FinishedRun.read(tmp_path / "out")
         assert after.outcome == "completed" and after.spec.method == "baseline.query_eliminated"
         assert after.spec.run_id != before.spec.run_id == report["run_id"]
+        assert after.manifest["tokenizer_sha256"] == before.manifest["tokenizer_sha256"], (
+            "it is scored through the same"
+        )
         assert after.spec.model.slot("projections").name == "identity_query" and after.spec.model.tied_embeddings
         assert apart(in_double(after.model()), in_double(before.model()), tokens(before.model())) < 1e-4
         assert report["logits"]["float64"] < 1e-9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -82,6 +83,26 @@ def test_a_spec_of_other_code_is_refused_before_anything_is_touched(packs: Path,
 def own_packs(packs: Path, tmp_path: Path) -> Path:
     """Packs that a test may damage."""
     return shutil.copytree(packs, tmp_path / "packs", ignore=shutil.ignore_patterns(".verified"))
+
+
+def test_packs_of_two_tokenizers_or_two_splits_train_no_run(own_packs: Path, tmp_path: Path) -> None:
+    path = own_packs / "validation.json"
+    whole, chosen = read(path), settings(own_packs, tmp_path)
+    path.write_text(json.dumps(whole | {"tokenizer_sha256": "1" * 64}))
+    with pytest.raises(
+        PlumblineError, match=r"train\.json and .* are cut with two tokenizers \(sha256\): 0{64} and 1{64}"
+    ):
+        train(SPEC, chosen)
+    said = {"corpus": {"name": "made-up", "source": "local", "split_rule": "held out: 3 percent"}}
+    path.write_text(json.dumps(whole | said))
+    train_path = own_packs / "train.json"
+    said["corpus"]["split_rule"] = "held out: 5 percent"
+    train_path.write_text(json.dumps(read(train_path) | said))
+    with pytest.raises(
+        PlumblineError, match=r"are of documents that were held out by two rules: .* 5 percent.* 3 percent"
+    ):
+        train(SPEC, chosen)
+    assert not (tmp_path / "state/fault.json").exists(), "whoever mends the packs goes on"
 
 
 def flip(path: Path) -> None:

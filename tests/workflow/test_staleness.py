@@ -127,6 +127,16 @@ def current(finished: Project) -> Project:
     return finished
 
 
+def test_another_tokenizer_with_the_old_time_scores_nothing_and_loses_no_score(current: Project) -> None:
+    tokenizer, run = "work/smoke/corpora/climbmix/tokenizer/tokenizer.json", "work/smoke/runs/transfer/base/attnres/s42"
+    scores = {path: path.read_bytes() for path in (current.root / "work/smoke/scores").rglob("*.parquet")}
+    with edited(current, tokenizer, '"f":70,"g":71', '"f":71,"g":70'):
+        done = current.snakemake("results/table2.csv", *SMOKE)
+    assert done.returncode == 1
+    assert f"Error: {tokenizer} is not the tokenizer that {run} was trained with: its sha256 is " in done.stdout
+    assert {path: path.read_bytes() for path in scores} == scores
+
+
 @pytest.mark.parametrize(("file", "before", "after", "expected"), EDITS, ids=[f"{e[0]}: {e[2]!r}" for e in EDITS])
 def test_an_edit_is_seen_with_snakemakes_memory_and_without(
     current: Project, file: str, before: str, after: str, expected: dict[str, int]

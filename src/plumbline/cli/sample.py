@@ -92,6 +92,7 @@ def main() -> None:
             f"--tokenizer: {given.tokenizer} has {tokenizer.get_vocab_size()} entries, the run's has "
             f"{run.spec.data.tokenizer_vocabulary}; give the one of its corpus, {run.spec.data.corpus}"
         )
+    run.require_tokenizer(given.tokenizer)
     end = end_of_text(tokenizer)
     prompt = [end, *tokenizer.encode(given.prompt).ids]
     room = run.spec.model.context - len(prompt)

@@ -1,7 +1,9 @@
 """Writes and reads the fingerprint of a file that the workflow made: in a JSON file itself, or in a small one next to
 it.
 
-Snakemake remembers it too, in `.snakemake`, which may be lost or belong to another copy of the folder.
+Snakemake remembers it too, in `.snakemake`, which may be lost or belong to another copy of the folder. The small file
+also has the product's SHA-256: who reads the product compares it, since a time stamp can be kept by whoever replaces
+the file.
 """
 
 from __future__ import annotations
@@ -9,10 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.files import atomic_write_json, parse_json
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, parse_json, sha256_file
 
 #: The key; its value is what the rule's parameter of the same name was.
 KEY = "fingerprint"
+
+#: The key of the product's own SHA-256 in the small file next to it.
+BYTES = "sha256"
 
 
 def beside(product: str | Path) -> Path:
@@ -21,16 +27,46 @@ def beside(product: str | Path) -> Path:
 
 
 def write(product: str | Path, fingerprint: str, **facts: Any) -> None:
-    """Write the fingerprint of `product`, which has been written already, into the small file next to it.
+    """Write the fingerprint of `product`, which has been written already, into the small file next to it, with facts
+    and the product's SHA-256.
 
     Args:
-        fingerprint: the fingerprint; empty for a file made by hand, of which nothing is known: no fingerprint is then
-        left. facts: further entries of the small file.
+        fingerprint: the fingerprint; empty for a file made by hand, of whose code and settings nothing is known.
+        facts: further entries of the small file, such as hashes of what the product was made from. Without a
+            fingerprint and facts no small file is left.
     """
-    if fingerprint:
-        atomic_write_json(beside(product), {KEY: fingerprint, **facts})
+    said = ({KEY: fingerprint} if fingerprint else {}) | facts
+    if said:
+        atomic_write_json(beside(product), said | {BYTES: sha256_file(product)})
     else:
         beside(product).unlink(missing_ok=True)
+
+
+def checked(product: str | Path) -> dict[str, Any]:
+    """Read what the small file next to `product` says, once the product is known to be the file that it was written
+    for; empty where there is no small file.
+
+    Raises:
+        PlumblineError: the product has other bytes.
+    """
+    said = read(beside(product)) or {}
+    expected = said.get(BYTES)
+    if expected is not None and (found := sha256_file(product)) != expected:
+        raise PlumblineError(
+            f"{product} is not the file that was made: its sha256 is {found}, and {beside(product)} says {expected}; "
+            f"restore it, or delete both and have it made again (snakemake {product}, with the --config that it was "
+            "made with)"
+        )
+    return said
+
+
+def unchanged(product: str | Path) -> bool:
+    """Whether `product` is the file that the small file next to it was written for, or there is no such small file."""
+    try:
+        checked(product)
+    except PlumblineError:
+        return False
+    return True
 
 
 def read(path: str | Path) -> dict[str, Any] | None:

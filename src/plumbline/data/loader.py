@@ -27,6 +27,7 @@ class Pack:
         context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
         vocabulary: entries of the tokenizer that made it.
         separator: id of the tokenizer's entry between documents; None where the manifest names none.
+        tokenizer_sha256: of the tokenizer.json that made it.
     """
 
     def __init__(self, manifest_path: str | Path, context: int | None = None) -> None:
@@ -43,6 +44,7 @@ class Pack:
         self.context: int = self.manifest["context"]
         self.vocabulary: int = self.manifest["vocabulary"]
         self.separator: int | None = self.manifest.get("separator")
+        self.tokenizer_sha256: str = self.manifest["tokenizer_sha256"]
         self._dtype = np.dtype(self.manifest["dtype"])
         self._per_shard: int = self.manifest["sequences_per_shard"]
         self._shard = functools.lru_cache(_OPEN_SHARDS)(self._open)

@@ -9,6 +9,9 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
 
+#: The folder of a corpus's packs, beside that of its tokenizer.
+PACKS = "packs"
+
 _PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", "tokenizer_sha256", "vocabulary")
 
 
@@ -35,6 +38,26 @@ def fingerprint(manifest: dict[str, Any]) -> str:
     shards = [[entry["sequences"], entry["sha256"]] for entry in manifest["shards"]]
     parts = {key: manifest[key] for key in ("sequences", "context", "dtype", "tokenizer_sha256")}
     return sha256_text(canonical_json(parts | {"shards": shards}))
+
+
+def beside_tokenizer(tokenizer: Path) -> Path:
+    """Name the folder of the packs that were cut with a corpus's tokenizer.json."""
+    return tokenizer.absolute().parent.parent / PACKS
+
+
+def of_fingerprint(folder: Path, wanted: str | None) -> tuple[Path, dict[str, Any]] | None:
+    """Find the manifest of the pack with a fingerprint among the packs of a corpus, shards or no shards.
+
+    None where there is none; what is no manifest is passed over.
+    """
+    for path in sorted(folder.glob("*/*/[!.]*.json")):
+        try:
+            manifest = read_pack(path)
+            if fingerprint(manifest) == wanted:
+                return path, manifest
+        except (PlumblineError, KeyError, TypeError):
+            continue
+    return None
 
 
 def _read(path: Path, keys: tuple[str, ...], rule: str) -> dict[str, Any]:

@@ -14,12 +14,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_json
@@ -61,6 +63,8 @@ def pack(
     Raises:
         PlumblineError: a token shard is missing, damaged or of another tokenizer, or a size exceeds the corpus.
     """
+    fingerprint_file.checked(tokenizer.path)
+    _require_made_from(tokens, tokenizer, corpus["splits"][split]["sha256"])
     shards = [_open(path, tokenizer) for path in tokens]
     total = sum(len(shard) for shard in shards)
     available = total // context
@@ -108,6 +112,34 @@ def pack(
     for name, manifest in manifests.items():
         atomic_write_json(out / f"{name}.json", manifest)
     return manifests
+
+
+def _require_made_from(tokens: Sequence[Path], tokenizer: Tokenizer, documents_sha256: str) -> None:
+    """Refuse token shards that are not the files that were written, or were made with another tokenizer or from other
+    documents; what does not say so is named on stderr."""
+    now = {
+        "tokenizer_sha256": (str(tokenizer.path), tokenizer.fingerprint),
+        "documents_sha256": ("documents.json", documents_sha256),
+    }
+    unknown = []
+    for path in tokens:
+        if not path.is_file():
+            continue  # for who opens it
+        said = fingerprint_file.checked(path)
+        for key, (name, sha256) in now.items():
+            if said.get(key) not in (None, sha256):
+                raise PlumblineError(
+                    f"token shard {path} was not made with {name} as it is now: {fingerprint_file.beside(path)} says "
+                    f"{key} {said[key]}, and now it is {sha256}: restore that one, or delete the shard and rerun the "
+                    "rule `tokenize` for it"
+                )
+        unknown += [path] if not said.get("tokenizer_sha256") else []
+    if unknown:
+        print(
+            f"{unknown[0]}{f' and {len(unknown) - 1} more' if len(unknown) > 1 else ''}: nothing beside it says with "
+            "which tokenizer it was made; only its ids are compared",
+            file=sys.stderr,
+        )
 
 
 def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:

@@ -26,6 +26,7 @@ from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, tokens
 from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
+from plumbline.data.verify import verify_documents
 
 #: Documents handed to the tokenizer at once, and their characters: enough to keep all cores busy. What the tokenizer
 #: keeps of a text while it works is a hundred times the text, so a longer document is handed over in parts.
@@ -129,6 +130,8 @@ def main(arguments: list[str] | None = None) -> None:
     if not given.documents.is_file():
         raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
     tokenizer = Tokenizer(given.tokenizer, given.document_end)
+    fingerprint_file.checked(given.tokenizer)
+    made_from = {"tokenizer_sha256": tokenizer.fingerprint, "documents_sha256": verify_documents(given.documents)}
     if given.folder is None:
         counted = Documents()
         count = save(
@@ -141,7 +144,7 @@ def main(arguments: list[str] | None = None) -> None:
             lines, given.documents, given.folder, dtype=given.dtype, tokenizer=tokenizer, corpus=given.corpus
         )
         count = save(given.out, chunks, tokenizer.dtype)
-    fingerprint_file.write(given.out, given.fingerprint)
+    fingerprint_file.write(given.out, given.fingerprint, **made_from)
     print(f"{given.out}: {documents:,} documents, {count:,} tokens")
 
 

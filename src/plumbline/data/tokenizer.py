@@ -26,6 +26,7 @@ from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.data.progress import Progress
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
+from plumbline.data.verify import verify_documents
 from plumbline.data.words import Words
 
 SEPARATOR = "<|endoftext|>"
@@ -220,6 +221,7 @@ def main(arguments: list[str] | None = None) -> None:
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
         each.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
+    facts: dict[str, str | None] = {}
     if given.kind == "gpt2":
         content = gpt2(given.wheel)
     elif given.kind == "given":
@@ -227,9 +229,10 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         if not given.documents.is_file():
             raise PlumblineError(f"--documents: there is no file {given.documents}")
+        facts["documents_sha256"] = verify_documents(given.documents)
         content = train(given.documents, given.vocabulary, given.megabytes)
     atomic_write_text(given.out, content)
-    fingerprint_file.write(given.out, given.fingerprint)
+    fingerprint_file.write(given.out, given.fingerprint, **facts)
     tokenizer = Tokenizer(given.out, getattr(given, "document_end", None))
     print(f"{given.out}: {tokenizer.vocabulary:,} entries, separator {tokenizer.eot}, sha256 {tokenizer.fingerprint}")
 

@@ -1,6 +1,7 @@
-"""Verifies that a pack's shards are still the bytes that were packed, before a node trains on them.
+"""Verifies that large files are still the bytes that were written: a pack's shards before a node trains on them, the
+documents of a corpus before they are read.
 
-A shard is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
+A file is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
 on this machine. The record of that lies beside the manifest, in `.verified/<host name>.json`, and serves every pack
 that shares the shards.
 
@@ -19,6 +20,7 @@ import hashlib
 import os
 import platform
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,12 +28,29 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, parse_json
 from plumbline.core.system import fcntl
 from plumbline.data.loader import Pack
+from plumbline.data.manifest import read_documents
 from plumbline.data.progress import Progress
 
 FOLDER = ".verified"
 
-#: What is known of shards, by their names in the manifest.
+#: What the file beside documents that has their checksums is called.
+DOCUMENTS = "documents.json"
+
+#: What is known of files, by their names in the manifest.
 Record = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """Files by their names with their SHA-256 (`expected`), as the file `manifest` in their folder lists them.
+
+    `kind` (shard, file) and `rule`, which makes them, are for messages.
+    """
+
+    manifest: Path
+    expected: dict[str, str]
+    kind: str
+    rule: str
 
 
 def verify_once(pack: Pack) -> int:
@@ -43,28 +62,52 @@ def verify_once(pack: Pack) -> int:
     Raises:
         PlumblineError: a shard's bytes are not those that were packed.
     """
-    record = pack.path.parent / FOLDER / f"{platform.node()}.json"
+    expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
+    return _verify(_Listed(pack.path, expected, "shard", "pack"))
+
+
+def verify_documents(path: Path) -> str | None:
+    """Verify a file of documents by the documents.json beside it, as `verify_once` does a pack; returns its SHA-256.
+
+    None for a file by itself, beside which there is none.
+
+    Raises:
+        PlumblineError: its bytes are not those that were written, or documents.json is damaged.
+    """
+    manifest = path.with_name(DOCUMENTS)
+    if not manifest.is_file():
+        return None
+    try:
+        sha256: str = read_documents(manifest)["splits"][path.stem]["sha256"]
+    except (KeyError, TypeError) as error:
+        raise PlumblineError(f"{manifest} has no sha256 of {path.name}: rerun the rule `documents`") from error
+    _verify(_Listed(manifest, {path.name: sha256}, "file", "documents"))
+    return sha256
+
+
+def _verify(listed: _Listed) -> int:
+    record = listed.manifest.parent / FOLDER / f"{platform.node()}.json"
     try:
         lock = _locked(record)
     except OSError as error:
-        _unrecorded(pack, record, error)
-        return _read_through(pack, {}, {})
+        _unrecorded(listed, record, error)
+        return _read_through(listed, {}, {})
     with lock:
         known = _recorded(record)
         found: Record = {}
         try:
-            return _read_through(pack, known, found)
+            return _read_through(listed, known, found)
         finally:
             if found:
-                _write(pack, record, known | found)
+                _write(listed, record, known | found)
 
 
-def _read_through(pack: Pack, known: Record, found: Record) -> int:
-    """Hash the shards that `known` does not vouch for and add them to `found`; returns how many there were."""
-    paths = {entry["file"]: pack.path.parent / entry["file"] for entry in pack.manifest["shards"]}
-    expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
+def _read_through(listed: _Listed, known: Record, found: Record) -> int:
+    """Hash the files that `known` does not vouch for and add them to `found`; returns how many there were."""
+    expected = listed.expected
+    paths = {name: listed.manifest.parent / name for name in expected}
     unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name])]
-    with Progress(f"verify {pack.path}", "shards", len(unknown)) as progress:
+    with Progress(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
             with open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
@@ -72,8 +115,8 @@ def _read_through(pack: Pack, known: Record, found: Record) -> int:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             if sha256 != expected[name]:
                 raise PlumblineError(
-                    f"shard {paths[name]} of {pack.path} is damaged: sha256 {sha256} instead of {expected[name]}: "
-                    f"delete it and rerun the rule `pack` that makes {pack.path}"
+                    f"{listed.kind} {paths[name]} of {listed.manifest} is damaged: sha256 {sha256} instead of "
+                    f"{expected[name]}: delete it and rerun the rule `{listed.rule}` that makes {listed.manifest}"
                 )
             found[name] = facts
             progress.add()
@@ -111,16 +154,16 @@ def _recorded(record: Path) -> Record:
     return content if isinstance(content, dict) else {}
 
 
-def _write(pack: Pack, record: Path, content: Record) -> None:
+def _write(listed: _Listed, record: Path, content: Record) -> None:
     try:
         atomic_write_json(record, content)
     except OSError as error:
-        _unrecorded(pack, record, error)
+        _unrecorded(listed, record, error)
 
 
-def _unrecorded(pack: Pack, record: Path, error: OSError) -> None:
+def _unrecorded(listed: _Listed, record: Path, error: OSError) -> None:
     print(
-        f"{record}: {error.strerror}: cannot record that {pack.path} was verified, so the next start reads all "
-        "its shards again",
+        f"{record}: {error.strerror}: cannot record that {listed.manifest} was verified, so the next start reads all "
+        "its files again",
         file=sys.stderr,
     )

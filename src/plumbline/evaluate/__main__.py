@@ -78,7 +78,8 @@ def main() -> None:
         out.mkdir(parents=True, exist_ok=True)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
-        fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels)
+        examples_sha256 = sha256_file(out / "examples.parquet")
+        fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels, examples_sha256=examples_sha256)
         if len(scores):
             average, count = scores["value"].iloc[-1], int(scores["items"].iloc[-1])
             print(f"{suite.average} {average:.4f} ({count} items)", flush=True)
@@ -89,12 +90,15 @@ def main() -> None:
 def _evaluate(
     run: Path, given: argparse.Namespace, common: Callable[[], tuple[Texts, Questions]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
-    from plumbline.runtime.finished_run import MODEL, FinishedRun
+    from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
 
     finished = FinishedRun.read(run)
     if finished.outcome != "completed":
         print(f"{finished.spec.key}: {finished.outcome}, there is no model to score")
         return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
+
+    finished.require_tokenizer(given.tokenizer)
+    items.require_held_out(given.items, given.tokenizer, finished.manifest)
 
     import torch
 
@@ -125,7 +129,7 @@ def _evaluate(
         "outcome": finished.outcome,
         "device": device,
         "torch": str(torch.__version__),
-        "weights_sha256": finished.files.get(MODEL, {}).get("sha256", "not recorded"),
+        "weights_sha256": finished.recorded_sha256(MODEL) or NOT_RECORDED,
         "context": str(finished.spec.model.context),
         "truncated_requests": str(model.truncated),
         "common_beginnings": "read once" if model.reader.shared else "read with each row",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json
+from plumbline.data.verify import verify_documents
 
 #: Characters: short enough for a demo model's context of 128 tokens to hold an item.
 SENTENCE = (40, 160)
@@ -44,6 +45,7 @@ class Documents:
         """
         if not path.is_file():
             raise PlumblineError(f"--documents: there is no file {path}; proxy items are made from it")
+        verify_documents(path)
         texts = []
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             if not line.strip():

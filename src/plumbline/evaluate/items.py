@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
+from plumbline.data.manifest import beside_tokenizer, of_fingerprint
+from plumbline.data.verify import verify_documents
 from plumbline.evaluate import fields, hub, packaged, proxy
 from plumbline.evaluate.documents import Documents
 from plumbline.evaluate.fields import Item
@@ -89,6 +91,7 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, Entry]:
             f"--items: there is no {path}; the workflow makes it where that is below work/PRESET "
             f"(snakemake {path} --config preset=PRESET), elsewhere python -m plumbline.evaluate.items does"
         )
+    fingerprint_file.checked(path)
     try:
         listed = parse_json(path.read_text(encoding="utf-8"))
         found = {task: Entry(**entry) for task, entry in listed.items()}
@@ -104,6 +107,31 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, Entry]:
             if not (folder / file).is_file() or sha256_file(folder / file) != sha256:
                 raise PlumblineError(f"{folder / file} is not the file that {INDEX} describes; make the items again")
     return entries
+
+
+def require_held_out(folder: Path, tokenizer: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuse proxy items that were not made from the documents that were held out of a run's training.
+
+    Compared where items lie in the corpus of the run's tokenizer, with the manifest of the run's held-out pack there.
+
+    Args:
+        manifest: of the run.
+
+    Raises:
+        PlumblineError: they were made from another file of documents, by a split of its own.
+    """
+    packs = beside_tokenizer(tokenizer)
+    made_from = (fingerprint_file.read(fingerprint_file.beside(folder / INDEX)) or {}).get("documents_sha256")
+    if made_from is None or not folder.absolute().is_relative_to(packs.parent):
+        return
+    pack = of_fingerprint(packs, manifest.get("validation_fingerprint"))
+    held_out = None if pack is None else pack[1].get("corpus", {}).get("documents_sha256")
+    if pack is not None and held_out not in (None, made_from):
+        raise PlumblineError(
+            f"{folder / INDEX}: its proxy items were made from documents with sha256 {made_from}, and those that were "
+            f"held out of the run's training have {held_out} ({pack[0]}): the run may have been trained on the items; "
+            f"restore the documents, or delete {folder} and have the items made again"
+        )
 
 
 def write(folder: Path, made: list[Made]) -> dict[str, Entry]:
@@ -153,7 +181,10 @@ def main() -> None:
     tasks = suites.suite(arguments.suite).tasks
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
-    fingerprint_file.write(arguments.out / INDEX, arguments.fingerprint)
+    facts: dict[str, str | None] = {}
+    if arguments.documents is not None and any(entry.task_source == "proxy" for entry in entries.values()):
+        facts["documents_sha256"] = verify_documents(arguments.documents)
+    fingerprint_file.write(arguments.out / INDEX, arguments.fingerprint, **facts)
     for task, entry in entries.items():
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 

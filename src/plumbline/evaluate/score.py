@@ -134,7 +134,9 @@ def scored(
     ours = _is_ours(folder, tokenizer, trust_remote_code)
     items.read_index(items_folder, of)
     os.environ.setdefault("TQDM_DISABLE", "1")
-    name, model = _ours(folder, tokenizer, device) if ours else _hugging_face(folder, device, trust_remote_code)
+    name, model = (
+        _ours(folder, tokenizer, items_folder, device) if ours else _hugging_face(folder, device, trust_remote_code)
+    )
     return score(model, name, _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX)), policy)[0]
 
 
@@ -222,7 +224,9 @@ def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> b
 def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it."""
     from plumbline.evaluate.hugging_face import HuggingFaceLM
+    from plumbline.runtime import export_record
 
+    export_record.require_unchanged(folder)
     words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
     try:
         model = HuggingFaceLM(pretrained=str(folder), **words)
@@ -255,7 +259,7 @@ def _texts(tokenizer: Path, checksum: str) -> Texts:
     return Texts(Tokenizer.from_file(str(tokenizer)))
 
 
-def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
+def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:
     """A run's id, and the harness's view of its model."""
     from plumbline.evaluate.adapter import CheckpointLM
     from plumbline.runtime.finished_run import FinishedRun
@@ -267,7 +271,8 @@ def _ours(folder: Path, tokenizer: Path | None, device: str) -> tuple[str, Any]:
         where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
         why = "is missing" if tokenizer is None else f"{tokenizer} is no file"
         raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
-    texts = _texts(tokenizer.resolve(), sha256_file(tokenizer))
+    items.require_held_out(items_folder, tokenizer, run.manifest)
+    texts = _texts(tokenizer.resolve(), run.require_tokenizer(tokenizer))
     return run.spec.run_id, CheckpointLM(run.model(), texts, context=run.spec.model.context, device=device)
 
 

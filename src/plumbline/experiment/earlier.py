@@ -8,11 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.experiment.order import Order, pair
 
 #: The key of a page's numbers that holds what it knows of two scales; null where nothing does.
 KEY = "at_both"
+
+#: The fact of a page's fingerprint file that is the SHA-256 of its numbers.
+NUMBERS = "numbers_sha256"
 
 
 def entry(study: str, metric: str, scales: Sequence[str], means: Mapping[str, Sequence[float]]) -> dict[str, Any]:
@@ -26,7 +31,7 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
     """Read the entries of all pages in a folder but the one named `but`, in the order of their names.
 
     Raises:
-        PlumblineError: a page's numbers cannot be read.
+        PlumblineError: a page's numbers cannot be read, or are not those that were written with it.
     """
     found = []
     for path in sorted(folder.glob("*.json")):
@@ -36,6 +41,13 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
             numbers = json.loads(path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise PlumblineError(f"{path} is not JSON ({error}); remove it, its page's target rebuilds it") from error
+        expected = (fingerprint_file.read(fingerprint_file.beside(path)) or {}).get(NUMBERS)
+        if expected not in (None, sha256_file(path)):
+            raise PlumblineError(
+                f"{path} has other numbers than its page was written with: its sha256 is {sha256_file(path)}, and "
+                f"{fingerprint_file.beside(path)} says {expected}; restore it, or remove both, and the page's "
+                "target rebuilds them"
+            )
         if isinstance(numbers, dict) and numbers.get(KEY):
             found.append(numbers[KEY])
     return found

@@ -99,7 +99,8 @@ def write(request: Request) -> str:
     page, sentence = own_page.page(result), own_page.first(result)
     files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
     files.atomic_write_text(request.page, page)
-    fingerprint_file.write(request.page, request.fingerprint)
+    numbers = {earlier.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
+    fingerprint_file.write(request.page, request.fingerprint, **numbers)
     return sentence
 
 

@@ -7,10 +7,12 @@ from importlib.metadata import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
 from plumbline.export.output_folder import RECORD
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
+from plumbline.runtime.run_inputs import TOKENIZER
 from plumbline.specs.code import PACKAGE
 from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 
@@ -88,21 +90,29 @@ def card(
     return "\n\n".join(parts) + "\n"
 
 
-def evaluation(path: Path, run_id: str) -> pd.DataFrame:
+def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
     """The rows of a run's scores that count: each task's primary metric, and the average; and their `suite`.
 
     Raises:
-        PlumblineError: there are none, or they are another run's.
+        PlumblineError: there are none, they are another run's, or were made with other weights or another tokenizer.
     """
     from plumbline.core import frames
 
     if not path.is_file():
         raise PlumblineError(f"--scores: there is no file {path}")
-    found = frames.read(path, "scores")
-    others = sorted(set(found["run_id"]) - {run_id})
+    fingerprint_file.checked(path)
+    found, labels = frames.read(path, "scores"), frames.metadata(path)
+    others = sorted(set(found["run_id"]) - {run.spec.run_id})
     if others:
-        raise PlumblineError(f"--scores: {path} is of run {others[0]}, and this one is {run_id}")
-    suite = frames.metadata(path).get("suite", "not recorded")
+        raise PlumblineError(f"--scores: {path} is of run {others[0]}, and this one is {run.spec.run_id}")
+    runs = {"weights_sha256": run.recorded_sha256(MODEL), "tokenizer_sha256": run.manifest.get(TOKENIZER)}
+    for name, sha256 in runs.items():
+        if sha256 is not None and labels.get(name) not in (None, NOT_RECORDED, sha256):
+            raise PlumblineError(
+                f"--scores: {path} was made with {name} {labels[name]}, and {run.folder} has {sha256}: remove it, and "
+                "evaluate the run again"
+            )
+    suite = labels.get("suite", "not recorded")
     return found[found["primary"] | (found.index == found.index.max())].assign(suite=suite)
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, free_name, fsync_directory, parse_json, sha256_file
-
-#: What an export says of itself, the checksums of its other files among it.
-RECORD = "export.json"
+from plumbline.core.files import atomic_write_json, free_name, fsync_directory, sha256_file
+from plumbline.runtime import export_record
+from plumbline.runtime.export_record import RECORD as RECORD
 
 
 def require_free(folder: Path, run_id: str, force: bool) -> None:
@@ -33,7 +32,7 @@ def require_free(folder: Path, run_id: str, force: bool) -> None:
     there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
     if not there:
         return
-    record = _record(folder)
+    record = export_record.read(folder)
     foreign = sorted(set(there) - set(record.get("files", {})) - {RECORD})
     if not record or foreign:
         raise PlumblineError(
@@ -80,12 +79,3 @@ def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     fsync_directory(folder.parent)
     if before is not None:
         shutil.rmtree(before)
-
-
-def _record(folder: Path) -> dict[str, Any]:
-    """What an earlier export says of itself; empty where there is none."""
-    try:
-        found = parse_json((folder / RECORD).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) and isinstance(found.get("files"), dict) else {}

@@ -63,8 +63,9 @@ def export_hf(
         raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
     _require_code(run.spec)
     _require_tokenizer(run.spec, tokenizer)
+    run.require_tokenizer(tokenizer)
     output_folder.require_free(out, run.spec.run_id, force)
-    evaluation = card.evaluation(scores, run.spec.run_id) if scores is not None else None
+    evaluation = card.evaluation(scores, run) if scores is not None else None
     model = run.model().eval()
     form = "code" if hf.beyond_llama(run.spec.model) else "llama"
     record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}

@@ -18,6 +18,7 @@ from plumbline.data.verify import verify_once
 from plumbline.model import folder as model_folder
 from plumbline.probes._base import Subject
 from plumbline.probes._decoder import DecoderSubject
+from plumbline.runtime import export_record
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import require_present_code
 
@@ -34,6 +35,7 @@ class Checkpoint:
         context: the most tokens that it reads.
         vocabulary: number of its tokens.
         separator: the token between documents, if known.
+        run: of a run of ours, what was read of it.
     """
 
     folder: Path
@@ -45,6 +47,7 @@ class Checkpoint:
     context: int
     vocabulary: int
     separator: int | None = None
+    run: FinishedRun | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +90,7 @@ def _our_run(folder: Path, device: torch.device) -> Checkpoint:
         fraction=step / run.spec.train.steps,
         context=run.spec.model.context,
         vocabulary=run.spec.model.vocabulary,
+        run=run,
     )
 
 
@@ -114,6 +118,7 @@ def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
     from plumbline.probes import _transformers
 
     logging.disable_progress_bar()  # of no use in a log
+    export_record.require_unchanged(folder)
     subject = _transformers.load(folder)
     subject.module.to(device)
     files = [folder / "config.json", *sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.bin"))]
@@ -158,6 +163,8 @@ def read_text(
     if validation is not None:
         pack = Pack(validation)
         verify_once(pack)
+        if checkpoint.run is not None:
+            checkpoint.run.require_pack(pack)
         name, separator = f"pack {pack.fingerprint[:16]}", pack.separator
         # Whole sequences of the pack, cut to the context: they are shuffled, and one does not go on in the next.
         if pack.context < context:
@@ -196,6 +203,8 @@ def _words(text: Path | None) -> str:
 def _encode(checkpoint: Checkpoint, words: str, tokenizer: Path | None) -> list[int]:
     """Ids of a text, without special tokens."""
     if tokenizer is not None:
+        if checkpoint.run is not None:
+            checkpoint.run.require_tokenizer(tokenizer)
         return Tokenizer(tokenizer).encode(words)
     if checkpoint.kind == "plumbline":
         raise PlumblineError(

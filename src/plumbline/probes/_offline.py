@@ -25,8 +25,8 @@ from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._frame import Row, rows
 from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.probes._pass import read_all
-from plumbline.runtime.finished_run import MODEL, FinishedRun
-from plumbline.runtime.probe_checkpoints import FOLDER, read_index
+from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
+from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec, require_present_code
 
@@ -58,6 +58,7 @@ class Found:
             "run_id": spec.run_id,
             "outcome": self.run.outcome,
             "validation_fingerprint": self.validation.fingerprint,
+            "weights_sha256": self.run.recorded_sha256(MODEL) or NOT_RECORDED,
             "probes": json.dumps({probe.name: code_class("probe", probe.name) for probe in spec.probes}),
             "end_read_at": "" if self.end is None else str(self.end),
             "never_reached": json.dumps([{key: point[key] for key in ("fraction", "step")} for point in self.missed]),
@@ -78,6 +79,7 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
     run = FinishedRun.read(folder)
     spec = run.spec
     require_present_code(spec)
+    run.require_file(f"{FOLDER}/{INDEX}")
     points = read_index(folder)["points"]
     validation = Pack(manifest, context=spec.model.context)
     its_own = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation_fingerprint"]
@@ -94,6 +96,7 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
         last = rows(spec.run_id, "offline", read_points(folder, spec, [end], validation, device))
         found += [row | {"fraction": row["step"] / spec.train.steps} for row in last]
     if leaves_frame(spec):
+        run.require_file(f"{FOLDER}/{FILE}")
         found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
     step = None if end is None else end["step"]

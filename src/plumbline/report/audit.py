@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from plumbline.core import fingerprint_file
 from plumbline.report import prose
 from plumbline.report.found import Found
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
@@ -24,11 +25,11 @@ SHOWN = {
 
 
 def page(found: Found) -> Page:
-    """Build the page of the audit; where no audit was made, it shows the command that makes one."""
+    """Build the page of the audit; without one, or where it is not the file that was made, the command is shown."""
     path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
     files, grid, body, headings = {}, None, prose.html(""), []
-    if path.exists() and words.exists():
+    if path.exists() and words.exists() and fingerprint_file.unchanged(path):
         markdown = words.read_text(encoding="utf-8")
         body, headings = prose.html(markdown), prose.headings(markdown)
         files = {path: "files/audit.csv", words: "files/audit.md"}

@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+from plumbline.core import fingerprint_file
 from plumbline.report.found import Found
 from plumbline.report.grid import Grid, Head, HtmlCell, Sources, text
 from plumbline.report.page import Page
@@ -73,9 +74,11 @@ def along(found: Found, study: Study) -> dict[Path, str]:
 
 
 def read(found: Found, study: Study) -> list[dict[str, str]]:
-    """Read the rows of a study's claims; none where they were not judged."""
+    """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
     path = _path(found, study)
     if not found.project.targets.has_claims(study.name) or not path.exists():
+        return []
+    if not fingerprint_file.unchanged(path):
         return []
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

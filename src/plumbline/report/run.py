@@ -12,17 +12,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.core import process_record
+from plumbline.core import fingerprint_file, process_record
+from plumbline.core.errors import PlumblineError
 from plumbline.report import tables
 from plumbline.report.curve import Curve, Line, Point
 from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results.measurements import measurement_file
+from plumbline.runtime import run_inputs
 from plumbline.specs.study_config import Run
 from plumbline.train.monitoring import peak_memory
 
-METRICS = "metrics.parquet"
+METRICS, OUTCOME = "metrics.parquet", "outcome.json"
+UNREADABLE = "cannot be read"
 #: How much of a log is shown.
 LINES, CHARACTERS = 40, 6000
 #: What a log holds besides text: colours, and lines that a terminal writes over.
@@ -84,9 +87,10 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
     """
     scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
     of_scores = [Path(found.project.paths.scores(one)) for one in scored]
+    of_run = (run.folder / OUTCOME, run.folder / METRICS)
     content: dict[str, Any] = {
         "run": run,
-        "unreadable": [path for path in (run.folder / METRICS, *of_scores) if unreadable(path)],
+        "wrong": [(path, why) for path in (*of_run, *of_scores) if (why := wrong(run, path))],
         "facts": _facts(run),
         "curves": [] if run.state == MEASURED else curves(run),
         "scores": [grid for one, path in zip(scored, of_scores) if (grid := _scores(run, one, path))],
@@ -117,7 +121,7 @@ def used(found: Found) -> dict[str, list[tuple[str, str]]]:
 def curves(run: RunFound) -> list[Curve]:
     """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
     path = run.folder / METRICS
-    if not path.exists() or unreadable(path):
+    if not path.exists() or wrong(run, path):
         return []
     logged = pq.read_table(path, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
     steps = run.outcome.get("steps") or max(logged["step"], default=0)
@@ -138,12 +142,23 @@ def curves(run: RunFound) -> list[Curve]:
     return found
 
 
-def unreadable(path: Path) -> bool:
-    """Whether a frame's file is there and cannot be read: cut short, or something else. The run's page then says so."""
+def wrong(run: RunFound, path: Path) -> str:
+    """Say what is wrong with a file of a run that is there: cut short, or not the one that was made. Empty where
+    nothing is; the run's page says it.
+    """
+    if not path.exists():
+        return ""
     try:
-        return path.exists() and not pq.read_schema(path)
+        if path.suffix == ".parquet" and not pq.read_schema(path):
+            return UNREADABLE
+        fingerprint_file.checked(path)
+        if path.parent == run.folder:
+            run_inputs.require_file(run.folder, run.manifest, path.name)
+    except PlumblineError:
+        return "is not the file that was made"
     except (pa.ArrowException, OSError):
-        return True
+        return UNREADABLE
+    return ""
 
 
 def tail(log: Path) -> str:
@@ -219,7 +234,7 @@ def _plain(value: Any) -> str:
 
 def _scores(run: RunFound, scored: Run, path: Path) -> Grid | None:
     """Its scores on one suite; nothing where they are not there."""
-    if not path.exists() or run.state == MEASURED or unreadable(path):
+    if not path.exists() or run.state == MEASURED or wrong(run, path):
         return None
     rows = [
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,15 @@ from safetensors.torch import load_file
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
+from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
+from plumbline.runtime import run_inputs
+from plumbline.runtime.run_inputs import REMEDY
 from plumbline.specs.spec import RunSpec
 
 MODEL = "model.safetensors"
-_REMEDY = "delete the run's folder and pretrain again: what is whole in the run's state is not trained twice"
+#: The label of a frame where the run's manifest has no checksum.
+NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +32,7 @@ class FinishedRun:
     folder: Path
     outcome: str
     spec: RunSpec
-    #: What the manifest says of the run's files; empty for runs that were made before it said anything.
-    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    manifest: dict[str, Any]
 
     @classmethod
     def read(cls, folder: Path) -> FinishedRun:
@@ -46,10 +49,46 @@ class FinishedRun:
         if outcome.get("run_id") != manifest.get("run_id"):
             raise PlumblineError(
                 f"{folder}: outcome.json is of run {outcome.get('run_id')}, manifest.json of {manifest.get('run_id')}; "
-                f"{_REMEDY}"
+                f"{REMEDY}"
             )
-        spec, files = RunSpec.from_dict(manifest["spec"]), manifest.get("files", {})
-        return cls(folder=folder, outcome=outcome["outcome"], spec=spec, files=files)
+        run_inputs.require_file(folder, manifest, "outcome.json")
+        spec = RunSpec.from_dict(manifest["spec"])
+        return cls(folder=folder, outcome=outcome["outcome"], spec=spec, manifest=manifest)
+
+    def require_tokenizer(self, tokenizer: Path) -> str:
+        """Compute the SHA-256 of a tokenizer.json, and compare it with that of the tokenizer that the run was trained
+        with.
+
+        Raises:
+            PlumblineError: it is another one, or nothing says which one it should be.
+        """
+        return run_inputs.require_tokenizer(self.folder, self.manifest, tokenizer)
+
+    def require_pack(self, pack: Pack) -> None:
+        """Refuse a pack that another tokenizer made than the run's, where the run's manifest says which that is.
+
+        Raises:
+            PlumblineError: naming both.
+        """
+        expected = self.manifest.get(run_inputs.TOKENIZER)
+        if expected not in (None, pack.tokenizer_sha256):
+            raise PlumblineError(
+                f"{pack.path} was cut with another tokenizer (sha256 {pack.tokenizer_sha256}) than {self.folder} was "
+                f"trained with ({expected}); give a pack of the run's corpus"
+            )
+
+    def recorded_sha256(self, name: str) -> str | None:
+        """Look up the SHA-256 of one of the run's files; None where the manifest, of an earlier version, has none."""
+        found: str | None = self.manifest.get("files", {}).get(name, {}).get("sha256")
+        return found
+
+    def require_file(self, name: str) -> None:
+        """Compare one of the run's files with the checksum that the trainer wrote down, where it wrote one.
+
+        Raises:
+            PlumblineError: it has not the bytes that the trainer wrote.
+        """
+        run_inputs.require_file(self.folder, self.manifest, name)
 
     def weights_sha256(self) -> str:
         """Compute the SHA-256 of the weights and compare it with the one that the trainer wrote down.
@@ -59,16 +98,14 @@ class FinishedRun:
         """
         path = self.folder / MODEL
         try:
-            found = sha256_file(path)
+            found = run_inputs.require_file(self.folder, self.manifest, MODEL)
+            if found is None:
+                found = sha256_file(path)
+                print(
+                    f"{path}: its manifest, of an earlier version, has no checksum to compare it with", file=sys.stderr
+                )
         except OSError as error:
-            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {_REMEDY}") from error
-        expected = self.files.get(MODEL, {}).get("sha256")
-        if expected is None:
-            print(f"{path}: its manifest, of an earlier version, has no checksum to compare it with", file=sys.stderr)
-        elif found != expected:
-            raise PlumblineError(
-                f"{path} is not what the trainer wrote: sha256 {found}, not {expected} as in manifest.json; {_REMEDY}"
-            )
+            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {REMEDY}") from error
         return found
 
     def model(self) -> Decoder:
@@ -83,17 +120,17 @@ class FinishedRun:
         try:
             weights = load_file(path)
         except (OSError, SafetensorError) as error:
-            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {_REMEDY}") from error
+            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {REMEDY}") from error
         model = Decoder(self.spec.model)
         expected = model.state_dict()
         wrong = sorted(set(expected) ^ set(weights)) or sorted(
             name for name in expected if expected[name].shape != weights[name].shape
         )
         if wrong:
-            raise PlumblineError(f"{path}: {wrong[0]!r} does not fit the spec in manifest.json; {_REMEDY}")
+            raise PlumblineError(f"{path}: {wrong[0]!r} does not fit the spec in manifest.json; {REMEDY}")
         broken = sorted(name for name, tensor in weights.items() if not torch.isfinite(tensor).all())
         if broken:
-            raise PlumblineError(f"{path}: {broken[0]!r} has values that are not finite; {_REMEDY}")
+            raise PlumblineError(f"{path}: {broken[0]!r} has values that are not finite; {REMEDY}")
         model.load_state_dict(weights)
         return model.float()
 

@@ -125,7 +125,7 @@ def _written(folder: Path, source: Source, model: Decoder, report: dict[str, Any
         again = model_folder.read_model(folder)
     else:
         model_folder.write_weights(folder, model)
-        _write_run(folder, source.run, source.outcome, model, report)
+        _write_run(folder, source.run, source.outcome, model, source.trained_on | {"eliminated": report})
         again = FinishedRun.read(folder).model()
     weights = dict(again.named_parameters())
     if not all(torch.equal(value, weights[name]) for name, value in model.named_parameters()):
@@ -133,7 +133,7 @@ def _written(folder: Path, source: Source, model: Decoder, report: dict[str, Any
     return again
 
 
-def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decoder, report: dict[str, Any]) -> None:
+def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decoder, facts: dict[str, Any]) -> None:
     """Manifest and outcome of the run, with the model's new spec: it is another run's, which nobody trained."""
     changed = {
         "model": model.spec.to_dict(),
@@ -144,7 +144,7 @@ def _write_run(folder: Path, run: RunSpec, outcome: dict[str, Any], model: Decod
     spec = RunSpec.from_dict(run.to_dict() | changed)
     weights = folder / model_folder.WEIGHTS
     files = {weights.name: {"bytes": weights.stat().st_size, "sha256": sha256_file(weights)}}
-    manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files, "eliminated": report}
+    manifest = {"run_id": spec.run_id, "spec": spec.to_dict(), "files": files} | facts
     atomic_write_json(folder / "manifest.json", manifest)
     kept = {key: outcome[key] for key in ("study", "preset", "scale", "init_seed", "outcome", "weights_step")}
     new = {"run_id": spec.run_id, "method": spec.method, "eliminated_from": run.run_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model import folder as model_folder
 from plumbline.model.decoder import Decoder
+from plumbline.runtime import export_record
 from plumbline.runtime.finished_run import FinishedRun
-from plumbline.runtime.probe_checkpoints import FOLDER, read_index
+from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
+from plumbline.runtime.run_inputs import TOKENIZER
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
 from plumbline.theory.equal_logits import Logits, at_precision, in_double
 
@@ -34,7 +36,10 @@ class Original:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Source:
-    """A checkpoint of known architecture, whose model `open` loads. `run` and `outcome` are None unless it is a run."""
+    """A checkpoint of known architecture, whose model `open` loads. `run` and `outcome` are None unless it is a run.
+
+    `trained_on`: what the run's manifest says of its tokenizer and training pack.
+    """
 
     path: Path
     kind: str
@@ -43,6 +48,7 @@ class Source:
     open: Callable[[], Original]
     run: RunSpec | None = None
     outcome: dict[str, Any] | None = None
+    trained_on: dict[str, Any] = field(default_factory=dict)
 
 
 def open_source(path: Path) -> Source:
@@ -92,6 +98,7 @@ def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callabl
         open=lambda: _ours(load(), run.spec.train.precision),
         run=run.spec,
         outcome=outcome,
+        trained_on={key: run.manifest[key] for key in (TOKENIZER, "data_fingerprint") if key in run.manifest},
     )
 
 
@@ -101,6 +108,7 @@ def _point(path: Path) -> Source:
 
     folder = path.parent.parent
     run = _run(folder)
+    run.require_file(f"{FOLDER}/{INDEX}")
     entries = [entry for entry in read_index(folder)["points"] if entry["file"] == path.name]
     if not entries:
         raise PlumblineError(f"{path} is not in the index of probe points next to it; give a file that it names")
@@ -125,6 +133,7 @@ def _hugging_face(folder: Path) -> Source:
     from plumbline.probes import _transformers
 
     logging.disable_progress_bar()  # of no use in a log
+    export_record.require_unchanged(folder)
     config = _transformers.read_config(folder)
 
     def load() -> Original:

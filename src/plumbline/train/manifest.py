@@ -35,6 +35,7 @@ def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> d
         "code_sha256": provenance.one_code(starts),
         "data_fingerprint": parts.pack.fingerprint,
         "validation_fingerprint": parts.validation.fingerprint,
+        "tokenizer_sha256": parts.pack.tokenizer_sha256,
         "precision": parts.spec.train.precision,
         "started": starts[0]["time"],
         "finished": process_record.now(),

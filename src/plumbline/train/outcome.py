@@ -92,10 +92,10 @@ def write(
             saver.leave(staging, weights, last, result["outcome"] == "completed")
             if leaves_frame(online.spec):
                 online.write(staging / FOLDER / FILE)
-            named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}")
+            atomic_write_json(staging / "outcome.json", result)
+            named = ("metrics.parquet", MODEL, f"{FOLDER}/{INDEX}", f"{FOLDER}/{FILE}", "outcome.json")
             files = {name: _facts(staging / name) for name in named if (staging / name).exists()}
             atomic_write_json(staging / "manifest.json", manifest | {"files": files})
-            atomic_write_json(staging / "outcome.json", result)
             saver.check()
             (directory / "outcome.json").unlink(missing_ok=True)
             for name in OUTPUTS:

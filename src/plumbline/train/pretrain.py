@@ -75,6 +75,7 @@ class _Run:
         self.packages = peak_memory.held()
         self.pack = packs.open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
         self.validation = packs.open_pack(settings.validation, spec, "--validation", spec.train.validation_sequences)
+        packs.require_one_corpus(self.pack, self.validation)
         fingerprints = {
             "data_fingerprint": self.pack.fingerprint,
             "validation_fingerprint": self.validation.fingerprint,

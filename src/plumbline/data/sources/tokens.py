@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.data import token_files
 from plumbline.data.progress import Progress
@@ -111,6 +112,7 @@ def source(
             f"{folder}: {one.name} has a header and {other.name} has none; a folder has files of one kind"
         )
     words = Tokenizer(tokenizer, document_end)
+    fingerprint_file.checked(tokenizer)
     names = {path.relative_to(folder).as_posix(): path for path in paths}
     counted = _checked(names, words, dtype, corpus)
     about: dict[str, Any] = {

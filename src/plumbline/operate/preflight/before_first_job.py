@@ -2,8 +2,9 @@
 job.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
-fails another of the checks of `plumbline.experiment.properties`. What another machine may well have (Debian's tools, a
-network, an account) is a warning here; `python -m plumbline.operate.preflight` looks closer.
+fails another of the checks of `plumbline.experiment.properties`, and a run that would be scored through another
+tokenizer than its own. What another machine may well have (Debian's tools, a network, an account) is a warning here;
+`python -m plumbline.operate.preflight` looks closer.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ def check(project: Project, jobs: list[Any]) -> None:
 
     Raises:
         ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
-            fails a check that is made before it is trained.
+            fails a check that is made before it is trained. A run that is to be scored has another tokenizer now.
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.preflight import folders, hub, own, packages, sharing
+    from plumbline.operate.preflight import folders, hub, own, packages, sharing, tokenizers
     from plumbline.operate.preflight.finding import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
     known = tuple(dry_run.Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     asked = dry_run.DryRun(project=project, jobs=known)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
-    refused += own.refused(asked) + sharing.refused(jobs)
+    refused += own.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (

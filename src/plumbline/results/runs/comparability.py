@@ -2,8 +2,9 @@
 
 Refused, as numbers that cannot be compared: runs that read different packs where their specs name the same one; scores
 of another suite, task set, limit, metric policy, harness, precision or task definition; scores of other items, or
-through another tokenizer, within a corpus; scores of weights that are not the run's; what other code of one probe
-read, or a probe on another pack, within a corpus and context. A table of whatever is there (``--expected found``) has
+through another tokenizer, within a corpus; scores of weights, or through a tokenizer, that are not the run's; values
+that probes read of other weights, or on another held-out pack, than the run's; what other code of one probe read,
+within a corpus and context. A table of whatever is there (``--expected found``) has
 them as warnings. What can change numbers and often has to differ (torch, device, code, compilation) is a note; so is
 what some runs have recorded and others have not.
 
@@ -71,6 +72,17 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """Scores or probes (`folder`) of a run that were made with something else (`what`) than the run's: both hashes."""
+
+    folder: Literal["scores", "probes"]
+    what: str
+    key: str
+    mine: str
+    runs: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mixing:
     """Collects what the runs of one table were made with, to find what they do not share.
 
@@ -80,7 +92,7 @@ class Mixing:
     work: Path
     refused: dict[Fact, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     noted: dict[Fact, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    weights: dict[str, tuple[str, str]] = field(default_factory=dict)
+    foreign: list[Foreign] = field(default_factory=list)
 
     def trained(self, key: str, manifest: Mapping[str, Any]) -> None:
         """Record what a run's manifest says of its data and of what it was made with."""
@@ -123,9 +135,9 @@ class Mixing:
         self._refuse("scores", "the harness", key, _then(scores["harness_version"].unique()))
         for label, name in NOTED_LABELS.items():
             self._note("scores", name, key, labels.get(label))
-        mine, runs = labels.get("weights_sha256"), manifest.get("files", {}).get(_WEIGHTS, {}).get("sha256")
-        if mine not in (None, _NOT_RECORDED) and runs is not None and mine != runs:
-            self.weights[key] = (str(mine), str(runs))
+        self._of_the_run("scores", "other weights", key, labels.get("weights_sha256"), _weights(manifest))
+        tokenizer = labels.get("tokenizer_sha256"), manifest.get("tokenizer_sha256")
+        self._of_the_run("scores", "another tokenizer", key, *tokenizer)
 
     def probed(self, key: str, labels: Mapping[str, str], manifest: Mapping[str, Any]) -> None:
         """Record what a run's probes say of how they were made. Runs need not have the same probes.
@@ -138,6 +150,8 @@ class Mixing:
             known = classes.get(probe["name"]) if isinstance(classes, Mapping) else None
             self._refuse("probes", f"the code of probe {probe['name']}", key, known)
         pack = labels.get("validation_fingerprint")
+        self._of_the_run("probes", "other weights", key, labels.get("weights_sha256"), _weights(manifest))
+        self._of_the_run("probes", "another held-out pack", key, pack, manifest.get("validation_fingerprint"))
         self._refuse("probes", "the validation pack", key, pack, _held_out(manifest))
         for name in ("torch", "device"):
             self._note("probes", name, key, labels.get(name))
@@ -151,8 +165,12 @@ class Mixing:
             for fact, values in self.refused.items()
             if _differ(values)
         ]
-        stale = f"Scores of other weights than the run's: {_named(list(self.weights))}."
-        return found + ([stale] if self.weights else [])
+        stale: dict[tuple[Folder, str], list[str]] = defaultdict(list)
+        for one in self.foreign:
+            stale[one.folder, one.what].append(one.key)
+        return found + [
+            f"{folder.capitalize()} of {what} than the run's: {_named(keys)}." for (folder, what), keys in stale.items()
+        ]
 
     def refuse(self) -> None:
         """Refuse runs that cannot be compared.
@@ -160,10 +178,11 @@ class Mixing:
         Raises:
             PlumblineError: naming two runs, what differs, both values, and which file to make again.
         """
-        for key, (mine, runs) in self.weights.items():
+        for one in self.foreign:
+            again = {"scores": "evaluate", "probes": "probe"}[one.folder]
             raise PlumblineError(
-                f"the scores of {key} are of other weights than the run's ({mine[:12]}, not {runs[:12]}): remove "
-                f"{self.work / 'scores' / key} and run the command again to evaluate it"
+                f"the {one.folder} of {one.key} are of {one.what} than the run's ({one.mine[:12]}, not "
+                f"{one.runs[:12]}): remove {self.work / one.folder / one.key} and run the command again to {again} it"
             )
         for fact, values in self.refused.items():
             if _differ(values):
@@ -207,6 +226,11 @@ class Mixing:
     def _refuse(self, folder: Folder, name: str, key: str, value: Any, whose: str = "") -> None:
         self.refused[Fact(folder, name, whose)][key] = value
 
+    def _of_the_run(self, folder: Literal["scores", "probes"], what: str, key: str, mine: Any, runs: Any) -> None:
+        """Note what was not made of the run that is there now; nothing where either side is not recorded."""
+        if mine not in (None, _NOT_RECORDED) and runs is not None and mine != runs:
+            self.foreign.append(Foreign(folder, what, key, str(mine), str(runs)))
+
     def _note(self, folder: Folder, name: str, key: str, value: str | None) -> None:
         self.noted[Fact(folder, name)][key] = value
 
@@ -241,6 +265,12 @@ class Mixing:
                 f"the scores of {key}: {row.metric} of {row.task} is {row.value}, and no score next to it means "
                 f"anything: remove {self.work / 'scores' / key} and run the command again to evaluate it"
             )
+
+
+def _weights(manifest: Mapping[str, Any]) -> str | None:
+    """The checksum of a run's weights; None where its manifest has none."""
+    found: str | None = manifest.get("files", {}).get(_WEIGHTS, {}).get("sha256")
+    return found
 
 
 def _corpus(manifest: Mapping[str, Any]) -> str:

@@ -12,13 +12,15 @@ from typing import Any
 import pandas as pd
 
 from plumbline import NUMERICS
-from plumbline.core import frames
+from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import parse_json
+from plumbline.core.files import parse_json, sha256_file
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.comparability import Mixing
 from plumbline.results.runs.expected_runs import Expected
+from plumbline.runtime import run_inputs
 
+METRICS = "metrics.parquet"
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
 
 
@@ -101,13 +103,18 @@ class RunFrames:
             return pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["task", "item"]), name=key)
         path = self.work / "scores" / self.scores_key(key) / "examples.parquet"
         read = frames.read(_there(path, "evaluate"), "examples")
+        expected = (fingerprint_file.read(fingerprint_file.beside(path.with_name("scores.parquet"))) or {}).get(
+            "examples_sha256"
+        )
         primary = read["metric"] == read["task"].map(self._primary(key)["metric"])
         mine = read[primary].set_index(["task", "item"])["value"]
         off = mine.groupby("task").mean().reindex(task_scores.index) - task_scores
         same_run = set(read["run_id"]) == {self.runs.loc[key, "run_id"]}
-        if not same_run or not mine.index.is_unique or not (off.abs() < 1e-9).all():
+        same_bytes = expected is None or expected == sha256_file(path)
+        if not same_run or not same_bytes or not mine.index.is_unique or not (off.abs() < 1e-9).all():
             raise PlumblineError(
-                f"{path} does not belong to the scores next to it (another run's, an item twice, or other means): "
+                f"{path} does not belong to the scores next to it (another run's, another evaluation's, an item twice, "
+                "or other means): "
                 f"remove {path.parent} and run the command again to evaluate it"
             )
         return mine.rename(key)
@@ -116,7 +123,10 @@ class RunFrames:
         """Read a run's frame of metrics over steps; without rows for a run that is missing."""
         if self.runs.loc[key, "outcome"] == MISSING:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
-        return frames.read(_there(self.work / "runs" / key / "metrics.parquet", "pretrain"), "metrics")
+        folder = self.work / "runs" / key
+        path = _there(folder / METRICS, "pretrain")
+        run_inputs.require_file(folder, self.manifests[key], METRICS)
+        return frames.read(path, "metrics")
 
     def measured(self, name: str) -> pd.DataFrame | None:
         """Read a measurement's frame; None where it was not made: a table then has a word (`MISSING`), never a
@@ -212,6 +222,7 @@ def load(
             manifest = _read(work / "runs" / run.key / "manifest.json", run)
             if manifest is None:
                 raise PlumblineError(f"{work / 'runs' / run.key}: outcome.json without manifest.json; rerun it")
+            run_inputs.require_file(work / "runs" / run.key, manifest, "outcome.json")
             outcomes[run.key], manifests[run.key] = outcome, manifest
             row["outcome"] = outcome["outcome"]
             row |= {name: outcome.get(name) for name in ("steps", "step", "last_finite_step", "reason")}
@@ -303,6 +314,7 @@ def _same_run(found: str | None, path: Path, run: Expected) -> None:
 def _frame(path: Path, name: str, run: Expected) -> pd.DataFrame | None:
     if not path.exists():
         return None
+    fingerprint_file.checked(path)
     frame = frames.read(path, name)
     for found in frame["run_id"].unique():
         _same_run(found, path, run)

@@ -31,6 +31,26 @@ def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pac
     return pack
 
 
+def require_one_corpus(pack: Pack, validation: Pack) -> None:
+    """Refuse packs of a run that were cut with two tokenizers, or whose documents were held out by two rules.
+
+    Raises:
+        PlumblineError: naming both packs, and what they say.
+    """
+    split = ("name", "source", "split_rule")
+    ours, theirs = ([pack_.manifest.get("corpus", {}).get(name) for name in split] for pack_ in (pack, validation))
+    if pack.tokenizer_sha256 != validation.tokenizer_sha256:
+        what, said = "cut with two tokenizers (sha256)", (pack.tokenizer_sha256, validation.tokenizer_sha256)
+    elif None not in (*ours, *theirs) and ours != theirs:
+        what, said = "of documents that were held out by two rules", (str(ours), str(theirs))
+    else:
+        return
+    raise PlumblineError(
+        f"--data: {pack.path} and --validation: {validation.path} are {what}: {said[0]} and {said[1]}; give two of one "
+        "corpus, or rerun the rule `pack` for the one that is not meant"
+    )
+
+
 def verify(packs: Sequence[Pack], ranks: Ranks, stop: StopRequest) -> None:
     """Make sure that all shards are what was packed, once on each node; every rank waits for the slowest node.
 

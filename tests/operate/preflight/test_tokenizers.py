@@ -1,0 +1,37 @@
+"""A tokenizer that was replaced, its time kept, is refused before a job removes the scores that are there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from plumbline.core.files import sha256_file
+from plumbline.operate.preflight import tokenizers
+from plumbline.operate.preflight.dry_run import Job
+from tests.operate.preflight.made import TRAIN, planned
+
+SEEDS = ("42", "43")
+SCORE = [Job(rule="evaluate", wildcards=TRAIN.wildcards | {"seed": seed}) for seed in SEEDS]
+TOKENIZER = Job(rule="tokenizer", wildcards={"corpus": "climbmix"})
+
+
+def test_finished_runs_are_compared_before_the_first_job(root: Path) -> None:
+    asked = planned(root, *SCORE)
+    paths = asked.project.paths
+    tokenizer = Path(paths.tokenizer("climbmix"))
+    tokenizer.parent.mkdir(parents=True)
+    tokenizer.write_text("the one")
+    for key in (f"transfer/base/baseline/s{seed}" for seed in SEEDS):
+        folder = Path(paths.run(asked.project.runs[key]))
+        folder.mkdir(parents=True)
+        (folder / "outcome.json").write_text(json.dumps({"outcome": "completed"}))
+        (folder / "manifest.json").write_text(json.dumps({"tokenizer_sha256": sha256_file(tokenizer)}))
+    assert tokenizers.refused(asked) == []
+    tokenizer.write_text("another")
+    (said,) = tokenizers.refused(asked)
+    assert said.startswith(f"{tokenizer} is not the tokenizer that {paths.work}/runs/transfer/base/baseline/s42 was ")
+    assert sha256_file(tokenizer) in said and said.endswith("(and so for 1 more runs)")
+    assert tokenizers.refused(planned(root, *SCORE, TOKENIZER)) == [], "it is made again, as it was"
+    assert "s43 was trained with" in tokenizers.refused(planned(root, *SCORE, TRAIN))[0], "the other is trained anew"
+    tokenizer.unlink()
+    assert tokenizers.refused(asked) == []
