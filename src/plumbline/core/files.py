@@ -9,22 +9,30 @@ import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 #: What the kernel says where there is no room: no space, a quota, a file-size limit.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+#: What it says where a file system fails, is gone, or can only be read: no fault of the program or of the file.
+FAILING = (errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN)
+
 
 @contextmanager
-def naming(path: str | Path) -> Iterator[None]:
-    """Give an error of the block that says that a disk is full the name of the file: a failed write has none."""
+def naming(path: str | Path, *, others: bool = False) -> Iterator[None]:
+    """Give an error of the block that says that a disk is full or fails the name of the file: a failed write has
+    none.
+
+    `others`: the block may read other files as well, whose disk may be the one that fails.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno in FULL and error.filename is None:
-            error.filename = os.fspath(path)
+        if error.errno in FULL + FAILING and error.filename is None:
+            one_of = others and error.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
+            error.filename = f"{path}, or a file that it is made from," if one_of else os.fspath(path)
         raise
 
 
@@ -66,7 +74,7 @@ def sha256_text(text: str) -> str:
 
 def sha256_file(path: str | Path) -> str:
     """Hex SHA-256 of a file's bytes, read in pieces."""
-    with open(path, "rb") as handle:
+    with naming(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -74,7 +82,8 @@ def fsync_directory(directory: str | Path) -> None:
     """Make a rename inside `directory` survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(directory):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -83,7 +92,8 @@ def fsync_file(path: str | Path) -> None:
     """Make a file's bytes survive a power cut; needed before it is renamed."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -155,20 +165,24 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             with open(temporary, mode.replace("w", "x"), **text) as file:
                 # The kernel has applied the umask here: reading it would mean changing it for all threads.
                 permissions = os.fstat(file.fileno()).st_mode & 0o7777
-                yield file
+                with naming(path, others=True):
+                    yield file
             # Again by its name: a library may have put a file of its own there, with a mode of its own.
             os.chmod(temporary, permissions)
             fsync_file(temporary)
             os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # where the file system fails, this fails as well
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+            error.filename, error.filename2 = os.fspath(path), None
         raise
     fsync_directory(path.parent)
 
 
 def atomic_write_bytes(path: str | Path, content: bytes) -> None:
     """Write bytes through `atomic`."""
-    with atomic(path) as file:
+    with atomic(path) as file, naming(path):
         file.write(content)
 
 

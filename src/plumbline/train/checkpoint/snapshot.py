@@ -19,9 +19,9 @@ from plumbline.core.files import atomic
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
 from plumbline.runtime.distributed import Ranks
+from plumbline.train import disk
 from plumbline.train.checkpoint.shards import Shards, file_name, pieces
 from plumbline.train.checkpoint.state import how_to_restart
-from plumbline.train.disk import NoRoom, is_full
 from plumbline.train.optim import Optimizer
 from plumbline.train.weights import is_sharded
 
@@ -85,27 +85,26 @@ def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
     """Run `write` on every rank (a collective): what fails on one fails on all, so that none waits for it in vain.
 
     Raises:
-        NoRoom: on another rank, for want of room.
-        RuntimeError: on another rank, for anything else.
-
+        OSError: on another rank, by its disk.
+        RuntimeError: on another rank, by anything else.
     """
     failure: Exception | None = None
     try:
         write()
     except Exception as error:
         failure = error
-    said = ranks.gather(None if failure is None else (is_full(failure), f"rank {ranks.rank}: {failure}"))
+    said = ranks.gather(None if failure is None else (disk.number(failure), f"rank {ranks.rank}: {failure}"))
     if failure is not None:
         raise failure
-    for full_disk, reason in filter(None, said):
-        raise NoRoom(reason) if full_disk else RuntimeError(reason)
+    for number, reason in filter(None, said):
+        raise RuntimeError(reason) if number is None else OSError(number, reason)
 
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None) -> None:
     """Write one safetensors file, whole or not at all, readable like any other file (safetensors alone makes it
     private).
     """
-    with atomic(path) as file:
+    with atomic(path) as file, disk.by_safetensors(path):
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 

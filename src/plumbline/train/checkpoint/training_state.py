@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.core.files import atomic_write_text, parse_json, pretty_json
+from plumbline.core.files import atomic_write_text, naming, parse_json, pretty_json
 from plumbline.probes import ProbeValue
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
@@ -133,5 +133,5 @@ class TrainingState:
 
 
 def _save(path: Path, rows: np.ndarray) -> None:
-    with open(path, "wb") as handle:
+    with naming(path), open(path, "wb") as handle:
         np.save(handle, rows, allow_pickle=False)
