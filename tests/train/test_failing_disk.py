@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -18,6 +19,9 @@ from safetensors import SafetensorError
 from plumbline.core.errors import PlumblineError
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.run_lock import RunLock
+from plumbline.train.checkpoint.training_state import Written
+from plumbline.train.monitoring.metrics import Metrics
+from plumbline.train.online import Online
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train
 
@@ -140,3 +144,19 @@ def test_a_shard_that_is_cut_short_while_it_is_read_kills_nobody(packs: Path, tm
     words = [sys.executable, "-c", program, str(tmp_path / "validation.json")]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 1 and "validation.bin was cut short while it was read" in done.stderr
+
+
+@pytest.mark.parametrize("steps", [40, 4000])
+def test_numbers_that_find_no_room_are_told_with_their_file(tmp_path: Path, steps: int) -> None:
+    """numpy by itself says that so many were "requested" and so many "written", or, where few are lost, nothing."""
+    metrics = Metrics()
+    for step in range(steps):
+        metrics.train(step, 1.0, 1.0, 0.1, step)
+    written = Written(metrics=metrics, online=Online(run_spec()), loop="{}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
+    try:
+        with pytest.raises(OSError, match=rf"Errno {errno.EFBIG}\] .*: '{tmp_path}/metrics\.npy'"):
+            written.write(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
