@@ -67,5 +67,5 @@ def test_a_disk_that_fails_ends_a_verb_in_one_line(number: int, capsys: pytest.C
     with pytest.raises(SystemExit, match="1"):
         command_line.run(main)
     said = capsys.readouterr().err
-    assert said.startswith(f"error: work/paper/tokens.npy: the file system fails ({os.strerror(number)});")
+    assert said.startswith(f"error: work/paper/tokens.npy: cannot be read or written ({os.strerror(number)}):")
     assert said.count("\n") == 1

@@ -84,8 +84,9 @@ def run(main: Callable[[], int | None]) -> None:
             sys.exit(1)
         if error.errno in FAILING:
             print(
-                f"error: {error.filename or 'a file'}: the file system fails ({error.strerror}); nothing is known to "
-                "be damaged: run the same command again when it works, or name a folder elsewhere (--config work=...)",
+                f"error: {error.filename or 'a file'}: cannot be read or written ({error.strerror}): its file system "
+                "fails, is gone or may only be read; run the same command again when it works, or name a folder "
+                "elsewhere (--config work=...)",
                 file=sys.stderr,
             )
             sys.exit(1)

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,17 +24,29 @@ FAILING = (errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN)
 @contextmanager
 def naming(path: str | Path, *, others: bool = False) -> Iterator[None]:
     """Give an error of the block that says that a disk is full or fails the name of the file: a failed write has
-    none.
+    none. What libraries in Rust (safetensors) say of a disk becomes an OSError.
 
     `others`: the block may read other files as well, whose disk may be the one that fails.
     """
     try:
         yield
-    except OSError as error:
-        if error.errno in FULL + FAILING and error.filename is None:
-            one_of = others and error.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
-            error.filename = f"{path}, or a file that it is made from," if one_of else os.fspath(path)
-        raise
+    except Exception as error:
+        found = of_disk(error)
+        if found is None or found.filename is not None:
+            raise
+        one_of = others and found.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
+        found.filename = f"{path}, or a file that it is made from," if one_of else os.fspath(path)
+        if found is error:
+            raise
+        raise found from error
+
+
+def of_disk(error: BaseException) -> OSError | None:
+    """The OSError that an error is, or tells of in the words of Rust, where it says that a disk is full or fails."""
+    if isinstance(error, OSError):
+        return error if error.errno in FULL + FAILING else None
+    said = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(said[1]), os.strerror(int(said[1]))) if said and int(said[1]) in FULL + FAILING else None
 
 
 def canonical_json(value: Any) -> str:

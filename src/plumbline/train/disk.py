@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import FAILING, FULL
+from plumbline.core.files import FULL, of_disk
 from plumbline.core.permissions import denied
 
 
@@ -97,34 +95,14 @@ def readable(directory: Path) -> Iterator[None]:
         raise _refused(error, directory) from error
 
 
-@contextlib.contextmanager
-def by_safetensors(path: Path) -> Iterator[None]:
-    """Turn an error of the disk in a ``with`` block of safetensors, which says it in words of Rust, into an OSError
-    that names the file.
-
-    Raises:
-        OSError: the block met with an error of the disk.
-    """
-    try:
-        yield
-    except Exception as error:
-        cause = _cause(error)
-        if cause is None or cause is error:
-            raise
-        raise OSError(cause.errno, cause.strerror, os.fspath(path)) from error
-
-
 def _cause(error: BaseException) -> OSError | None:
     """The error of the disk that an error is, or came from."""
     if isinstance(error, PermissionError):
         return error
     at: BaseException | None = error
     while at is not None:
-        if isinstance(at, OSError) and at.errno in FULL + FAILING:
-            return at
-        said = re.search(r"\(os error (\d+)\)", str(at))  # safetensors writes from Rust
-        if said and int(said[1]) in FULL + FAILING:
-            return OSError(int(said[1]), os.strerror(int(said[1])))
+        if (found := of_disk(at)) is not None:
+            return found
         at = at.__cause__ or at.__context__
     return None
 

@@ -24,7 +24,7 @@ from plumbline.train.batches.micro_batch_search import fitted
 from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import Compiled
-from plumbline.train.disk import NoRoom, Unreadable, in_words
+from plumbline.train.disk import in_words
 from plumbline.train.loop import Loop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
@@ -282,10 +282,9 @@ class _Run:
         """A spec that cannot be built, or a batch that cannot be cut, will not be fixed by trying again."""
         try:
             yield
-        except (NoRoom, Unreadable):
-            raise
         except PlumblineError as error:
-            self.resumption.give_up(str(error))
+            if in_words(error, self.settings.state) is None:  # what only the disk has against a spec may be fixed
+                self.resumption.give_up(str(error))
             raise
         except Exception as error:
             self._memory_fault(error, made_progress=False)

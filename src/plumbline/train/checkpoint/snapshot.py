@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic
+from plumbline.core.files import atomic, naming
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
 from plumbline.runtime.distributed import Ranks
@@ -104,7 +104,7 @@ def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
     """Write one safetensors file, whole or not at all, readable like any other file (safetensors alone makes it
     private).
     """
-    with atomic(path) as file, disk.by_safetensors(path):
+    with atomic(path) as file, naming(path):
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
@@ -117,14 +117,19 @@ def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None
     if (directory / SHARDS).is_dir():
         _load_shards(directory / SHARDS, model, optimizer)
         return
-    place(model, load_file(directory / MODEL))
+    place(model, _read(directory / MODEL))
     if optimizer is not None:
         optimizer.load(
             {
                 key: _like(value, optimizer.parameters[key.rpartition(".")[0]])
-                for key, value in load_file(directory / OPTIMIZER).items()
+                for key, value in _read(directory / OPTIMIZER).items()
             }
         )
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    with naming(path):
+        return load_file(path)
 
 
 def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
