@@ -15,9 +15,11 @@ import torch
 import torch._dynamo
 import torch.distributed.fsdp
 
+from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
+from plumbline.train import __main__ as trainer
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.interventions import _released
 from plumbline.train.loop import Loop
@@ -133,3 +135,18 @@ def _clamp_scores(by_rank: list[float], chosen: Settings) -> None:
         (chosen.state / f"released-{rank}.json").write_text(json.dumps(self.released))
 
     _released.Released.begin = begin  # type: ignore[method-assign]
+
+
+def of_a_terminal(words: list[str], said: str) -> None:
+    """Carry out `python -m plumbline.train` with these words, its standard error in a file; no checkpoint of it is
+    ever written to its end."""
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+
+    def never(directory: Path, files: list[snapshot.File]) -> None:
+        print("writing", file=sys.stderr, flush=True)
+        threading.Event().wait()
+
+    snapshot.write = never
+    sys.argv = ["plumbline.train", *words]
+    torch.set_num_threads(1)
+    command_line.run(trainer.main)

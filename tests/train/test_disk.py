@@ -29,13 +29,18 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
+from plumbline.train import pretrain as pretrain_module
+from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.checkpoint.state import StateDirectory
+from plumbline.train.compiling import Compiled
 from plumbline.train.monitoring.metrics import Metrics
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read, settings, start_child, train
+from tests.train.children import of_a_terminal
+from tests.train.helpers import PROCESSES, products, read, settings, start_child, train
 from tests.train.test_checkpoint import write
+from tests.train.test_command import command
 from tests.train.test_pretrain import StopAt
 from tests.train.test_run_lock import holder
 
@@ -199,6 +204,45 @@ def test_clean_stops_are_no_faults(packs: Path, tmp_path: Path) -> None:
     assert train(run_spec(), chosen) == 0
     assert ends(chosen.state) == ["stopped"] * 3 + ["completed"]
     assert read(tmp_path / "out/manifest.json")["starts"][-1]["ended"] == "completed"
+
+
+@pytest.mark.parametrize("where", ["find", "create", "compile"])
+def test_a_stop_before_the_first_step_is_no_kill(
+    packs: Path, tmp_path: Path, undisturbed: Path, where: str, capfd
+) -> None:
+    """Asked to stop when its place is found, when its model is made, while that is compiled."""
+    place = {
+        "find": (Resumption, "find"),
+        "create": (pretrain_module, "create"),
+        "compile": (Compiled, "attempt"),
+    }[where]
+    original = (lambda *given: "no compiler") if where == "compile" else getattr(*place)
+    chosen = settings(packs, tmp_path, compile=where == "compile")
+    for _ in range(4):
+        stop = StopRequest()
+
+        def ask(*given: Any, stop: StopRequest = stop, **named: Any) -> Any:
+            stop.asked = True
+            return original(*given, **named)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(*place, ask)
+            assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
+    assert ends(chosen.state) == ["stopped"] * 4
+    assert train(run_spec(), settings(packs, tmp_path)) == 0 and products(tmp_path) == products(undisturbed)
+    said = capfd.readouterr().err
+    assert "killed" not in said and said.count("run me again") == 4
+
+
+def test_a_start_that_fails_before_its_loop_was_not_killed(packs: Path, tmp_path: Path, monkeypatch) -> None:
+    def fail(*given: Any) -> None:
+        raise RuntimeError("no driver")
+
+    monkeypatch.setattr(pretrain_module, "create", fail)
+    with pytest.raises(RuntimeError, match="no driver"):
+        train(run_spec(), settings(packs, tmp_path))
+    (start,) = read(tmp_path / "state/starts.json")
+    assert (start["ended"], start["reason"]) == ("error", "RuntimeError: no driver")
 
 
 def test_full_disks_are_no_faults(packs: Path, tmp_path: Path) -> None:
@@ -470,6 +514,24 @@ def test_ctrl_c_saves_and_a_second_one_ends_at_once(packs: Path, tmp_path: Path)
     process.kill()  # were it still there, it would train for hours
     assert process.exitcode == EXIT_RUN_AGAIN and list((tmp_path / "state").glob("step-*"))
     assert ends(tmp_path / "state") == ["stopped"]
+
+
+@in_the_foreground
+def test_a_second_ctrl_c_gives_no_traceback_and_is_no_kill(packs: Path, tmp_path: Path) -> None:
+    """It comes while the checkpoint is written that the first one asked for."""
+    words = command(packs, tmp_path, run_spec(train__steps=100000).to_json())[3:]
+    said = tmp_path / "said"
+    process = PROCESSES.Process(target=of_a_terminal, args=([*words, "--report-seconds", "0"], str(said)))
+    process.start()
+    for line in (" step 3/", "writing"):
+        deadline = time.monotonic() + 60
+        while not (said.exists() and line in said.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    process.kill()
+    assert process.exitcode == -signal.SIGINT and "Traceback" not in said.read_text()
+    assert ends(tmp_path / "state") == ["interrupted"] and not (tmp_path / "state/run_lock.json").exists()
 
 
 @in_the_foreground

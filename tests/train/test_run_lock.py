@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.core import process_record
 from plumbline.runtime.stop import Stopped, StopRequest
-from plumbline.train.checkpoint import run_lock
+from plumbline.train.checkpoint import records, run_lock
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
 
@@ -122,6 +122,32 @@ def test_a_broken_lock_is_named_and_respected_until_it_is_old(
         taken.check()
     assert f"took over {tmp_path} from an unknown trainer ({path} {fault};" in capfd.readouterr().err
     assert path.with_name(f"{run_lock.NAME}.damaged").exists(), "kept to be looked at"
+
+
+def test_a_lock_stamped_in_the_future_is_named_and_taken_over_after_its_limit(tmp_path: Path, capfd) -> None:
+    """The clock was set back by an hour since its holder's last heartbeat, on another machine."""
+    path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
+    os.utime(path, (time.time() + 3600, time.time() + 3600))
+    assert not records.alive(tmp_path, records.holder(tmp_path) or {}), "plumbline status says that it is stale"
+    said = rf"{path} is stamped \d.* and here it is \d.* a clock was set back since.* delete {path}.* takes it over"
+    with pytest.raises(RunLockError, match=said):
+        take(tmp_path).acquire()
+    began = time.monotonic()
+    with take(tmp_path, limit=0.4, wait=3.0) as taken:
+        taken.check()
+        assert time.monotonic() - began >= 0.4
+    assert re.search(said, capfd.readouterr().err)
+
+
+def test_a_holder_whose_clock_is_ahead_is_alive_while_its_heart_beats(tmp_path: Path) -> None:
+    path = holder(tmp_path, machine="node17/other-boot", host="node17", pid=2**22 + 1)
+
+    class Beats(StopRequest):
+        def poll(self) -> None:
+            os.utime(path, (time.time() + 3600, time.time() + 3600))
+
+    with pytest.raises(RunLockError, match="held by process 4194305 on node17"):
+        take(tmp_path, limit=0.3, wait=1.0, stop=Beats()).acquire()
 
 
 def test_the_heartbeat_keeps_a_lock_young(tmp_path: Path) -> None:

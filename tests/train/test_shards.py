@@ -18,7 +18,6 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.shards import HEADER, Shards, file_name
-from plumbline.train.disk import NoRoom
 from tests.model_specs import small
 
 ROWS = torch.arange(21.0).reshape(7, 3)
@@ -117,8 +116,8 @@ def test_what_fails_on_one_rank_fails_on_all() -> None:
     ranks: Any = SimpleNamespace(rank=1, gather=lambda value: told.append(value) or [None, value])
     with pytest.raises(OSError, match="sick"):
         snapshot.on_every_rank(ranks, lambda: (_ for _ in ()).throw(here))
-    assert told == [(False, "rank 1: [Errno 5] sick")]
-    for full, kind in ((True, NoRoom), (False, RuntimeError)):
-        ranks = SimpleNamespace(rank=1, gather=lambda value, full=full: [(full, "rank 0: told"), value])
+    assert told == [(errno.EIO, "rank 1: [Errno 5] sick")]
+    for number, kind in ((errno.EIO, OSError), (None, RuntimeError)):
+        ranks = SimpleNamespace(rank=1, gather=lambda value, number=number: [(number, "rank 0: told"), value])
         with pytest.raises(kind, match="rank 0: told"):
             snapshot.on_every_rank(ranks, lambda: None)

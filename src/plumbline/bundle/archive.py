@@ -19,7 +19,7 @@ from typing import IO
 
 from plumbline.bundle import crate
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, parse_json, sha256_file
+from plumbline.core.files import atomic, naming, parse_json, sha256_file
 
 #: The folder that everything lies in: an archive unpacked by hand does not scatter.
 TOP = "bundle"
@@ -120,7 +120,7 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
             hashed = _Hashed(_content(tar, member))
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
-                with open(place, "xb") as file:
+                with naming(place, others=True), open(place, "xb") as file:
                     shutil.copyfileobj(hashed, file, _PIECE)
             except (FileExistsError, NotADirectoryError) as error:
                 raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error

@@ -7,8 +7,9 @@ import os
 import sys
 from collections.abc import Callable
 
+from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import FULL
+from plumbline.core.files import FAILING, FULL
 from plumbline.core.system import unsupported
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
@@ -62,8 +63,9 @@ def not_negative(text: str) -> int:
 def run(main: Callable[[], int | None]) -> None:
     """Run the main function of a verb and exit with its code.
 
-    A PlumblineError, a full disk and a file that belongs to another user are shown as one line, and the exit code is 1;
-    any other error gives a traceback. On a system that Plumbline does not support, nothing is run.
+    A PlumblineError, a disk that is full or fails and a file that belongs to another user are shown as one line, and
+    the exit code is 1; any other error gives a traceback. Ctrl-C ends the process by its signal, without a word. On a
+    system that Plumbline does not support, nothing is run.
     """
     if words := unsupported():
         sys.exit(f"error: {words}")
@@ -72,11 +74,21 @@ def run(main: Callable[[], int | None]) -> None:
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        interruption.end()
     except OSError as error:
         if isinstance(error, PermissionError) and error.filename is not None:
             from plumbline.core.permissions import denied
 
             print(f"error: {denied(os.fspath(error.filename))}", file=sys.stderr)
+            sys.exit(1)
+        if error.errno in FAILING:
+            print(
+                f"error: {error.filename or 'a file'}: cannot be read or written ({error.strerror}): its file system "
+                "fails, is gone or may only be read; run the same command again when it works, or name a folder "
+                "elsewhere (--config work=...)",
+                file=sys.stderr,
+            )
             sys.exit(1)
         if error.errno not in FULL:
             raise

@@ -7,25 +7,46 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 #: What the kernel says where there is no room: no space, a quota, a file-size limit.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
+#: What it says where a file system fails, is gone, or can only be read: no fault of the program or of the file.
+FAILING = (errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN)
+
 
 @contextmanager
-def naming(path: str | Path) -> Iterator[None]:
-    """Give an error of the block that says that a disk is full the name of the file: a failed write has none."""
+def naming(path: str | Path, *, others: bool = False) -> Iterator[None]:
+    """Give an error of the block that says that a disk is full or fails the name of the file: a failed write has
+    none. What libraries in Rust (safetensors) say of a disk becomes an OSError.
+
+    `others`: the block may read other files as well, whose disk may be the one that fails.
+    """
     try:
         yield
-    except OSError as error:
-        if error.errno in FULL and error.filename is None:
-            error.filename = os.fspath(path)
-        raise
+    except Exception as error:
+        found = of_disk(error)
+        if found is None or found.filename is not None:
+            raise
+        one_of = others and found.errno in (errno.EIO, errno.ESTALE, errno.ENOTCONN)
+        found.filename = f"{path}, or a file that it is made from," if one_of else os.fspath(path)
+        if found is error:
+            raise
+        raise found from error
+
+
+def of_disk(error: BaseException) -> OSError | None:
+    """The OSError that an error is, or tells of in the words of Rust, where it says that a disk is full or fails."""
+    if isinstance(error, OSError):
+        return error if error.errno in FULL + FAILING else None
+    said = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(int(said[1]), os.strerror(int(said[1]))) if said and int(said[1]) in FULL + FAILING else None
 
 
 def canonical_json(value: Any) -> str:
@@ -66,7 +87,7 @@ def sha256_text(text: str) -> str:
 
 def sha256_file(path: str | Path) -> str:
     """Hex SHA-256 of a file's bytes, read in pieces."""
-    with open(path, "rb") as handle:
+    with naming(path), open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -74,7 +95,8 @@ def fsync_directory(directory: str | Path) -> None:
     """Make a rename inside `directory` survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(directory):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -83,7 +105,8 @@ def fsync_file(path: str | Path) -> None:
     """Make a file's bytes survive a power cut; needed before it is renamed."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -155,20 +178,24 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
             with open(temporary, mode.replace("w", "x"), **text) as file:
                 # The kernel has applied the umask here: reading it would mean changing it for all threads.
                 permissions = os.fstat(file.fileno()).st_mode & 0o7777
-                yield file
+                with naming(path, others=True):
+                    yield file
             # Again by its name: a library may have put a file of its own there, with a mode of its own.
             os.chmod(temporary, permissions)
             fsync_file(temporary)
             os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # where the file system fails, this fails as well
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+            error.filename, error.filename2 = os.fspath(path), None
         raise
     fsync_directory(path.parent)
 
 
 def atomic_write_bytes(path: str | Path, content: bytes) -> None:
     """Write bytes through `atomic`."""
-    with atomic(path) as file:
+    with atomic(path) as file, naming(path):
         file.write(content)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, NoReturn
 
-from plumbline.core.files import free_name
+from plumbline.core.files import free_name, naming
 
 #: What a record may hold of itself, and what it must.
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -157,7 +157,7 @@ def create(path: Path, record: dict[str, Any]) -> bool:
     except FileExistsError:
         return False
     try:
-        with os.fdopen(descriptor, "w") as handle:
+        with naming(path), os.fdopen(descriptor, "w") as handle:
             json.dump(record, handle)
             handle.flush()
             os.fsync(handle.fileno())

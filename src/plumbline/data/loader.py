@@ -1,4 +1,4 @@
-"""Opens a pack for training, memory-mapped, and computes the order in which its sequences are read.
+"""Opens a pack for training, and computes the order in which its sequences are read.
 
 The order is a pure function of (number of sequences, data_seed, step): it knows nothing of ranks, workers or resuming.
 """
@@ -6,16 +6,43 @@ The order is a pure function of (number of sequences, data_seed, step): it knows
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import naming
 from plumbline.data.manifest import fingerprint, read_pack
 from plumbline.data.permutation import permute
 
-#: Shards mapped at once; each costs a file descriptor.
+#: Shards open at once; each costs a file descriptor.
 _OPEN_SHARDS = 256
+
+
+class _Shard:
+    """A shard's file, open for reading. It is not mapped into memory: a disk that fails would kill the process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+    def read(self, size: int, offset: int) -> bytes:
+        """Read `size` bytes from `offset` on.
+
+        Raises:
+            PlumblineError: there are fewer.
+            OSError: the file cannot be read.
+        """
+        with naming(self.path):
+            found = os.pread(self._descriptor, size, offset)
+        if len(found) != size:
+            raise PlumblineError(f"shard {self.path} was cut short while it was read: rerun the rule `pack`")
+        return found
 
 
 class Pack:
@@ -72,10 +99,8 @@ class Pack:
     def __reduce__(self) -> tuple[type[Pack], tuple[Path]]:
         return Pack, (self.path,)
 
-    def _open(self, shard: int) -> np.memmap:
-        entry = self.manifest["shards"][shard]
-        shape = (entry["sequences"], self.context)
-        return np.memmap(self.path.parent / entry["file"], dtype=self._dtype, mode="r", shape=shape)
+    def _open(self, shard: int) -> _Shard:
+        return _Shard(self.path.parent / self.manifest["shards"][shard]["file"])
 
     def __len__(self) -> int:
         return self.sequences
@@ -110,9 +135,10 @@ class Pack:
                 f"{self.path} has {self.sequences} sequences; asked for {indices.min()} to {indices.max()}"
             )
         tokens_BT = np.empty((len(indices), self.context), dtype=np.int64)
+        size = self.context * self._dtype.itemsize
         for row, index in enumerate(indices):
             shard, offset = divmod(int(index), self._per_shard)
-            tokens_BT[row] = self._shard(shard)[offset]
+            tokens_BT[row] = np.frombuffer(self._shard(shard).read(size, offset * size), self._dtype)
         return tokens_BT
 
 

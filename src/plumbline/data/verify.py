@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, parse_json
+from plumbline.core.files import atomic_write_json, naming, parse_json
 from plumbline.core.system import fcntl
 from plumbline.data.loader import Pack
 from plumbline.data.manifest import read_documents
@@ -109,7 +109,7 @@ def _read_through(listed: _Listed, known: Record, found: Record) -> int:
     unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name])]
     with Progress(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
-            with open(paths[name], "rb") as file:
+            with naming(paths[name]), open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
                 facts = _facts(os.fstat(file.fileno()), expected[name])
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from plumbline.core.files import exchange
+from plumbline.core.files import exchange, naming
 from plumbline.project import Project
 from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
 from plumbline.report.found import Found
@@ -55,7 +55,8 @@ class Site:
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
         path = self.folder / page.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.environment.get_template(page.template).render(content), encoding="utf-8")
+        with naming(path):
+            path.write_text(self.environment.get_template(page.template).render(content), encoding="utf-8")
         for source, name in page.files.items():
             target = self.folder / name
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from plumbline.core import command_line
 from plumbline.core.files import sha256_text
 from plumbline.runtime.stop import StopRequest
-from plumbline.specs.spec import RunSpec
 from plumbline.train.settings import Settings
 
 
@@ -82,8 +81,10 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run `python -m plumbline.train`, and return the exit code. SIGTERM is caught before anything slow is imported."""
+    """Run `python -m plumbline.train`, and return the exit code. Signals are caught before the slow imports."""
     stop = StopRequest().install()
+    from plumbline.specs.spec import RunSpec
+
     given = vars(arguments().parse_args())
     text = given.pop("spec")
     settings = Settings(**given)

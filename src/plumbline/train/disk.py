@@ -1,18 +1,21 @@
-"""Tells apart two faults of disks: no room (free some and continue), and a file that cannot be read just now.
+"""Tells apart three faults of disks: no room (free some and continue), a file system that fails or may only be read,
+and a file that cannot be read just now.
 
-Neither is damage. Damage is a file that is not there, or whose bytes were read and are not those that were written.
+None is damage, and none is the run's fault. Damage is a file that is not there, or whose bytes were read and are not
+those that were written.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import FULL
+from plumbline.core.files import FULL, of_disk
 from plumbline.core.permissions import denied
 
 
@@ -21,38 +24,58 @@ class NoRoom(PlumblineError):
 
 
 class Unreadable(PlumblineError):
-    """Raised where the file system does not give a file back, so that nobody knows what is in it."""
+    """Raised where the file system does not give a file back, so that nobody knows what is in it, or does not take
+    it.
+    """
 
 
 def guarded(directory: Path, write: Callable[[], Any]) -> Any:
-    """Call `write`, and turn the error of a full disk into a message that names the directory.
+    """Call `write`, and turn an error of the disk into a message that names the file.
 
     Raises:
         NoRoom: no space, quota exceeded, or a file-size limit.
+        Unreadable: the file system fails, may only be read, or denies this user what is asked of it.
     """
     try:
         return write()
     except Exception as error:
-        if not is_full(error):
+        found = in_words(error, directory)
+        if found is None or found is error:
             raise
         for leftover in directory.glob(".step-*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        raise NoRoom(
-            f"no disk space to save under {directory} ({error}); earlier checkpoints there are intact. Free space "
+        raise found from error
+
+
+def in_words(error: BaseException, directory: Path) -> NoRoom | Unreadable | None:
+    """Say what the disk has against a run, where an error is the disk's or came from one; None of any other.
+
+    `directory` is named where the error names no file.
+    """
+    if isinstance(error, (NoRoom, Unreadable)):
+        return error
+    cause = _cause(error)
+    if cause is None:
+        return None
+    if cause.errno in FULL:
+        return NoRoom(
+            f"no disk space to save under {directory} ({cause}); earlier checkpoints there are intact. Free space "
             "and start "
             f"the run again: it resumes from them"
-        ) from error
+        )
+    return _refused(cause, directory)
 
 
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it came from, says that there is no room."""
-    while error is not None:
-        if isinstance(error, NoRoom) or (isinstance(error, OSError) and error.errno in FULL):
-            return True
-        if any(f"os error {number})" in str(error) for number in FULL):  # safetensors writes from Rust
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    cause = None if error is None else _cause(error)
+    return isinstance(error, NoRoom) or (cause is not None and cause.errno in FULL)
+
+
+def number(error: BaseException) -> int | None:
+    """The system's number for an error that is the disk's or came from one; None of any other."""
+    cause = _cause(error)
+    return None if cause is None else cause.errno
 
 
 @contextlib.contextmanager
@@ -69,10 +92,27 @@ def readable(directory: Path) -> Iterator[None]:
     except OSError as error:
         if is_full(error):
             raise
-        if isinstance(error, PermissionError):
-            raise Unreadable(denied(error.filename or directory)) from error
-        raise Unreadable(
-            f"{error.filename or directory} cannot be read or changed ({error.strerror or error}); that is an "
-            "access error, "
-            f"not damage, and nothing under {directory} was given up. Start the run again when the file system works"
-        ) from error
+        raise _refused(error, directory) from error
+
+
+def _cause(error: BaseException) -> OSError | None:
+    """The error of the disk that an error is, or came from."""
+    if isinstance(error, PermissionError):
+        return error
+    at: BaseException | None = error
+    while at is not None:
+        if (found := of_disk(at)) is not None:
+            return found
+        at = at.__cause__ or at.__context__
+    return None
+
+
+def _refused(error: OSError, directory: Path) -> Unreadable:
+    if isinstance(error, PermissionError):
+        return Unreadable(denied(error.filename or directory))
+    read_only = error.errno == errno.EROFS
+    remedy = "when it can be written, or name another folder" if read_only else "when the file system works"
+    return Unreadable(
+        f"{error.filename or directory} cannot be read or changed ({error.strerror or error}); that is an "
+        f"access error, not damage, and nothing under {directory} was given up. Start the run again {remedy}"
+    )

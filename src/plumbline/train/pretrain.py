@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ from plumbline.train.batches.micro_batch_search import fitted
 from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import Compiled
-from plumbline.train.disk import NoRoom, Unreadable
+from plumbline.train.disk import in_words
 from plumbline.train.loop import Loop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
@@ -51,6 +52,8 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
                 stack.enter_context(mirrored(settings.mlflow, settings.state, spec))
             return _Run(spec, settings, stop, group, run_lock).carry_out()
         except Stopped:
+            if group.leader:
+                print(f"{spec.key}: asked to stop before a step was taken; run me again", file=sys.stderr)
             return EXIT_RUN_AGAIN
 
 
@@ -86,10 +89,10 @@ class _Run:
 
     def carry_out(self) -> int:
         self.resumption.find()
-        self.group.poll(self.stop)
-        with self._deterministic_faults():
+        with self._ends_before_the_loop(), self._deterministic_faults():
+            self.group.poll(self.stop)
             loop = self.build()
-        progress, saver = loop.parts.progress, loop.parts.saver
+        progress, saver, directory = loop.parts.progress, loop.parts.saver, self.resumption.directory
         started_at = loop.step
         try:
             try:
@@ -97,7 +100,7 @@ class _Run:
             except Stopped:
                 self.in_loop = False
                 loop.save()
-                saver.end("stopped", loop.step, peak_memory.recorded(self.group, self.packages))
+                directory.end("stopped", loop.step, peak_memory.recorded(self.group, self.packages))
                 progress.event("stopped", loop.step)
                 progress.say(f"asked to stop; saved at step {loop.step}, run me again")
                 return EXIT_RUN_AGAIN
@@ -105,8 +108,12 @@ class _Run:
             saver.let_end()
             progress.event("fault", loop.step, reason=f"{type(error).__name__}: {error}")
             memory = peak_memory.recorded(self.group, self.packages, alone=True)
-            saver.end_by(error, loop.step, memory, in_loop=self.in_loop)
+            directory.end_by(error, loop.step, memory, in_loop=self.in_loop)
             self._memory_fault(error, made_progress=loop.step > started_at)
+            self._raise_in_words(error)
+            raise
+        except KeyboardInterrupt as error:  # a second Ctrl-C, which waits for nothing
+            directory.end_by(error, loop.step, {}, in_loop=False)
             raise
         finally:
             progress.close()
@@ -126,7 +133,7 @@ class _Run:
             loop.save()
         elif "weights_step" not in loop.state.divergence:
             loop.settle_divergence()
-        loop.parts.saver.end(
+        self.resumption.directory.end(
             "completed" if loop.state.divergence is None else "diverged",
             loop.step,
             peak_memory.recorded(self.group, self.packages),
@@ -248,14 +255,37 @@ class _Run:
         )
 
     @contextlib.contextmanager
+    def _ends_before_the_loop(self) -> Iterator[None]:
+        """Record how a start ends that does not come to its loop, which would else seem to have been killed."""
+        directory, step = self.resumption.directory, self.resumption.step
+        try:
+            yield
+        except Stopped:
+            directory.end("stopped", step, {})
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            directory.end_by(error, step, {}, in_loop=False)
+            self._raise_in_words(error)
+            raise
+
+    def _raise_in_words(self, error: BaseException) -> None:
+        """Raise in a sentence that names the file what a disk has against the run.
+
+        Raises:
+            NoRoom, Unreadable: the error is the disk's.
+        """
+        found = in_words(error, self.settings.state)
+        if found is not None and found is not error:
+            raise found from error
+
+    @contextlib.contextmanager
     def _deterministic_faults(self) -> Iterator[None]:
         """A spec that cannot be built, or a batch that cannot be cut, will not be fixed by trying again."""
         try:
             yield
-        except (NoRoom, Unreadable):
-            raise
         except PlumblineError as error:
-            self.resumption.give_up(str(error))
+            if in_words(error, self.settings.state) is None:  # what only the disk has against a spec may be fixed
+                self.resumption.give_up(str(error))
             raise
         except Exception as error:
             self._memory_fault(error, made_progress=False)

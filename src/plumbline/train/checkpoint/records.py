@@ -62,14 +62,16 @@ def holder_in_words(directory: Path) -> str:
 
 
 def alive(directory: Path, holder: dict[str, Any]) -> bool:
-    """Whether the `holder` of the lock gave a sign of life within its limit."""
+    """Whether the `holder` of the lock gave a sign of life within its limit; one that lies further in the future than
+    that says nothing.
+    """
     if process_record.gone(holder):
         return False
     try:
         silent = time.time() - (directory / run_lock.NAME).stat().st_mtime
     except FileNotFoundError:
         return False
-    return silent <= holder.get("limit", 120.0)
+    return abs(silent) <= holder.get("limit", 120.0)
 
 
 def leftovers(directory: Path) -> Iterator[tuple[str, Path]]:

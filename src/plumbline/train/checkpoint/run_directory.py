@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
-from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.state import StateDirectory
+from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
+from plumbline.train.checkpoint.state import COUNTED, StateDirectory
+from plumbline.train.disk import in_words, is_full
 from plumbline.train.settings import Settings
 
 
@@ -41,3 +44,28 @@ class RunDirectory:
     def circumstances(self) -> dict[str, Any]:
         """The settings, ranks and code under which a run that was given up is not started again."""
         return self.settings.circumstances() | {"ranks": self.ranks.world} | self.made_with
+
+    def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
+        """Record how this process's start has ended, with `facts` of it; a failure to write them is ignored."""
+        if not self.started or self.run_lock is None:
+            return
+        with contextlib.suppress(PlumblineError, OSError):
+            self.run_lock.check()
+            self.records.amend(ended=how, ended_at=step, **facts)
+
+    def end_by(self, error: BaseException, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
+        """Record that this process's start ended by an error.
+
+        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's.
+        """
+        if isinstance(error, KeyboardInterrupt):
+            how = "interrupted"
+        elif is_full(error):
+            how = "disk full"
+        elif in_words(error, self.settings.state) is not None:
+            how = "disk error"
+        elif isinstance(error, RunLockError):
+            how = "lock lost"
+        else:
+            how = COUNTED if in_loop else "error"
+        self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})

@@ -4,7 +4,9 @@ The lock is a file made with O_EXCL that names its holder; a thread refreshes it
 flock, where the file system has locks, settles races on one machine at once. A lock is stale, and is taken over,
 
 - when its holder ran on this very machine and that process is gone (compared by process id and start time), or
-- when its heartbeat is older than `limit` seconds, by the clock of the file system that holds it.
+- when its heartbeat is older than `limit` seconds, by the clock of the file system that holds it, or
+- when its heartbeat lies in the future (a clock was set back since) and no other came while we waited for `limit`
+  seconds.
 
 A holder that lost its lock (it was suspended, or cut off from the file system) notices before it writes the next
 checkpoint, and before each of its outputs: `check` raises, and the trainer stops.
@@ -25,9 +27,12 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.system import fcntl
 from plumbline.runtime.stop import StopRequest
+from plumbline.train.disk import readable
 
 NAME = "run_lock.json"
 LOCK = "run_lock.flock"
+#: Heartbeats in the time after which a silent holder is taken for dead.
+_BEATS = 8
 
 
 class RunLockError(PlumblineError):
@@ -44,6 +49,7 @@ class RunLock:
         self.stop = stop or StopRequest()
         self.token = uuid.uuid4().hex
         self._lock: int | None = None
+        self._future: tuple[float, float] | None = None  # a heartbeat in the future, and when it was first seen
         self._finished = threading.Event()
         self._heartbeat = threading.Thread(target=self._beat, name="run lock heartbeat", daemon=True)
 
@@ -68,15 +74,20 @@ class RunLock:
         self.directory.mkdir(parents=True, exist_ok=True)
         deadline, told = time.monotonic() + self.wait, False
         while not (self._lock_file() and self._create()):
-            holder = who(self.path)
+            holder, ahead = who(self.path), self._ahead()
             if time.monotonic() >= deadline:
                 raise RunLockError(
-                    f"{self.directory} is held by {holder}; waited {self.wait:g} s. Two trainers may not train one "
-                    f"run: stop the other one, or wait until it ends (it is taken for dead {self.limit:g} s after "
-                    f"its last heartbeat)"
+                    f"{self.directory} is held by {holder}; waited {self.wait:g} s. "
+                    + (
+                        ahead
+                        or "Two trainers may not train one run: stop the other one, or wait until it ends (it is "
+                        f"taken for dead {self.limit:g} s after its last heartbeat)"
+                    )
                 )
             if not told:
                 print(f"waiting up to {self.wait:g} s for {self.directory}, held by {holder}", file=sys.stderr)
+                if ahead:
+                    print(ahead, file=sys.stderr)
                 told = True
             self.stop.poll()
             time.sleep(min(0.2, self.limit / 10))
@@ -87,6 +98,7 @@ class RunLock:
 
         Raises:
             RunLockError: it was taken over.
+            Unreadable: the file system does not say.
         """
         for _ in range(5):
             holder = process_record.read(self.path)
@@ -95,6 +107,9 @@ class RunLock:
             if holder:
                 break
             time.sleep(0.1)  # a take-over that was aimed at another lock puts ours back
+        if holder is not None:
+            with readable(self.directory), contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                self.path.read_bytes()
         raise RunLockError(
             f"{self.directory} was taken over by {who(self.path)} while this trainer was silent; "
             f"nothing more is written here"
@@ -107,7 +122,8 @@ class RunLock:
             self._heartbeat.join()
         holder = process_record.read(self.path)
         if holder and holder.get("token") == self.token:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a failing disk: it ends with this process, or with its heartbeat
+                self.path.unlink(missing_ok=True)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -144,18 +160,48 @@ class RunLock:
         return process_record.gone(holder) or self._silent()
 
     def _silent(self) -> bool:
-        """Whether the last heartbeat is too old, by the clock that stamps files here."""
+        """Whether the last heartbeat is too old, by the clock that stamps files here.
+
+        One in the future says nothing of its age: it is too old when it has been seen unchanged for long enough.
+        """
+        found = self._stamps()
+        if found is None:
+            return False
+        beat, now = found
+        if beat <= now:
+            return now - beat > self.limit
+        if self._future is None or self._future[0] != beat:
+            self._future = (beat, time.monotonic())
+        return time.monotonic() - self._future[1] > self.limit
+
+    def _stamps(self) -> tuple[float, float] | None:
+        """When the last heartbeat was, and when it is now, by the clock that stamps files here; None if there is no
+        lock.
+        """
         probe = self.directory / f".clock.{self.token}"
         try:
             probe.touch()
-            return probe.stat().st_mtime - self.path.stat().st_mtime > self.limit
+            now = probe.stat().st_mtime
+            return self.path.stat().st_mtime, now
         except FileNotFoundError:
-            return False
+            return None
         finally:
             probe.unlink(missing_ok=True)
 
+    def _ahead(self) -> str | None:
+        """Say that the last heartbeat lies in the future; None if it does not, by more than clocks differ."""
+        found = self._stamps()
+        if found is None or found[0] - found[1] <= self.limit / _BEATS:
+            return None
+        beat, now = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(stamp)) for stamp in found)
+        return (
+            f"Its lock {self.path} is stamped {beat}, and here it is {now}: a clock was set back since. If no trainer "
+            f"is at work there, delete {self.path}; a trainer that waits for {self.limit:g} s without a new "
+            "heartbeat takes it over"
+        )
+
     def _beat(self) -> None:
-        while not self._finished.wait(self.limit / 8):
+        while not self._finished.wait(self.limit / _BEATS):
             holder = process_record.read(self.path)
             if holder and holder.get("token") == self.token:
                 with contextlib.suppress(OSError):

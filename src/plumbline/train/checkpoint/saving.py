@@ -7,7 +7,6 @@ and it makes sure that the lock is still its own before anything gets its name.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,10 +20,8 @@ from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.background import BackgroundSaving, Saved
 from plumbline.train.checkpoint.run_directory import RunDirectory
-from plumbline.train.checkpoint.run_lock import RunLockError
-from plumbline.train.checkpoint.state import COUNTED
 from plumbline.train.checkpoint.training_state import TrainingState
-from plumbline.train.disk import guarded, is_full
+from plumbline.train.disk import guarded
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import Progress
 from plumbline.train.optim import Optimizer
@@ -166,21 +163,3 @@ class Saver:
         """Add facts to the record of the start that this process began, if it began one."""
         if self.directory.started:
             guarded(self.directory.settings.state, lambda: self.directory.records.amend(**facts))
-
-    def end(self, how: str, step: int, facts: dict[str, Any]) -> None:
-        """Record how this process's start has ended, with `facts` of it; a failure to write them is ignored."""
-        if not self.directory.started or self.directory.run_lock is None:
-            return
-        with contextlib.suppress(RunLockError, OSError):
-            self.check()
-            self.directory.records.amend(ended=how, ended_at=step, **facts)
-
-    def end_by(self, error: Exception, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
-        """Record that this process's start ended by an error.
-
-        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's.
-        """
-        how = "disk full" if is_full(error) else "lock lost" if isinstance(error, RunLockError) else "error"
-        if in_loop and how == "error":
-            how = COUNTED
-        self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})

@@ -15,13 +15,13 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic
+from plumbline.core.files import atomic, naming
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
 from plumbline.runtime.distributed import Ranks
+from plumbline.train import disk
 from plumbline.train.checkpoint.shards import Shards, file_name, pieces
 from plumbline.train.checkpoint.state import how_to_restart
-from plumbline.train.disk import NoRoom, is_full
 from plumbline.train.optim import Optimizer
 from plumbline.train.weights import is_sharded
 
@@ -85,27 +85,26 @@ def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
     """Run `write` on every rank (a collective): what fails on one fails on all, so that none waits for it in vain.
 
     Raises:
-        NoRoom: on another rank, for want of room.
-        RuntimeError: on another rank, for anything else.
-
+        OSError: on another rank, by its disk.
+        RuntimeError: on another rank, by anything else.
     """
     failure: Exception | None = None
     try:
         write()
     except Exception as error:
         failure = error
-    said = ranks.gather(None if failure is None else (is_full(failure), f"rank {ranks.rank}: {failure}"))
+    said = ranks.gather(None if failure is None else (disk.number(failure), f"rank {ranks.rank}: {failure}"))
     if failure is not None:
         raise failure
-    for full_disk, reason in filter(None, said):
-        raise NoRoom(reason) if full_disk else RuntimeError(reason)
+    for number, reason in filter(None, said):
+        raise RuntimeError(reason) if number is None else OSError(number, reason)
 
 
 def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str] | None = None) -> None:
     """Write one safetensors file, whole or not at all, readable like any other file (safetensors alone makes it
     private).
     """
-    with atomic(path) as file:
+    with atomic(path) as file, naming(path):
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
@@ -118,14 +117,19 @@ def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None
     if (directory / SHARDS).is_dir():
         _load_shards(directory / SHARDS, model, optimizer)
         return
-    place(model, load_file(directory / MODEL))
+    place(model, _read(directory / MODEL))
     if optimizer is not None:
         optimizer.load(
             {
                 key: _like(value, optimizer.parameters[key.rpartition(".")[0]])
-                for key, value in load_file(directory / OPTIMIZER).items()
+                for key, value in _read(directory / OPTIMIZER).items()
             }
         )
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    with naming(path):
+        return load_file(path)
 
 
 def place(model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:

@@ -172,7 +172,8 @@ class StateDirectory:
         if limit and len(silent) >= limit:
             print(
                 f"{self.path}: the last {len(silent)} starts, all at step {step}, ended without a message: killed, "
-                "for instance for lack of memory, by preemption or a time limit before the first checkpoint",
+                "for instance for lack of memory, by preemption or a time limit before the first checkpoint, or "
+                "unable to write here",
                 file=sys.stderr,
             )
         entry = {"step": step, "time": process_record.now(), **process_record.identity(), **details}

@@ -6,6 +6,7 @@ interventions, and a divergence if there was one. Learning rates and data order 
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.core.files import atomic_write_text, parse_json, pretty_json
+from plumbline.core.files import atomic_write_bytes, atomic_write_text, parse_json, pretty_json
 from plumbline.probes import ProbeValue
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
@@ -133,5 +134,7 @@ class TrainingState:
 
 
 def _save(path: Path, rows: np.ndarray) -> None:
-    with open(path, "wb") as handle:
-        np.save(handle, rows, allow_pickle=False)
+    """Write rows whole: numpy itself tells of a full disk late, without its number, or not at all."""
+    content = io.BytesIO()
+    np.save(content, rows, allow_pickle=False)
+    atomic_write_bytes(path, content.getvalue())

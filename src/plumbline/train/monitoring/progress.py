@@ -167,7 +167,10 @@ class Progress:
         if self.terminal:
             print(file=sys.stderr)
         for sink in self.sinks:
-            sink.close()
+            try:
+                sink.close()
+            except OSError as error:
+                self.say(f"{type(sink).__name__} may lack its last values ({error})")
 
 
 def _number(value: float) -> float | None:
