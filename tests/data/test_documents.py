@@ -13,6 +13,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -316,11 +317,11 @@ class Hub:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{self.server.server_port}")
-        monkeypatch.setattr(datasets, "load_dataset", self.stream)
+        monkeypatch.setattr(datasets, "load_dataset_builder", self.built)
 
-    def stream(self, path: str, *, revision: str | None, **asked: Any) -> Rows:
+    def built(self, path: str, *, revision: str | None, **asked: Any) -> SimpleNamespace:
         """Open what the library would: the rows of a commit, in one shard."""
-        return Rows(self, revision or "")
+        return SimpleNamespace(config=None, as_streaming_dataset=lambda split: Rows(self, revision or ""))
 
     torn = False
 

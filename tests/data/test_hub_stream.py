@@ -264,3 +264,25 @@ def test_a_file_system_without_hard_links(
     fetch(data_set, tmp_path, tokens=9_000)
     assert "no hard links here (not permitted)" in capsys.readouterr().err
     assert not list(tmp_path.glob(".hub-*"))
+
+
+def test_a_large_parquet_file_is_not_held_as_a_whole(tmp_path: Path) -> None:
+    """By default the library asks for all of a file before its first row, and holds it until the last."""
+
+    def read_for_a_row(name: str, rows: int) -> int:
+        """Bytes that this process reads until it has one."""
+        path = tmp_path / name / "a.parquet"
+        path.parent.mkdir()
+        texts = [random.Random(number).randbytes(1000).hex() for number in range(rows)]
+        pd.DataFrame({"text": texts}).to_parquet(path, row_group_size=100)
+        asked = {"corpus": "c", "path": str(path.parent), "configuration": "", "split": "train", "revision": ""}
+        before = _bytes_read()
+        next(sources.hub.documents(**asked, text_column="text"))
+        return _bytes_read() - before
+
+    read_for_a_row("small", 100)  # and what it imports
+    assert read_for_a_row("large", 5000) < 2_000_000, "a file of ten megabytes"
+
+
+def _bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
