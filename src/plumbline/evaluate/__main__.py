@@ -14,7 +14,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -24,6 +23,7 @@ from plumbline.core import fingerprint_file, frames
 from plumbline.core.command_line import described, prog, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
+from plumbline.core.versions import version
 from plumbline.evaluate import items
 from plumbline.evaluate.score import Questions, one_by_one, score
 from plumbline.specs import suites
