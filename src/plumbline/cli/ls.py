@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS, load_study, studies
 from plumbline.specs.study_config import Study
@@ -120,4 +120,4 @@ def main() -> None:
         return
     from tabulate import tabulate
 
-    print(tabulate(found, headers="keys", tablefmt="plain") if found else f"no {given.what}")
+    print(visible(tabulate(found, headers="keys", tablefmt="plain")) if found else f"no {given.what}")

@@ -13,8 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from plumbline.core.errors import PlumblineError
+
 #: What the kernel says where there is no room: no space, a quota, a file-size limit.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+#: What it says where a folder cannot be: nothing to be in (as in /proc), a file in its place, a name too long.
+NOWHERE = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 @contextmanager
@@ -26,6 +31,21 @@ def naming(path: str | Path) -> Iterator[None]:
         if error.errno in FULL and error.filename is None:
             error.filename = os.fspath(path)
         raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, where they are not there.
+
+    Raises:
+        PlumblineError: there can be none of this name: a file is in the way, or the system allows none there.
+        OSError: for another reason, such as a full disk.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno not in NOWHERE:
+            raise
+        raise PlumblineError(f"the folder {folder} cannot be made ({error.strerror}); name another one") from error
 
 
 def canonical_json(value: Any) -> str:
@@ -147,7 +167,7 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         mode: "wb" or "w"; text is UTF-8, with line ends written unchanged.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:

@@ -22,7 +22,7 @@ import pandas as pd
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.command_line import described, prog, run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import sha256_file
+from plumbline.core.files import make_folder, sha256_file
 from plumbline.core.versions import version
 from plumbline.evaluate import items
 from plumbline.evaluate.score import Questions, one_by_one, score
@@ -75,7 +75,7 @@ def main() -> None:
 
     def write(run: Path, out: Path) -> None:
         scores, examples, more = _evaluate(run, given, common)
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
         fingerprint_file.write(out / "scores.parquet", given.fingerprint, **labels)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, free_name, fsync_directory, parse_json, sha256_file
+from plumbline.core.files import atomic_write_json, free_name, fsync_directory, make_folder, parse_json, sha256_file
 
 #: What an export says of itself, the checksums of its other files among it.
 RECORD = "export.json"
@@ -62,7 +62,7 @@ def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     `record`.
     """
     folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     temporary.mkdir()
     try:

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
 from plumbline.project.bundles import Bundles
 from plumbline.project.commands import Commands
@@ -132,7 +132,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
         if study.code != study.name:
             extended = studies.get(study.code) or study_config.load(study.code, config["preset"], root, source)
         for words in duplicate_runs.unmeant(study, extended):
-            print(f"warning: {words}", file=sys.stderr)
+            print(f"warning: {visible(words)}", file=sys.stderr)
     if given := config["trial"]:
         project = dataclasses.replace(project, trial=trial.load(given, project.study(given["study"]), root, source))
     profiles.remember(project)
