@@ -247,7 +247,7 @@ def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"other/study.yaml: study: 'transfer' must be the folder's name, 'other'"):
         config.load_study("other", root)
     (studies / "transfer/study.yaml").write_text("title: of two lines\nstudy: [transfer")
-    with pytest.raises(PlumblineError, match=r"study.yaml:3 is not YAML: did not .*sequence that begins in line 2$"):
+    with pytest.raises(PlumblineError, match=r"study.yaml:2 is not YAML: did not .*sequence that begins in line 2$"):
         config.load_study("transfer", root)
 
 

@@ -114,7 +114,8 @@ def parse_yaml(text: str, name: str) -> Any:
         raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{name}:{mark.line + 1}" if mark else name
+        # What is missing at the end is found missing behind it.
+        where = f"{name}:{min(mark.line, text.rstrip().count(chr(10))) + 1}" if mark else name
         words = error.problem or "it cannot be read"
         if error.context and error.context_mark:
             words += f", {error.context} that begins in line {error.context_mark.line + 1}"
