@@ -56,7 +56,7 @@ rule all:
     """Every target of every study that config/config.yaml names."""
     default_target: True
     input:
-        PROJECT.targets.everything(),
+        lambda wildcards: PROJECT.targets.everything(),
 
 
 rule smoke:

@@ -111,6 +111,11 @@ def left_out(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     del found[-1]
 
 
+def endless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    """Longer than Python turns into a number."""
+    found[0] = (found[0][0], found[0][1].replace(b'"contentSize": "7"', b'"contentSize": "%s"' % (b"7" * 5000)))
+
+
 def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     del found[0]
 
@@ -126,6 +131,7 @@ def headless(found: list[tuple[tarfile.TarInfo, bytes]]) -> None:
         (added, "'bundle/more' is not listed in its crate"),
         (twice, "README.md is in it twice"),
         (left_out, "lacks 1 of its 4 files"),
+        (endless, "README.md has no size and sha256"),
         (headless, "does not begin with bundle/ro-crate-metadata.json"),
     ],
 )
@@ -147,8 +153,23 @@ def test_what_somebody_changed_is_refused_and_leaves_nothing(
         lambda whole: b"",
         lambda whole: b"PK\3\4 is another kind of archive",
         lambda whole: lzma.compress(b"no tar"),
+        lambda whole: whole + b"junk",
+        lambda whole: whole + lzma.compress(b"another"),
+        lambda whole: lzma.compress(lzma.decompress(whole) + b"junk"),
+        lambda whole: lzma.compress(lzma.decompress(whole)[:-4] + b"junk"),
     ],
-    ids=["half", "its end lost", "one bit", "empty", "zip", "no tar"],
+    ids=[
+        "half",
+        "its end lost",
+        "one bit",
+        "empty",
+        "zip",
+        "no tar",
+        "junk",
+        "another",
+        "junk within",
+        "junk in its end",
+    ],
 )
 def test_what_is_damaged_or_foreign_is_refused(tmp_path: Path, made: Path, damage: Callable[[bytes], bytes]) -> None:
     made.write_bytes(damage(made.read_bytes()))

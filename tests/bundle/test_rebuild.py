@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +298,37 @@ def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: st
     within[place] = value
     with pytest.raises(PlumblineError, match="does not say what is in it"):
         contents.parse(json.dumps(said).encode(), "here")
+
+
+HOSTILE = {
+    "an unknown study": lambda said: said["products"][0].update(study="tranfer"),
+    "an unknown kind": lambda said: said["products"][0].update(kind="tabel"),
+    "a table of no name": lambda said: said["products"][0].update(target=""),
+    "a NUL": lambda said: said.update(openblas="Haswell\0"),
+    "a folder as a preset": lambda said: said["configuration"].update(preset="../x"),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, change: Callable[[Any], None]) -> None:
+    said = json.loads(archive.read_one(packed, contents.NAME))
+    change(said)
+    with pytest.raises(PlumblineError, match="does not say what is in it as that format has it"):
+        contents.parse(json.dumps(said).encode(), "here")
+
+
+def test_a_target_that_is_not_there_is_a_sentence_and_leaves_nothing(
+    bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A traceback, and eight entries were left."""
+    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
+    edited(bundle, products=tables)
+    with pytest.raises(PlumblineError, match="rebuilding the targets ended with 1; its output is above"):
+        rebuild.rebuild(bundle, tmp_path / "out")
+    errors = capfd.readouterr().err
+    assert re.fullmatch(r"error: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did .*\n", errors)
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
 from plumbline.core.system import unsupported
 
 #: Modules that lock; some are run as commands, and imported before anything can be said.
@@ -37,8 +38,8 @@ def test_another_system_is_refused_before_anything_is_tried(
     with pytest.raises(SystemExit, match=said):
         command_line.run(lambda: pytest.fail("tried"))
     snakefile = (repository / "workflow/rules/configuration.smk").read_text()
-    with pytest.raises(RuntimeError, match=said):
-        exec(compile(snakefile, "configuration.smk", "exec"), {"WorkflowError": RuntimeError, "workflow": None})
+    with pytest.raises(PlumblineError, match=said):
+        exec(compile(snakefile, "configuration.smk", "exec"), {"workflow": None})
 
 
 def test_what_locks_can_be_imported_where_there_is_nothing_to_lock_with() -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,22 @@ import atexit, os, sys
 atexit.register(print, "at the end")
 print(sys.argv[1:], os.getcwd(), os.environ["WORD"], __name__)
 print("warm" if "torch" in sys.modules else "cold", [name for name in sys.modules if name.startswith("plumbline")])
+"""
+HAS = """
+import hashlib, os, resource, sys
+limits = [resource.getrlimit(limit) for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE, resource.RLIMIT_STACK)]
+print([oct(os.umask(0)), os.nice(0), sorted(os.sched_getaffinity(0)), *limits, os.getcwd(), sys.stdin.read()])
+print(hashlib.sha256(str(sorted((key, value) for key, value in os.environ.items() if key != "_")).encode()).hexdigest())
+print("warm" if "torch" in sys.modules else "cold")
+"""
+USES = """
+import pathlib, sys, time
+from plumbline.runtime import provenance
+print("warm" if "torch" in sys.modules else "cold", flush=True)
+import torch
+while len(sys.argv) > 1 and not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.01)
+print(provenance.packages()["torch"], torch.__version__, sep="\\n")
 """
 ENDS = """
 import sys
@@ -56,8 +74,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             place.mkdir(exist_ok=True)
             (place / "__init__.py").touch()
         (place / f"{last}.py").touch()
-    for name, text in {"seen": SEEN, "ends": ENDS, "sleeps": SLEEPS}.items():
+    for name, text in {"seen": SEEN, "has": HAS, "uses": USES, "ends": ENDS, "sleeps": SLEEPS}.items():
         (made / "packages" / f"{name}.py").write_text(text)
+    _install(made, "9.0")
     return made
 
 
@@ -68,13 +87,23 @@ def environment(folder: Path) -> dict[str, str]:
     return clean | {"PYTHONPATH": f"{folder / 'packages'}:{source}", "WORD": str(folder), "OMP_NUM_THREADS": "1"}
 
 
-def start(folder: Path, *words: str, cold: bool = False, **more: str) -> subprocess.Popen[str]:
-    launch = [] if cold else ["-m", "plumbline.operate.prefork.client"]
-    return subprocess.Popen(
-        [sys.executable, *launch, "-m", *words],
-        cwd=folder, env=environment(folder) | more, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, preexec_fn=_heeding,
-    )  # fmt: skip
+def start(
+    folder: Path,
+    *words: str,
+    cold: bool = False,
+    launch: Sequence[str] = (),
+    stdin: str | Path = os.devnull,
+    umask: int = -1,
+    **more: str,
+) -> subprocess.Popen[str]:
+    """Start a job as a rule does; `launch` stands before it as in a profile."""
+    through = [] if cold else ["-m", "plumbline.operate.prefork.client"]
+    with open(stdin) as read:
+        return subprocess.Popen(
+            [*launch, sys.executable, *through, "-m", *words],
+            cwd=folder, env=environment(folder) | more, stdin=read, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, umask=umask, preexec_fn=_heeding,
+        )  # fmt: skip
 
 
 def _heeding() -> None:
@@ -99,7 +128,7 @@ def until(true: Callable[[], bool], what: str) -> None:
 def job(folder: Path) -> Iterator[Job]:
     """Starts jobs, with the process that they are forked from at hand; it is for this process, and ends by hand."""
 
-    def begun(*words: str, **more: str) -> subprocess.Popen[str]:
+    def begun(*words: str, **more: Any) -> subprocess.Popen[str]:
         return start(folder, *words, **more)
 
     assert [outcome(begun("seen"))[1].splitlines()[1] for _ in range(client.WORTH)] == ["cold []"] * client.WORTH
@@ -139,6 +168,46 @@ def test_what_differs_in_its_environment_starts_cold(job: Job) -> None:
     assert "cold []" in outcome(job("seen", WORD="another"))[1]
     assert "cold []" in outcome(job("seen", PLUMBLINE_WARM="0"))[1]
     assert "warm []" in outcome(job("seen"))[1]
+
+
+def test_a_job_has_what_its_launch_gives_it(job: Job, folder: Path, tmp_path: Path) -> None:
+    """`nice`, `taskset` and `ulimit` had no effect on a job that started warm."""
+    (tmp_path / "in").write_text("said to the job")
+    launch = shlex.split("nice -n 5 taskset -c 0 prlimit --nofile=200:300 --core=0 --stack=4194304:8388608")
+    how: dict[str, Any] = {"launch": launch, "stdin": tmp_path / "in", "umask": 0o27}
+    alone = outcome(start(folder, "has", cold=True, **how))[1]
+    assert alone.startswith("['0o27', 5, [0], (200, 300), (0, 0), (4194304, 8388608), ") and "said to the job" in alone
+    for _ in range(client.WORTH):
+        assert outcome(job("has", **how))[1] == alone
+
+    def warm() -> bool:
+        found = outcome(job("has", **how))[1]
+        assert found.replace("\nwarm", "\ncold") == alone
+        return found != alone
+
+    until(warm, "a job that starts warm with what its launch gives it")
+
+
+def _install(folder: Path, version: str) -> None:
+    """What pip does: the old one goes, the new one comes."""
+    packages = folder / "packages"
+    for old in packages.glob("torch-*.dist-info"):
+        (old / "METADATA").unlink()
+        old.rmdir()
+    (packages / "torch.py").write_text(f"__version__ = {version!r}\n")
+    (packages / f"torch-{version}.dist-info").mkdir()
+    (packages / f"torch-{version}.dist-info/METADATA").write_text(f"Name: torch\nVersion: {version}\n")
+
+
+def test_what_is_installed_meanwhile_is_not_said_to_be_used(job: Job, folder: Path, tmp_path: Path) -> None:
+    """A warm job recorded the versions that lay there, not those that it computed with."""
+    begun = job("uses", str(tmp_path / "installed"))
+    assert begun.stdout is not None and begun.stdout.readline() == "warm\n"
+    _install(folder, "9.1")
+    (tmp_path / "installed").touch()
+    assert outcome(begun)[1] == "9.0\n9.0\n"
+    assert outcome(job("uses"))[1] == "cold\n9.1\n9.1\n"
+    until(lambda: outcome(job("uses"))[1] == "warm\n9.1\n9.1\n", "a job that starts warm with what is there now")
 
 
 def _pid(place: Path) -> int:

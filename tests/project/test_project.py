@@ -403,3 +403,27 @@ def test_a_profile_asks_whether_a_job_needs_a_gpu(root: Path) -> None:
         measuring(root, smoke={}, device=device)
         assert profiles.on_gpu(job) == (device == "gpu")
     assert profiles.on_gpu(SimpleNamespace(seed="42")) and not profiles.on_gpu(SimpleNamespace(study="transfer"))
+
+
+def test_a_broken_study_stops_nothing_but_what_needs_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One mistake in one study.yaml had stopped the targets of all studies."""
+    (root / "studies/quack/study.yaml").write_text("study: quack\ntitle: [")
+    (root / "studies/transfer/findings.yaml").rename(root / "studies/transfer/findngs.yaml")
+    project = planned(root, preset="smoke")
+    said = capsys.readouterr().err
+    fault = f"{root}/studies/quack/study.yaml:2 is not YAML: "
+    assert re.search(rf"^warning: {fault}.*; what needs this study is refused until that is put right$", said, re.M)
+    assert f"warning: nothing reads {root}/studies/transfer/findngs.yaml; did you mean 'findings.yaml'?\n" in said
+    assert "quack" not in project.studies and {"transfer", "premature"} <= set(project.studies)
+    assert project.targets.files("transfer", "table2") and project.fingerprints.product("transfer", "table", "table2")
+    refused = [
+        lambda: project.unknown_paths.refuse("results/smoke/quack/table1.csv"),
+        lambda: project.unknown_paths.refuse("results/quack/claims.csv"),
+        lambda: project.unknown_paths.refuse_run("runs/quack/base/baseline/s42/outcome.json"),
+        lambda: project.fingerprints.product("", "audit"),
+        project.targets.everything,
+        lambda: planned(root, studies=["quack"]),
+    ]
+    for ask in refused:
+        with pytest.raises(PlumblineError, match=f"^{fault}"):
+            ask()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,30 @@ def test_folders_and_names_are_told_in_words(root: Path) -> None:
         corpus.load("climbmix", "smoke", root=root)
 
 
+@pytest.mark.parametrize(
+    ("place", "key", "meant"),
+    [
+        ((), "titel", "title"),
+        ((), "copus", "corpus"),
+        ((), "tragets", "targets"),
+        (("paper",), "autors", "authors"),
+        (("scales", "base"), "dmo", "demo"),
+        (("targets", "table1"), "knd", "kind"),
+    ],
+)
+def test_a_misspelt_key_that_has_to_be_there_is_told_with_what_was_meant(
+    place: tuple[str, ...], key: str, meant: str
+) -> None:
+    """The key was told to be missing, and not that another one stands in its place."""
+    content = at = copy.deepcopy(config.load_study("transfer"))
+    for name in place:
+        at = at[name]
+    at[key] = at.pop(meant)
+    where = ".".join(place) or "top level"
+    with pytest.raises(PlumblineError, match=rf"^study.yaml: {where}: unknown key '{key}'; did you mean '{meant}'\?"):
+        config.check(content, "study", "study.yaml")
+
+
 def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no study 'transfr'; did you mean 'transfer'\?"):
         config.load_study("transfr", root)
@@ -221,8 +246,8 @@ def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:
     (studies / "other/study.yaml").write_text((studies / "transfer/study.yaml").read_text())
     with pytest.raises(PlumblineError, match=r"other/study.yaml: study: 'transfer' must be the folder's name, 'other'"):
         config.load_study("other", root)
-    (studies / "transfer/study.yaml").write_text("study: [transfer")
-    with pytest.raises(PlumblineError, match=r"study.yaml is not YAML: "):
+    (studies / "transfer/study.yaml").write_text("title: of two lines\nstudy: [transfer")
+    with pytest.raises(PlumblineError, match=r"study.yaml:2 is not YAML: did not .*sequence that begins in line 2$"):
         config.load_study("transfer", root)
 
 

@@ -49,6 +49,32 @@ def test_code_that_fails_is_told_with_its_file(tmp_path: Path) -> None:
         study_parts.part("own", "audit", root)
 
 
+def test_code_that_is_no_python_is_told_with_its_file_and_line(tmp_path: Path) -> None:
+    """When it is planned, and when another module imports it."""
+    files = {"study.yaml": "", "tables/name.py": "def name():\n    return\n", "tables/other.py": "\n\ndef (\n"}
+    root = written(tmp_path, files | {"audit.py": "from .tables import other\n"})
+    with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
+        study_parts.file("own", "tables", "other", root)
+    with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
+        code.product_files(root / "studies/own/audit.py")
+    with pytest.raises(PlumblineError, match=r"own' cannot be imported \(.*own/tables/other.py:3\): SyntaxError: inv"):
+        study_parts.part("own", "audit", root)
+
+
+def test_what_is_misspelt_and_so_read_by_nobody_is_named(tmp_path: Path) -> None:
+    files = {"study.yaml": "", "findngs.yaml": "", "tabels/name.py": "", "claim.py": "", "published/clams.yaml": ""}
+    root = written(tmp_path, files | {"shared.py": "", "findings_of_others.yaml": "", "published/table1.csv": ""})
+    place = root / "studies/own"
+    assert study_folders.misspelt(place) == [
+        f"nothing reads {place}/claim.py; did you mean 'claims'?",
+        f"nothing reads {place}/findngs.yaml; did you mean 'findings.yaml'?",
+        f"nothing reads {place}/published/clams.yaml; did you mean 'published/claims.yaml'?",
+        f"nothing reads {place}/tabels; did you mean 'tables'?",
+    ]
+    with pytest.raises(PlumblineError, match=r"'own' has no tables: .*tabels; did you mean 'tables'\?"):
+        study_parts.file("own", "tables", "name", root)
+
+
 @pytest.mark.parametrize("line", ["from ....other import x", "from plumbline.studies.other import x"])
 def test_an_import_of_another_study_is_refused_when_it_is_planned(tmp_path: Path, line: str) -> None:
     root = written(tmp_path, {"study.yaml": "", "tables/name.py": f"def name():\n    {line}\n"})

@@ -115,6 +115,30 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("results/table22.csv",),
+            "nothing makes results/table22.csv at preset demo; did you mean 'results/table2.csv'",
+        ),
+        (
+            ("-n", "work/demo/runs/transfer/base/baselin/s42/outcome.json"),
+            "there is no run transfer/base/baselin/s42; did you mean 'transfer/base/baseline/s42'",
+        ),
+        (("smoke",), "the target `smoke` carries out every run and is for the preset smoke, not demo"),
+        (("audit", "--config", "preset=smokk"), "config/config.yaml (with --config): preset: 'smokk' is not one of"),
+    ],
+    ids=["target", "run", "rule", "configuration"],
+)
+def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
+    """`InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""
+    done = project.python("-m", "snakemake", *words)
+    [sentence] = re.findall(r"^error: .*", done.stdout, re.M)
+    assert done.returncode == 1 and sentence.startswith(f"error: {says}") and done.stdout.endswith(f"{sentence}\n")
+    assert not re.search(r"Exception|WorkflowError|Traceback|File ", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize(
     ("added", "says"),
     [
         ("work: elsewhere\n", r"config/config.yaml:\d+: the key 'work' is there twice"),

@@ -20,11 +20,8 @@ from plumbline.runtime.run_inputs import TOKENIZER
 
 use_this_interpreter()
 
-try:
-    PROJECT = load(dict(config))
-    PROJECT.tokens.require()
-except PlumblineError as error:
-    raise WorkflowError(str(error)) from None
+PROJECT = load(dict(config))
+PROJECT.tokens.require()
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PROJECT)
 WORK, MADE, LOGS = PROJECT.paths.work, PROJECT.paths.results, PROJECT.paths.logs
@@ -316,7 +313,7 @@ def report_fingerprint(wildcards):
 def smoke_outcomes():
     """The outcomes of every run: refused at other presets, where they are days of work."""
     if PROJECT.name != "smoke":
-        raise WorkflowError(
+        raise PlumblineError(
             f"the target `smoke` carries out every run and is for the preset smoke, not {PROJECT.name}; "
             "add --config preset=smoke, or ask for `all`"
         )

@@ -5,12 +5,11 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.core.system import unsupported
 from plumbline.operate.preflight import sharing
-from plumbline.project import invocation
+from plumbline.project import invocation, snakemake_internals
 
+# From here on, whatever a user can put right is raised as a PlumblineError, and its sentence alone is shown.
+snakemake_internals.show_sentences_alone()
 if unsupported():
-    raise WorkflowError(unsupported())
-try:
-    sharing.require_notes(Path.cwd())
-    invocation.settle(workflow)
-except PlumblineError as error:
-    raise WorkflowError(str(error)) from None
+    raise PlumblineError(unsupported())
+sharing.require_notes(Path.cwd())
+invocation.settle(workflow)

@@ -6,14 +6,17 @@ Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdi
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from plumbline.audit.page import to_markdown
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text
+from plumbline.specs import study_folders
+from plumbline.specs.config import ROOT
 from plumbline.specs.study_config import paper_of
 
 
@@ -38,6 +41,9 @@ def main() -> int:
     if given.out.suffix != ".csv":
         raise PlumblineError(f"--out {given.out} must end in .csv; the page next to it ends in .md")
     studies = choose(given.study)
+    for study in studies:
+        for words in study_folders.misspelt(study_folders.folder(study, ROOT)):
+            print(f"warning: {visible(words)}", file=sys.stderr)
     frame = build(studies)
     atomic_write_text(given.out, to_csv(frame))
     told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}

@@ -19,7 +19,7 @@ from typing import IO
 
 from plumbline.bundle import crate
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, naming, parse_json, sha256_file
+from plumbline.core.files import atomic, make_folder, naming, parse_json, sha256_file
 
 #: The folder that everything lies in: an archive unpacked by hand does not scatter.
 TOP = "bundle"
@@ -71,7 +71,7 @@ def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, c
     was_there = folder.exists()
     if was_there and (not folder.is_dir() or any(folder.iterdir())):
         raise PlumblineError(f"--into {folder}: there is something already; name a new folder, or an empty one")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     try:
         return _unpack(archive, folder, moved)
     except BaseException:
@@ -93,7 +93,7 @@ def read_one(archive: Path, name: str) -> bytes:
     Raises:
         PlumblineError: as `unpack`; or there is no such file.
     """
-    with _opened(archive) as tar:
+    with _opened(archive) as (tar, _):
         members = iter(tar)
         listed = _crate(tar, next(members, None), archive)
         for member in members:
@@ -107,7 +107,7 @@ def read_one(archive: Path, name: str) -> bytes:
 
 def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
     seen: set[str] = set()
-    with _opened(archive) as tar:
+    with _opened(archive) as (tar, stream):
         members = iter(tar)
         listed = _crate(tar, next(members, None), archive)
         for member in members:
@@ -125,21 +125,24 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
             except (FileExistsError, NotADirectoryError) as error:
                 raise PlumblineError(f"{archive}: {entry.name} would overwrite another of its files") from error
             _compare(entry, place.stat().st_size, hashed.sha256, archive)
+        stream.read_to_its_end(tar.offset)
     if missing := sorted(listed.keys() - seen):
         raise PlumblineError(f"{archive} lacks {len(missing)} of its {len(listed)} files ({missing[0]}); copy it again")
     return listed
 
 
 @contextmanager
-def _opened(archive: Path) -> Iterator[tarfile.TarFile]:
-    """The tar within; what is wrong with it, in words. What follows the last file is read too, for its checksum."""
+def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
+    """The tar within; what is wrong with it, in words. What follows the last file is read too: for its checksum, and
+    because nothing may."""
     if not archive.is_file():
         raise PlumblineError(f"there is no bundle {archive}")
     try:
-        with lzma.open(archive, "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
-            yield tar
-            while stream.read(_PIECE):
-                pass
+        with open(archive, "rb") as raw:
+            stream = _Stream(raw)
+            with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+                yield tar, stream
+            stream.read_to_its_end()
     except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
         raise PlumblineError(
             f"{archive} cannot be read ({error}): it is damaged, was not copied to its end, or is not a bundle; "
@@ -202,6 +205,43 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     found = tar.extractfile(member)
     assert found is not None, "a plain file has a content"
     return found
+
+
+class _Stream:
+    """The content of a file that is one xz stream."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw, self._xz = raw, lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        self._begin, self._last = 0, b""
+
+    def read(self, size: int) -> bytes:
+        """Read at most `size` bytes; none at the stream's end."""
+        self._begin += len(self._last)
+        self._last = b""
+        while not self._last and not self._xz.eof:
+            piece = self._raw.read(_PIECE) if self._xz.needs_input else b""
+            if self._xz.needs_input and not piece:
+                raise EOFError("its end is missing")
+            self._last = self._xz.decompress(piece, size)
+        return self._last
+
+    def read_to_its_end(self, end: int | None = None) -> None:
+        """Read what is left, for the stream's checksum.
+
+        Args:
+            end: where the last file ended, if all were read: only zeros may follow.
+
+        Raises:
+            lzma.LZMAError: something follows the last file, or the stream.
+        """
+        rest = b"" if end is None else self._last[max(0, end - self._begin) :]
+        while True:
+            if end is not None and rest.strip(b"\0"):
+                raise lzma.LZMAError("something follows its last file")
+            if not (rest := self.read(_PIECE)):
+                break
+        if self._xz.unused_data or self._raw.read(1):
+            raise lzma.LZMAError("something follows its end")
 
 
 class _Hashed:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from plumbline.core.errors import PlumblineError
+from plumbline.project.bundles import FILES
 
 #: Its name within the archive.
 NAME = "plumbline.json"
@@ -117,13 +118,26 @@ def parse(text: bytes, where: str) -> Contents:
         )
     try:
         found = msgspec.json.decode(text, type=Contents)
-        found.asked  # noqa: B018
+        _require_meant(found)
     except msgspec.DecodeError as error:
         raise PlumblineError(
             f"{where}: {NAME} claims format {FORMAT}, and does not say what is in it as that format has it "
             f"({str(error)[:200]}): it was made by an early version of Plumbline, or is damaged; {remedy}"
         ) from error
     return found
+
+
+def _require_meant(said: Contents) -> None:
+    """Refuse values of the right type that no bundle has, before anything is unpacked or started with them."""
+    preset, studies = said.asked.preset, said.asked.studies
+    if not re.fullmatch(r"\w+", preset):
+        raise msgspec.ValidationError(f"`preset` is {preset!r}, which is no name")
+    if said.openblas is not None and not re.fullmatch(r"[\w.-]+", said.openblas, re.ASCII):
+        raise msgspec.ValidationError(f"`openblas` is {said.openblas!r}, which is no processor's name")
+    for product in said.products:
+        known = product.kind in FILES and (product.study in studies or product.kind == "audit")
+        if not known or bool(product.target) != (product.kind in ("table", "figure")):
+            raise msgspec.ValidationError(f"`products` has {str(product)!r}, which is none of the studies {studies}")
 
 
 def what_rebuilds(commit: Any, edited: Any, where: str) -> str:

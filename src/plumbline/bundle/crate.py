@@ -25,6 +25,9 @@ TYPES = {
     **{".png": "image/png", ".svg": "image/svg+xml", ".lock": "text/plain"},
 }
 
+#: Digits of a size in bytes: a petabyte.
+LONGEST_SIZE = 16
+
 #: The workflow, which the archive has with its rules.
 WORKFLOW = "Snakefile"
 _WORKFLOW_TYPES = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
@@ -152,7 +155,8 @@ def check(document: Any, where: str) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     for at, one in files.items():
         size, sha256 = one.get("contentSize"), one.get("sha256")
-        require(isinstance(size, str) and size.isdecimal() and isinstance(sha256, str), f"{at} has no size and sha256")
+        sized = isinstance(size, str) and size.isdecimal() and len(size) <= LONGEST_SIZE
+        require(sized and isinstance(sha256, str), f"{at} has no size and sha256")
         found[unquote(at)] = Entry(unquote(at), int(size), sha256)
     return found
 

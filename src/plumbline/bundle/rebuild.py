@@ -24,7 +24,7 @@ import msgspec
 
 from plumbline.bundle import archive, contents, remake
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code, study_folders
 from plumbline.specs.config import ROOT
@@ -115,13 +115,16 @@ def rebuild(
     otherwise = _versions(said, bundle, allowed=any_versions)
     with _code(said, bundle, at_commit) as (package, studies):
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
-        _lay_code(listed, studies, folder, bundle)
-        remedy = contents.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
-        answers = _made(said, folder, package, max(1, jobs), any_commit, remedy)
-    other = [name for answer in answers for name in answer.other]
-    if other and not any_commit:
-        archive.empty(folder)
-        raise PlumblineError(_of_another_commit(said, bundle, other))
+        try:
+            _lay_code(listed, studies, folder, bundle)
+            remedy = contents.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
+            answers = _made(said, folder, package, max(1, jobs), any_commit, remedy)
+            other = [name for answer in answers for name in answer.other]
+            if other and not any_commit:
+                raise PlumblineError(_of_another_commit(said, bundle, other))
+        except BaseException:
+            archive.empty(folder)
+            raise
     if other:
         otherwise.append(f"code or configuration of {_some(other)} differs from what the bundle was made with")
     brought = [name for name in sorted(listed) if name.startswith("results/")]
@@ -149,7 +152,7 @@ def told(found: Rebuilt, folder: Path | None = None) -> str:
     )
     if folder and not found.whole:
         lines.append(f"compare with: diff -r {folder / BROUGHT} {folder / 'results'}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _made(
@@ -221,7 +224,6 @@ def _lay_code(listed: Iterable[str], studies: Path, folder: Path, bundle: Path) 
         PlumblineError: there is some in the bundle.
     """
     if brought := [name for name in listed if study_folders.is_code(name)]:
-        archive.empty(folder)
         raise PlumblineError(f"{bundle}: {brought[0]} is code, which no bundle of Plumbline brings; it is not rebuilt")
     for path in sorted(studies.glob("*/**/*.py")):
         place = folder / study_folders.STUDIES / path.relative_to(studies)

@@ -20,6 +20,8 @@ import msgspec
 
 import plumbline
 from plumbline.bundle import contents
+from plumbline.core.command_line import run
+from plumbline.core.errors import PlumblineError, visible
 
 if TYPE_CHECKING:
     from plumbline.project import Project
@@ -57,6 +59,9 @@ def main() -> None:
 
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
     project = load(request.configuration)
+    for each in request.products:
+        if each.target:
+            project.targets.entry(each.study, each.target, each.kind)
     # What each product would be made of here: its code, what it shows of the configuration, and its runs.
     now = [project.fingerprints.product(each.study, each.kind, each.target or None) for each in request.products]
     other = [str(each) for each, fingerprint in zip(request.products, now) if each.fingerprint != fingerprint]
@@ -66,7 +71,7 @@ def main() -> None:
             begun = time.monotonic()
             if said := _make(_command(request, project, each, fingerprint)):
                 failed[str(each)] = said
-            print(f"{'failed' if said else 'made'} {each} ({time.monotonic() - begun:.1f} s)", flush=True)
+            print(f"{'failed' if said else 'made'} {visible(str(each))} ({time.monotonic() - begun:.1f} s)", flush=True)
     answer = Answer(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
@@ -97,6 +102,8 @@ def _make(command: list[str]) -> str:
     try:
         with contextlib.redirect_stdout(quiet):
             importlib.import_module(module).main()
+    except PlumblineError as error:
+        return str(error)
     except Exception as error:  # a product that cannot be made is told of, and the others are made
         print(traceback.format_exc(), file=sys.stderr, flush=True)
         return f"{type(error).__name__}: {error}"
@@ -106,4 +113,4 @@ def _make(command: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -18,7 +18,7 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import command_line, package_data
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, atomic_write_json, sha256_file, sha256_text
+from plumbline.core.files import atomic_write_bytes, atomic_write_json, make_folder, sha256_file, sha256_text
 from plumbline.specs.config import PROJECT
 
 #: What may lie in the folder of a new project.
@@ -63,6 +63,7 @@ def write(folder: Path) -> int:
             f"{folder} is not empty ({named}), and nothing is ever overwritten; name another folder{upgrade}"
         )
     before, files = folder.is_dir(), contents()
+    make_folder(folder)
     try:
         for name, content in files.items():
             _put(folder / name, content)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS, load_study, studies
 from plumbline.specs.study_config import Study
@@ -77,7 +78,7 @@ def rows(what: str, study: str | None, preset: str) -> list[Row]:
     known = studies()
     if study is not None and study not in known:
         raise PlumblineError(f"--study: there is no study {study!r}{nearest(study, known)} (there are {known})")
-    chosen = [study] if study else known
+    chosen = [study] if study else [name for name in known if _whole(name)]
     if what == "studies":
         return [
             {"study": name, "paper": str(study_config.paper_of(name) or ""), "title": load_study(name)["title"]}
@@ -93,6 +94,16 @@ def rows(what: str, study: str | None, preset: str) -> list[Row]:
     if not there:
         raise PlumblineError(f"--preset: {study} has nothing at {preset}; it has {_presets(chosen[0])}")
     return [row for name in there for row in OF_A_STUDY[what](study_config.load(name, preset))]
+
+
+def _whole(study: str) -> bool:
+    """Whether a study's YAML can be read; it is warned of one that cannot, and the others are listed."""
+    try:
+        study_config.has_preset(study, PRESETS[0])
+    except PlumblineError as error:
+        print(f"warning: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _presets(study: str) -> str:
@@ -120,4 +131,4 @@ def main() -> None:
         return
     from tabulate import tabulate
 
-    print(tabulate(found, headers="keys", tablefmt="plain") if found else f"no {given.what}")
+    print(visible(tabulate(found, headers="keys", tablefmt="plain")) if found else f"no {given.what}")

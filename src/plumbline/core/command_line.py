@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from plumbline.core import interruption
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
 from plumbline.core.system import unsupported
 
@@ -80,7 +80,7 @@ def run(main: Callable[[], int | None]) -> None:
         if isinstance(error, PermissionError) and error.filename is not None:
             from plumbline.core.permissions import denied
 
-            print(f"error: {denied(os.fspath(error.filename))}", file=sys.stderr)
+            print(f"error: {visible(denied(os.fspath(error.filename)))}", file=sys.stderr)
             sys.exit(1)
         if error.errno in FAILING:
             print(

@@ -1,13 +1,42 @@
-"""Declares the error that a user can fix, and suggests the nearest name to a misspelt one."""
+"""Declares the error that a user can fix, suggests the nearest name to a misspelt one, and makes foreign names safe to
+print.
+"""
 
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
 
 class PlumblineError(ValueError):
-    """An error that a user can fix. Its message names the key or file at fault and the remedy."""
+    """An error that a user can fix. Its message names the key or file at fault and the remedy.
+
+    The message may quote what others wrote, and is `visible`.
+    """
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
+
+
+def visible(text: str) -> str:
+    """Write as escapes what steers a terminal, reorders the letters of a line, or is not seen in it.
+
+    A name that somebody else chose may hold such characters, and then looks like another name. Line ends and tabs stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        letter.encode("unicode_escape").decode() if letter not in "\n\t" and _unseen(letter) else letter
+        for letter in text
+    )
+
+
+def _unseen(letter: str) -> bool:
+    """Whether it is a control or format character, a lone surrogate (a byte of a name that is no UTF-8), or an end of
+    line or paragraph of its own.
+    """
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def nearest(given: str, known: Iterable[str]) -> str:

@@ -14,11 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from plumbline.core.errors import PlumblineError
+
 #: What the kernel says where there is no room: no space, a quota, a file-size limit.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 #: What it says where a file system fails, is gone, or can only be read: no fault of the program or of the file.
 FAILING = (errno.EIO, errno.EROFS, errno.ESTALE, errno.ENOTCONN)
+
+#: What it says where a folder cannot be: nothing to be in (as in /proc), a file in its place, a name too long.
+NOWHERE = (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 @contextmanager
@@ -47,6 +52,21 @@ def of_disk(error: BaseException) -> OSError | None:
         return error if error.errno in FULL + FAILING else None
     said = re.search(r"\(os error (\d+)\)", str(error))
     return OSError(int(said[1]), os.strerror(int(said[1]))) if said and int(said[1]) in FULL + FAILING else None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, where they are not there.
+
+    Raises:
+        PlumblineError: there can be none of this name: a file is in the way, or the system allows none there.
+        OSError: for another reason, such as a full disk.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno not in NOWHERE:
+            raise
+        raise PlumblineError(f"the folder {folder} cannot be made ({error.strerror}); name another one") from error
 
 
 def canonical_json(value: Any) -> str:
@@ -170,7 +190,7 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         mode: "wb" or "w"; text is UTF-8, with line ends written unchanged.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     text: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
     try:

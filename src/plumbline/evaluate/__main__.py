@@ -14,7 +14,6 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -23,7 +22,8 @@ import pandas as pd
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.command_line import described, prog, run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import sha256_file
+from plumbline.core.files import make_folder, sha256_file
+from plumbline.core.versions import version
 from plumbline.evaluate import items
 from plumbline.evaluate.score import Questions, one_by_one, score
 from plumbline.specs import suites
@@ -75,7 +75,7 @@ def main() -> None:
 
     def write(run: Path, out: Path) -> None:
         scores, examples, more = _evaluate(run, given, common)
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         frames.write(examples, "examples", out / "examples.parquet", labels | more)
         frames.write(scores, "scores", out / "scores.parquet", labels | more)
         examples_sha256 = sha256_file(out / "examples.parquet")

@@ -19,13 +19,13 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
+from plumbline.core.versions import version
 from plumbline.evaluate import items
 from plumbline.specs import suites
 from plumbline.specs.tasks import MetricPolicy

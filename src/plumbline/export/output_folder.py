@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, free_name, fsync_directory, sha256_file
+from plumbline.core.files import atomic_write_json, free_name, fsync_directory, make_folder, sha256_file
 from plumbline.runtime import export_record
 from plumbline.runtime.export_record import RECORD as RECORD
 
@@ -61,7 +61,7 @@ def filled(folder: Path, record: dict[str, Any]) -> Iterator[Path]:
     `record`.
     """
     folder = folder.absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder.parent)
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     temporary.mkdir()
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import command_line
+from plumbline.core.errors import visible
 from plumbline.core.files import read_json
 from plumbline.operate.console.progress import clock, events
 from plumbline.train.checkpoint import records
@@ -147,7 +148,7 @@ def _title(entry: dict[str, Any]) -> tuple[str, str]:
     """What is above a run's method and seed, and these."""
     whole = f"{entry['preset']}/{entry['run']}" if entry["run"] else str(entry["state_directory"])
     *above, method, seed = whole.split("/")
-    return "/".join(above), f"{method}/{seed}"
+    return visible("/".join(above)), visible(f"{method}/{seed}")
 
 
 def _details(entry: dict[str, Any]) -> str:
@@ -165,7 +166,7 @@ def _details(entry: dict[str, Any]) -> str:
         words.append(f"at most {peak_memory.in_words(entry)}")
     if entry.get("reason"):
         words.append(entry["reason"])
-    return "; ".join(words)
+    return visible("; ".join(words))
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ class Configuration:
     """A checked configuration, with every study, corpus and run that it names loaded.
 
     `mine`: the user's own file that asks for a verdict, if there is one. It is none of `studies`, but its runs are
-    among `runs`.
+    among `runs`. `broken`: where all studies are asked for, those that cannot be loaded, each with the reason: they are
+    none of `studies`, and what needs one of them is refused.
     """
 
     config: dict[str, Any]
@@ -31,6 +32,7 @@ class Configuration:
     mine: Mine | None = None
     trial: Trial | None = None
     root: Path = ROOT
+    broken: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -95,11 +97,21 @@ class Configuration:
         """Look up a study of the configuration by its name.
 
         Raises:
-            PlumblineError: the configuration does not name it.
+            PlumblineError: the configuration does not name it, or it is broken.
         """
+        self.require_whole(name)
         if name not in self.studies:
             raise PlumblineError(f"config/config.yaml: studies: {name!r} is not among {sorted(self.studies)}")
         return self.studies[name]
+
+    def require_whole(self, study: str) -> None:
+        """Refuse what needs a study that cannot be loaded.
+
+        Raises:
+            PlumblineError: saying why it cannot.
+        """
+        if study in self.broken:
+            raise PlumblineError(self.broken[study])
 
     @property
     def contexts(self) -> dict[str, list[int]]:

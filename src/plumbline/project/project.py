@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
 from plumbline.project.bundles import Bundles
 from plumbline.project.commands import Commands
@@ -24,7 +24,7 @@ from plumbline.project.targets import Targets
 from plumbline.project.token_files import TokenFiles
 from plumbline.project.unknown_paths import UnknownPaths
 from plumbline.project.verdicts import Verdicts
-from plumbline.specs import corpus, duplicate_runs, mine, study_config, suites, trial
+from plumbline.specs import corpus, duplicate_runs, mine, study_config, study_folders, suites, trial
 from plumbline.specs.config import ROOT, check, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 
@@ -100,6 +100,32 @@ def use_this_interpreter() -> None:
         os.environ["PATH"] = f"{here}{os.pathsep}{path}"
 
 
+def _every_study(
+    known: list[str], preset: str, root: Path, source: str
+) -> tuple[dict[str, study_config.Study], dict[str, str]]:
+    """All studies that have something at a preset, and those that cannot be loaded with the reason, which is warned of.
+    (A study without anything at a preset, or a broken one, is an error where it is asked for by name.)
+
+    Raises:
+        PlumblineError: none of them can be loaded.
+    """
+    studies, broken = {}, {}
+    for name in known:
+        try:
+            if study_config.has_preset(name, preset, root):
+                study = study_config.load(name, preset, root, source)
+                if "suite" in study.definition:
+                    suites.suite(study.definition["suite"])
+                studies[name] = study
+        except PlumblineError as error:
+            broken[name] = str(error)
+    if broken and not studies:
+        raise PlumblineError(next(iter(broken.values())))
+    for words in broken.values():
+        print(f"warning: {visible(words)}; what needs this study is refused until that is put right", file=sys.stderr)
+    return studies, broken
+
+
 def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     """Check a configuration (config.yaml with command-line overrides), and load what it names as a project.
 
@@ -112,27 +138,31 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
     known = known_studies(root)
     names = config["studies"]
-    if names == "all":  # a study may have nothing at a preset; it is an error where it is asked for by name
-        names = [name for name in known if study_config.has_preset(name, config["preset"], root)]
+    studies, broken = {}, dict[str, str]()
+    if names == "all":
+        studies, broken, names = *_every_study(known, config["preset"], root, source), []
     for key, asked in (("studies", names), ("main_study", [config["main_study"]])):
         for name in asked:
             if name not in known:
                 raise PlumblineError(
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
                 )
-    studies = {name: study_config.load(name, config["preset"], root, source) for name in names}
+    studies |= {name: study_config.load(name, config["preset"], root, source) for name in names}
     own = mine.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
-    project = Project(config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root)
+    project = Project(
+        config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root, broken=broken
+    )
     for study in project.planned_studies:
         if "suite" in study.definition:
             suites.suite(study.definition["suite"])
         extended = None
         if study.code != study.name:
             extended = studies.get(study.code) or study_config.load(study.code, config["preset"], root, source)
-        for words in duplicate_runs.unmeant(study, extended):
-            print(f"warning: {words}", file=sys.stderr)
+        folder = study_folders.folder(study.code, root)
+        for words in [*study_folders.misspelt(folder), *duplicate_runs.unmeant(study, extended)]:
+            print(f"warning: {visible(words)}", file=sys.stderr)
     if given := config["trial"]:
         project = dataclasses.replace(project, trial=trial.load(given, project.study(given["study"]), root, source))
     profiles.remember(project)

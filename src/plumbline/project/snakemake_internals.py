@@ -12,7 +12,7 @@ inside the functions, since what merely prints help imports this module too.
                    makes_files, only_touches
     scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit
     lock           take_lock_over, lock_files
-    log            logger, own_log_handler
+    log            logger, own_log_handler, show_sentences_alone
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.errors import PlumblineError
+
 #: Minor versions of Snakemake whose source was read for all that follows.
 SEEN_WITH = ("9.27",)
 
 #: What is private and used below: names by the module or class that has them.
 PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
+    "snakemake.exceptions": ("WorkflowError", "format_exception_to_string"),
     "snakemake.profiles": ("ProfileConfigFileParser",),
     "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter"),
     "snakemake.persistence": ("PersistenceBase",),
@@ -286,6 +289,26 @@ def lock_files(folder: Path) -> list[Path]:
 def logger() -> logging.Logger:
     """Return the logger whose records Snakemake's handlers show."""
     return logging.getLogger("snakemake.logging")
+
+
+def show_sentences_alone() -> None:
+    """Show of an error that a user can fix its sentence, without file, line, wildcards and traceback.
+
+    Snakemake wraps what functions of rules raise. A second call in one process changes nothing.
+    """
+    import snakemake.exceptions as exceptions
+
+    told = exceptions.format_exception_to_string
+    if told.__module__ == __name__:
+        return
+
+    def sentence(error: BaseException | None, linemaps: Any = None) -> str:
+        within = error
+        while isinstance(within, exceptions.WorkflowError):
+            within = within.__cause__ or within.__context__
+        return f"error: {within}" if isinstance(within, PlumblineError) else str(told(error, linemaps))
+
+    exceptions.format_exception_to_string = sentence
 
 
 def own_log_handler(settings: Any) -> tuple[logging.Handler, logging.Formatter]:

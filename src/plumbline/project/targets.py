@@ -123,7 +123,12 @@ class Targets:
     def everything(self) -> list[str]:
         """List what the target `all` makes: every product of the configured studies, copies of the main study's, and
         the audit.
+
+        Raises:
+            PlumblineError: a study is broken.
         """
+        for study in self.configuration.broken:
+            self.configuration.require_whole(study)
         made = [f"{self.paths.results}/{path}" for study in self.configuration.studies for path in self.products(study)]
         main = self.configuration.config["main_study"]
         copies = []

@@ -34,7 +34,7 @@ class UnknownPaths:
         Raises:
             PlumblineError: always, naming both.
         """
-        first = path.split("/")[1]
+        first, *rest = path.split("/")[1:]
         if first in PRESETS and first != self.configuration.name:
             raise PlumblineError(
                 f"{path} belongs to another preset than {self.configuration.name}: add --config preset={first}"
@@ -44,6 +44,8 @@ class UnknownPaths:
                 f"{path} is the page of a trial, and the configuration has none: make quick makes a first one, and "
                 "`python -m plumbline.plan --fit 2h` prints one that fits a time, as arguments of --config"
             )
+        below = rest if first == self.configuration.name else [first, *rest]
+        self.configuration.require_whole(below[0] if below[1:] else self.configuration.config["main_study"])
         self.verdicts.refuse(path)
         raise PlumblineError(
             f"nothing makes {path} at preset {self.configuration.name}{nearest(path, sorted(self._makes))}; tables and "
@@ -56,6 +58,7 @@ class UnknownPaths:
         Raises:
             PlumblineError: always, naming both.
         """
+        self.configuration.require_whole(path.split("/")[1])
         if path.startswith("measured/"):
             return self.measurements.refuse(path)
         study, scale, method, seed, *_ = [*path.split("/")[1:], *[""] * 4]

@@ -90,13 +90,15 @@ def _target(given: argparse.Namespace) -> None:
     if given.verb == "figure":
         from plumbline.results.figures import style
 
+        _require_made(product, style.Picture, study, given)
         paths = style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
         fingerprint_file.write(given.out, given.fingerprint)
     else:
-        from plumbline.results.tables import render
+        from plumbline.results.tables import render, table
 
+        _require_made(product, table.Table, study, given)
         if frames.others:
             product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
         product.warnings += frames.mixed
@@ -105,6 +107,16 @@ def _target(given: argparse.Namespace) -> None:
         paths = render.write(product, frames, given.out, given.fingerprint)
     for path in paths:
         print(path)
+
+
+def _require_made(product: object, wanted: type, study: study_config.Study, given: argparse.Namespace) -> None:
+    if not isinstance(product, wanted):
+        file = study_parts.file(study.code, f"{given.verb}s", given.target)
+        what = f"{wanted.__module__}.{wanted.__name__}"
+        raise PlumblineError(
+            f"{file}: {given.target} returned {type(product).__name__}, and a {given.verb} is a {what}; let the "
+            "function end with `return` and one of these"
+        )
 
 
 def _claims(given: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import package_data
 from plumbline.core.files import sha256_file, sha256_text
+from plumbline.core.versions import version
 
 PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
 
@@ -35,11 +36,11 @@ def code() -> dict[str, Any]:
 
 
 def packages() -> dict[str, str]:
-    """Versions of Python and of the installed packages that decide the numbers."""
+    """Versions of Python and of the packages that decide the numbers, as this process has loaded them."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            found[name] = version(name)
         except metadata.PackageNotFoundError:
             continue
     return found

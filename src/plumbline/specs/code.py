@@ -198,11 +198,22 @@ def parse(path: Path) -> ast.Module:
     Raises:
         PlumblineError: the file cannot be read, or is not Python.
     """
+    return parse_now(path)
+
+
+def parse_now(path: Path) -> ast.Module:
+    """As `parse`, of the file as it is now.
+
+    Raises:
+        PlumblineError: as `parse`.
+    """
     try:
         return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except OSError as error:
         raise PlumblineError(f"{path} cannot be read: {error.strerror}") from error
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # nested too deeply, or no text
+    except SyntaxError as error:
+        raise PlumblineError(f"{path}:{error.lineno} is not Python: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # nested too deeply, or no text
         raise PlumblineError(f"{path} is not Python: {error}") from error
 
 

@@ -6,6 +6,7 @@ import io
 import math
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -111,6 +112,14 @@ def parse_yaml(text: str, name: str) -> Any:
         return yaml.load(stream, Loader=_Loader)
     except PlumblineError:
         raise
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        # What is missing at the end is found missing behind it.
+        where = f"{name}:{min(mark.line, text.rstrip().count(chr(10))) + 1}" if mark else name
+        words = error.problem or "it cannot be read"
+        if error.context and error.context_mark:
+            words += f", {error.context} that begins in line {error.context_mark.line + 1}"
+        raise PlumblineError(f"{where} is not YAML: {words}") from error
     except (yaml.YAMLError, ValueError) as error:  # a date or a whole number of no sense is a ValueError
         raise PlumblineError(f"{name} is not YAML: {error}") from error
 
@@ -156,8 +165,11 @@ def check(content: Any, schema: str, path: str | Path) -> None:
     Raises:
         PlumblineError: the content does not match; the message names the file, the key and the remedy.
     """
-    error = best_match(error for error in _schema(schema).iter_errors(content) if not _echo(error))
+    errors = [error for error in _schema(schema).iter_errors(content) if not _echo(error)]
+    error = best_match(errors)
     if error is not None:
+        if error.validator == "required":
+            error = _misspelt(error, errors) or error
         where = ".".join(str(part) for part in error.absolute_path) or "top level"
         raise PlumblineError(f"{path}: {where}: {_explain(error)}")
 
@@ -165,6 +177,17 @@ def check(content: Any, schema: str, path: str | Path) -> None:
 def _echo(error: ValidationError) -> bool:
     """Whether it only repeats, higher up, a mistake further down: a faulty part does not count as evaluated."""
     return error.validator == "unevaluatedProperties" and not _unknown_keys(error)
+
+
+def _misspelt(lacking: ValidationError, errors: Iterable[ValidationError]) -> ValidationError | None:
+    """The error of an unknown key that is like the one that is `lacking` in the same place, if there is one."""
+    missing = [key for key in cast(list[str], lacking.validator_value) if key not in cast(Any, lacking.instance)]
+    for error in errors:
+        if error.absolute_path == lacking.absolute_path and any(nearest(key, missing) for key in _unknown_keys(error)):
+            return error
+        if found := _misspelt(lacking, error.context or ()):
+            return found
+    return None
 
 
 def _explain(error: ValidationError) -> str:
@@ -192,6 +215,9 @@ def _unknown_keys(error: ValidationError) -> list[str]:
 def _known_keys(error: ValidationError) -> set[str]:
     schema = cast(dict[str, Any], error.schema)
     known = set(schema.get("properties", {}))
+    for pattern in schema.get("patternProperties", {}):
+        if names := re.fullmatch(r"\^\(([\w|]+)\)\$", pattern):
+            known |= set(names[1].split("|"))
     if error.validator == "unevaluatedProperties":
         known |= set(cast(dict[str, Any], _schema("study").schema)["$defs"]["parts"]["properties"])
     return known

@@ -75,7 +75,8 @@ def load(path: Path, study: str, root: Path) -> ModuleType:
     except PlumblineError:
         raise
     except (Exception, SystemExit) as error:
+        where = f"{error.filename}:{error.lineno}" if isinstance(error, SyntaxError) else path
         raise PlumblineError(
-            f"the study {study!r} cannot be imported ({path}): {type(error).__name__}: {error}; fix it, or take its "
+            f"the study {study!r} cannot be imported ({where}): {type(error).__name__}: {error}; fix it, or take its "
             "folder away"
         ) from error

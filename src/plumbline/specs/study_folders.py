@@ -7,6 +7,7 @@ is the study's.
 
 from __future__ import annotations
 
+import difflib
 from importlib.machinery import all_suffixes
 from pathlib import Path
 
@@ -16,6 +17,11 @@ from plumbline.specs import installed
 #: The folder of a project that holds its studies, the file that makes a folder a study, and the folder of what a paper
 #: prints, which alone is enough for the audit.
 STUDIES, YAML, PUBLISHED = "studies", "study.yaml", "published"
+
+#: What else is looked for by its name in a study's folder, and is nobody's loss where it is not there: files, and parts
+#: of its code, each a module or a folder.
+FILES = ("findings.yaml", "unchecked_numbers.yaml", f"{PUBLISHED}/claims.yaml")
+PARTS = ("tables", "figures", "measurements", "claims", "audit")
 
 
 def folders(root: Path) -> dict[str, Path]:
@@ -85,6 +91,20 @@ def is_study(folder: Path) -> bool:
     return (folder / YAML).is_file() or (folder / PUBLISHED).is_dir()
 
 
+def misspelt(folder: Path) -> list[str]:
+    """Sentences about what lies in a study's folder and is read by nobody, but would be under a name very much like it
+    that is not there.
+    """
+    there = [*folder.glob("*"), *(folder / PUBLISHED).glob("*")]
+    names = {path.relative_to(folder).as_posix().removesuffix(".py"): path for path in there}
+    lacking = {YAML, PUBLISHED, *FILES, *PARTS} - set(names)
+    found = []
+    for name in sorted(set(names) - {YAML, PUBLISHED, *FILES, *PARTS}):
+        if like := difflib.get_close_matches(name, lacking, n=1, cutoff=0.8):
+            found.append(f"nothing reads {names[name]}; did you mean {like[0]!r}?")
+    return found
+
+
 def is_code(name: str) -> bool:
     """Whether a file, named from the root of a project, is a study's code: what Python could import."""
     return name.startswith(f"{STUDIES}/") and name.endswith(tuple(all_suffixes()))
@@ -95,5 +115,8 @@ def _own(root: Path) -> list[Path]:
     found = [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]
     for path in found:
         if not is_study(path) and any(file.suffix != ".pyc" for file in path.rglob("*") if file.is_file()):
-            raise PlumblineError(f"{path} is no study: it has no {YAML} and no {PUBLISHED}; write one, or move it away")
+            hint = "; ".join(["", *misspelt(path)])
+            raise PlumblineError(
+                f"{path} is no study: it has no {YAML} and no {PUBLISHED}; write one, or move it away{hint}"
+            )
     return [path for path in found if is_study(path)]  # of a study of another branch Python's cache may be left

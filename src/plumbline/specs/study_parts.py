@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import study_code
+from plumbline.specs import code, study_code, study_folders
 from plumbline.specs.config import ROOT
 from plumbline.specs.study_folders import folder
 
@@ -91,13 +91,18 @@ def _whole(study: str, kind: str, root: Path) -> Path:
     if found is None:
         place = folder(study, root)
         raise PlumblineError(
-            f"the study {study!r} has no {kind}: there is neither {place / kind}.py nor a package of that name"
+            "; ".join(
+                [
+                    f"the study {study!r} has no {kind}: there is neither {place / kind}.py nor a package of that name",
+                    *study_folders.misspelt(place),
+                ]
+            )
         )
     return found
 
 
 def _body(path: Path) -> list[ast.stmt]:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path)).body
+    return code.parse_now(path).body
 
 
 def _defined(path: Path) -> set[str]:

@@ -52,6 +52,7 @@ def test_snakemakes_sentence_is_found_among_its_words() -> None:
     refusal = (
         'Building DAG\nWorkflowError in file "common.smk", line 17:\nconfig.yaml: work: is no path\n  of any kind\n'
     )
+    assert _sentence("Building DAG\nerror: nothing makes x;\n  make y\n") == "nothing makes x; make y"
     assert _sentence(refusal) == "config.yaml: work: is no path of any kind"
     of_a_job = "InputException in rule a, line 2:\nError:\n  PlumblineError: nothing makes x\nWildcards:\n a=b\n"
     assert _sentence(of_a_job) == "nothing makes x"

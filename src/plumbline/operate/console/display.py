@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from plumbline.core.errors import visible
 from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, Job, JobLog, Snapshot
 from plumbline.operate.console.progress import clock, roughly
@@ -171,7 +172,7 @@ class Console:
             width = os.get_terminal_size(self.stream.fileno()).columns or 80
             wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
             text = "\n".join(wrap.fill(line) for line in text.splitlines())
-        text = text.replace(TOGETHER, " ")
+        text = visible(text.replace(TOGETHER, " "))
         if self.live is None:
             print(text, file=self.stream, flush=True)
             return

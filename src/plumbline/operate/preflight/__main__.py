@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plumbline.core.command_line import prog, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.operate.preflight import (
     cluster,
     disk_and_memory,
@@ -82,7 +82,7 @@ def main() -> int:
     _, words = arguments().parse_known_args()
     found = check(words, Path.cwd())
     for one in found:
-        print(one)
+        print(visible(str(one)))
     stops = sum(one.state == STOP for one in found)
     print(
         f"{stops} of {len(found)} would stop the run"

@@ -14,6 +14,7 @@ from typing import Any
 
 from plumbline import __version__
 from plumbline.core import fingerprint_file
+from plumbline.core.errors import visible
 from plumbline.operate.preflight import dry_run
 from plumbline.project import Project, snakemake_internals
 from plumbline.specs.config import PROJECT
@@ -69,7 +70,7 @@ def check(project: Project, jobs: list[Any]) -> None:
             "plumbline init . --upgrade"
         )
     for words in warnings:
-        print(f"warning: {words}", file=sys.stderr)
+        print(f"warning: {visible(words)}", file=sys.stderr)
 
 
 def placeholder(name: str) -> bool:

@@ -10,27 +10,39 @@ profiles/default launches jobs through this where no other profile is named.
 
 A job starts cold, as the same command by itself, where there is no such process yet, or none of the same Snakemake,
 folder, interpreter and environment, down to the last variable, or where a package begins CUDA when it is imported; and
-always with PLUMBLINE_WARM=0. To Snakemake a job is
-this process: of its benchmark files the seconds are the job's, processor time and memory are not.
+always with PLUMBLINE_WARM=0. Nor is it a fork of a process that began with another umask, other limits, another
+niceness or on other processors, as `nice`, `taskset` and `ulimit` in a job's `launch` have it, or before a package was
+installed: three such jobs have a process of their own. To Snakemake a job is this process: of its benchmark files the
+seconds are the job's, processor time and memory are not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 #: The job of a Snakemake that starts the process beside it: a few jobs do not pay for its imports.
 WORTH = 3
 
 #: The Snakemake whose job this is; asked for once, before it can be gone.
 _PARENT = os.getppid()
+#: Where packages are; importing one may add to it.
+_PATH = tuple(sys.path)
+#: What /proc/self/status says of all that a process has from the one that starts it, and nothing changes by itself.
+_HANDED_DOWN = (
+    *("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "Cap", "NoNewPrivs", "Seccomp"),
+    *("Cpus_allowed_list", "Mems_allowed_list"),
+)
 #: What a person sends to a job.
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -49,25 +61,49 @@ def main() -> None:
     _end_as(code)
 
 
-def socket_place(folder: Path | None = None) -> Path | None:
+def socket_place(folder: Path | None = None, parent: int = _PARENT) -> Path | None:
     """Find the place of the socket for jobs like this one, in a folder that this user alone may open.
 
-    None where there is no such folder.
+    Its name stands for all that such jobs have in common with the process that they are forked from, which never
+    changes what it was started with: a limit that was lowered could not be raised again. None where there is no such
+    folder, or that cannot be told.
+
+    Args:
+        parent: the Snakemake whose jobs they are.
     """
     folder = folder or Path(f"/tmp/plumbline-prefork-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
-        parent = _PARENT
         since = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+        alike = [parent, since, os.getcwd(), sys.executable, list(sys.flags), _handed_down(), _installed()]
     except OSError:
         return None
     if found.st_uid != os.getuid() or found.st_mode & 0o077:
         return None
     # What the shell says of the command itself is no part of an environment.
     environment = sorted((name, value) for name, value in os.environ.items() if name != "_")
-    alike = [parent, since, os.getcwd(), sys.executable, list(sys.flags), environment]
-    return folder / hashlib.sha256(json.dumps(alike).encode()).hexdigest()[:24]
+    return folder / hashlib.sha256(json.dumps([*alike, environment]).encode()).hexdigest()[:24]
+
+
+def _handed_down() -> list[Any]:
+    """What a process has from the one that starts it, beside folder and environment."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
+    scheduled = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getparam(0).sched_priority]
+    kept = [Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "oom_score_adj")]
+    return [[line for line in status if line.startswith(_HANDED_DOWN)], limits, scheduled, kept]
+
+
+def _installed() -> list[tuple[str, int]]:
+    """What pip writes of each package when it installs or removes one."""
+    found = []
+    for entry in _PATH:
+        with contextlib.suppress(OSError), os.scandir(entry or ".") as files:
+            for file in files:
+                if file.name.endswith((".dist-info", ".egg-info", ".pth")):
+                    found.append((file.path, file.stat().st_mtime_ns))
+    return sorted(found)
 
 
 def _connected(place: Path) -> socket.socket | None:

@@ -26,6 +26,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from plumbline.operate.prefork import client
+
 #: What training, probes, evaluation and tables import.
 PRELOADED = (
     "numpy",
@@ -80,6 +82,9 @@ def serve(place: Path, watched: int, preloaded: Sequence[str] = PRELOADED) -> li
         return None
     if "/libcuda.so" in Path("/proc/self/maps").read_text():
         print("jobs are not forked: imports loaded CUDA's driver, and a fork could not use a GPU", file=sys.stderr)
+        return None
+    if client.socket_place(place.parent, watched) != place:
+        print("jobs are not forked: packages or what a process inherits changed during the imports", file=sys.stderr)
         return None
     gc.collect()
     gc.freeze()  # a collection would write into pages that jobs share

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
+from plumbline.core.versions import version
 from plumbline.results.measurements import measurement_file
 
 if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one

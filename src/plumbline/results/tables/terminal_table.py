@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.results.tables import provenance
 from plumbline.results.tables.formats import AS_PRINTED, formatted
 
@@ -59,7 +59,9 @@ def show(table: Path) -> str:
     said = content.get("paper", "")  # a table that was made by an earlier version does not say
     above = [*content["warnings"], *([f"{content['study']}: {said}"] if said else []), content["title"]]
     wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]
-    return "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
+    return visible(
+        "\n\n".join([*wrapped, body, textwrap.fill(f"The whole table: {whole}", WIDTH, break_on_hyphens=False)])
+    )
 
 
 def _shown(value: str, entry: dict[str, Any], words: dict[str, str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.results.measurements import measurement_file
 from plumbline.results.tables import provenance
@@ -168,7 +168,7 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Run `plumbline trace`: print the origin of one cell."""
     given = arguments().parse_args()
-    print(trace(given.table, given.row, given.column))
+    print(visible(trace(given.table, given.row, given.column)))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from typing import Any
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import make_folder
 from plumbline.core.system import fcntl
 from plumbline.runtime.stop import StopRequest
 from plumbline.train.disk import readable
@@ -71,7 +72,7 @@ class RunLock:
             RunLockError: another trainer still holds it after `wait` seconds.
             Stopped: asked to stop while waiting.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_folder(self.directory)
         deadline, told = time.monotonic() + self.wait, False
         while not (self._lock_file() and self._create()):
             holder, ahead = who(self.path), self._ahead()

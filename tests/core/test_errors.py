@@ -1,0 +1,46 @@
+"""What a user reads of an error: a sentence, with every letter of a foreign name in it visible."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError, visible
+from plumbline.operate import status
+from plumbline.operate.console.display import Console
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("file\u202egnp.exe", "file\\u202egnp.exe"),  # reads exe.png
+        ("soft\u200bpick", "soft\\u200bpick"),
+        ("\x1b[2Jtable\r", "\\x1b[2Jtable\\r"),
+        ("one\u2028line", "one\\u2028line"),
+        ("\udcff.csv", "\\udcff.csv"),
+        ("Läufe, 損失 🙂: Δ\n\tz", "Läufe, 損失 🙂: Δ\n\tz"),
+    ],
+)
+def test_a_foreign_name_is_shown_as_it_is(name: str, shown: str) -> None:
+    assert visible(name) == shown
+    assert str(PlumblineError(f"there is no {name}")) == f"there is no {shown}"
+    console = Console(io.StringIO())
+    console.say(f"failed: {name}")
+    assert console.stream.getvalue() == f"failed: {shown}\n"
+    assert shown.partition("\n")[0] in status.view(
+        [{"preset": "demo", "run": f"x/y/{name}/s1", "state": "waiting", "step": 0, "steps": 1}]
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("init", "/proc/x"), ("audit", "--study", "quack", "--out", "/dev/null/audit.csv")], ids=["init", "audit"]
+)
+def test_a_folder_that_cannot_be_is_a_sentence(repository: Path, words: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-m", "plumbline", *words], cwd=repository, capture_output=True, text=True)
+    folder = "/proc/x" if words[0] == "init" else "/dev/null"
+    assert done.returncode == 1 and done.stderr.startswith(f"error: the folder {folder} cannot be made (")
+    assert done.stderr.count("\n") == 1 and done.stdout == ""

@@ -1,0 +1,29 @@
+"""The verb that makes tables and figures, given what a study's own code should not have returned."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.results import __main__ as verb
+from plumbline.specs import study_parts
+
+
+@pytest.mark.parametrize("kind", ["table", "figure"])
+def test_a_function_that_returns_nothing_is_a_sentence(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback of the writer's, in which the study's file did not stand."""
+    target = {"table": "table1", "figure": "protocol_power"}[kind]
+    words = ["verb", kind, "transfer", target, "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
+    monkeypatch.setattr(sys, "argv", words)
+    monkeypatch.setattr(study_parts, "function", lambda *names: lambda *read: None)
+    monkeypatch.setattr(verb, "_frames", lambda *asked, **more: SimpleNamespace(others=(), mixed=[], notes=[]))
+    with pytest.raises(
+        PlumblineError, match=rf"transfer/{kind}s/{target}.py: {target} returned NoneType, and a {kind} "
+    ):
+        verb.main()
