@@ -26,6 +26,7 @@ class Pack:
         sequences: number of sequences.
         context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
         vocabulary: entries of the tokenizer that made it.
+        dtype: type of the ids in its shards.
         separator: id of the tokenizer's entry between documents; None where the manifest names none.
     """
 
@@ -43,13 +44,13 @@ class Pack:
         self.context: int = self.manifest["context"]
         self.vocabulary: int = self.manifest["vocabulary"]
         self.separator: int | None = self.manifest.get("separator")
-        self._dtype = np.dtype(self.manifest["dtype"])
+        self.dtype = np.dtype(self.manifest["dtype"])
         self._per_shard: int = self.manifest["sequences_per_shard"]
         self._shard = functools.lru_cache(_OPEN_SHARDS)(self._open)
         held = 0
         for entry in self.manifest["shards"]:
             path = self.path.parent / entry["file"]
-            expected = entry["sequences"] * self.context * self._dtype.itemsize
+            expected = entry["sequences"] * self.context * self.dtype.itemsize
             if not path.is_file():
                 raise PlumblineError(
                     f"shard {path} of {self.path} is missing: rerun the rule `pack` that makes {self.path}"
@@ -73,7 +74,7 @@ class Pack:
     def _open(self, shard: int) -> np.memmap:
         entry = self.manifest["shards"][shard]
         shape = (entry["sequences"], self.context)
-        return np.memmap(self.path.parent / entry["file"], dtype=self._dtype, mode="r", shape=shape)
+        return np.memmap(self.path.parent / entry["file"], dtype=self.dtype, mode="r", shape=shape)
 
     def __len__(self) -> int:
         return self.sequences

@@ -1,4 +1,5 @@
-"""Verifies that a pack's shards are still the bytes that were packed, before a node trains on them.
+"""Verifies that a pack's shards are still the bytes that were packed, and ids of its tokenizer, before a node trains on
+them.
 
 A shard is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
 on this machine. The record of that lies beside the manifest, in `.verified/<host name>.json`, and serves every pack
@@ -22,6 +23,8 @@ import sys
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, parse_json
 from plumbline.core.system import fcntl
@@ -29,6 +32,7 @@ from plumbline.data.loader import Pack
 from plumbline.data.progress import Progress
 
 FOLDER = ".verified"
+_PIECE = 1 << 20
 
 #: What is known of shards, by their names in the manifest.
 Record = dict[str, dict[str, Any]]
@@ -63,30 +67,47 @@ def _read_through(pack: Pack, known: Record, found: Record) -> int:
     """Hash the shards that `known` does not vouch for and add them to `found`; returns how many there were."""
     paths = {entry["file"]: pack.path.parent / entry["file"] for entry in pack.manifest["shards"]}
     expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
-    unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name])]
+    unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name], pack)]
     with Progress(f"verify {pack.path}", "shards", len(unknown)) as progress:
         for name in unknown:
             with open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
-                facts = _facts(os.fstat(file.fileno()), expected[name])
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                facts = _facts(os.fstat(file.fileno()), expected[name], pack)
+                sha256, largest = read(file, pack.dtype)
             if sha256 != expected[name]:
                 raise PlumblineError(
                     f"shard {paths[name]} of {pack.path} is damaged: sha256 {sha256} instead of {expected[name]}: "
                     f"delete it and rerun the rule `pack` that makes {pack.path}"
+                )
+            if largest >= pack.vocabulary:
+                raise PlumblineError(
+                    f"shard {paths[name]} of {pack.path} holds the id {largest}, and the tokenizer that it names has "
+                    f"{pack.vocabulary} entries: delete it and rerun the rule `pack` that makes {pack.path}"
                 )
             found[name] = facts
             progress.add()
     return len(unknown)
 
 
-def _facts(status: os.stat_result, sha256: str) -> dict[str, Any]:
+def read(file: IO[bytes], dtype: np.dtype) -> tuple[str, int]:
+    """Read a shard: its SHA-256, and the largest id in it."""
+    digest, largest = hashlib.sha256(), 0
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+        # What was cut off while it was read has another checksum.
+        whole = piece[: len(piece) // dtype.itemsize * dtype.itemsize]
+        largest = max(largest, int(np.frombuffer(whole, dtype).max(initial=0)))
+    return digest.hexdigest(), largest
+
+
+def _facts(status: os.stat_result, sha256: str, pack: Pack) -> dict[str, Any]:
     return {
         "inode": status.st_ino,
         "size": status.st_size,
         "mtime_ns": status.st_mtime_ns,
         "ctime_ns": status.st_ctime_ns,
         "sha256": sha256,
+        "vocabulary": pack.vocabulary,
     }
 
 
