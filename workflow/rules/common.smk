@@ -10,6 +10,7 @@ from plumbline.operate import staleness
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job
+from plumbline.plan import data
 from plumbline.plan.estimate import estimator
 from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
@@ -186,6 +187,33 @@ def evaluate_minutes(wildcards):
 def probe_minutes(wildcards):
     """Time limit of a probe job."""
     return ESTIMATOR.probe_minutes(run_of(wildcards))
+
+
+def data_mb(rule):
+    """Memory of a job of the data stage, by the law of what it takes; more at each further attempt."""
+
+    def asked(wildcards, attempt):
+        return data.job(PROJECT, rule, wildcards).asked_mb(attempt)
+
+    return asked
+
+
+def data_disk_mb(rule):
+    """What such a job writes."""
+
+    def asked(wildcards):
+        return data.job(PROJECT, rule, wildcards).asked_disk_mb()
+
+    return asked
+
+
+def data_minutes(rule):
+    """Time limit of such a job."""
+
+    def asked(wildcards):
+        return ESTIMATOR.data_minutes(rule, wildcards)
+
+    return asked
 
 
 def measure_minutes(wildcards):

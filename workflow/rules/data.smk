@@ -50,7 +50,9 @@ rule documents:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=data_mb("documents"),
+        disk_mb=data_disk_mb("documents"),
+        runtime=data_minutes("documents"),
     params:
         flags=lambda wildcards: PROJECT.commands.documents(wildcards.corpus),
         fingerprint=corpus_fingerprint("documents"),
@@ -79,7 +81,9 @@ rule tokenizer:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=data_mb("tokenizer"),
+        disk_mb=data_disk_mb("tokenizer"),
+        runtime=data_minutes("tokenizer"),
     params:
         flags=lambda wildcards: PROJECT.commands.tokenizer(wildcards.corpus),
         fingerprint=corpus_fingerprint("tokenizer"),
@@ -106,7 +110,9 @@ rule tokenize:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=data_mb("tokenize"),
+        disk_mb=data_disk_mb("tokenize"),
+        runtime=data_minutes("tokenize"),
     params:
         flags=lambda wildcards: PROJECT.commands.tokenize(wildcards.corpus),
         shards=len(TOKEN_SHARDS),
@@ -137,7 +143,9 @@ rule pack:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=data_mb("pack"),
+        disk_mb=data_disk_mb("pack"),
+        runtime=data_minutes("pack"),
     params:
         flags=lambda wildcards: PROJECT.commands.pack(wildcards.corpus, wildcards.split),
         tokens=lambda wildcards: f"{PROJECT.paths.corpus(wildcards.corpus)}/tokens",

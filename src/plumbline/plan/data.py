@@ -1,24 +1,68 @@
-"""Estimates the data stage roughly: seconds on the longest path, and disk.
+"""Estimates the data stage: seconds on the longest path, CPU seconds, memory, and disk; and what its jobs ask for.
 
-It runs on processors, and once for all runs.
+It runs on processors, and once for all runs. What a job takes goes by laws that benchmarks/needs.py measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from plumbline.data import budget
 from plumbline.data.budget import MARGIN_PERCENT
 from plumbline.plan.evaluation import bytes_per_token
 from plumbline.project import Project
+from plumbline.specs.corpus import Corpus
 from plumbline.specs.study_config import Run
 
 #: Tokens of the corpora that packages hold, for packs of `all` sequences (counted; manifests' `available`).
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}
-#: Rates of one process, from the benchmark files of the demo's and mini's data stage on a busy two-core machine.
-DOCUMENT_BYTES, TOKENIZER_BYTES, TOKENIZED, PACKED = 8e6, 4e6, 3e5, 4e7
+#: Tokens of a hub's data sets of which a corpus packs all: with GPT-2's tokenizer, as nanoGPT counted them.
+HUB_TOKENS = {"Skylion007/openwebtext": 9.04e9}
+#: Bytes a second that documents are read and sorted with: 15 MB/s over a network.
+DOCUMENT_BYTES = 15e6
+#: CPU seconds for a megabyte of text, a million distinct words, or a million tokens (benchmarks/needs.yaml).
+DOCUMENT_CPU, TOKENIZER_CPU, WORD_CPU, TOKENIZE_CPU, PACK_CPU = 0.03, 0.13, 23.0, 0.1, 0.025
+#: Bytes a second that packs and what they are made of go through a file system with.
+PACKED = 8e7
 #: Seconds of start-up of the five jobs on the path.
 START_SECONDS = 15.0
+#: Shards that profiles/slurm packs into one job, where they are tokenised one after another.
+TOGETHER = 16
+#: A data job asks for so many times the memory that it takes by the law, and at each further attempt for as much more;
+#: no job for less than `LEAST_MB`.
+MEMORY_MARGIN, LEAST_MB = 1.5, 1500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """What one job of the data stage takes: seconds (None: its size is not known), CPU seconds, MB at its peak, and
+    bytes that it writes.
+    """
+
+    seconds: float | None
+    cpu_seconds: float
+    megabytes: float
+    disk: float
+
+    def asked_mb(self, attempt: int) -> int:
+        """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
+        return max(LEAST_MB, round(attempt * MEMORY_MARGIN * self.megabytes))
+
+    def asked_disk_mb(self) -> int:
+        """Choose the disk to ask for, of executors that hand it out."""
+        return round(1.1 * self.disk / 1e6) + 100
+
+
+def distinct_words(megabytes: float) -> float:
+    """Estimate how many words of a text differ, as GPT-2's pre-tokenisation cuts them, by Heaps' law.
+
+    Of texts that were counted the one with most: 30 MB of a kernel's documentation have 144,000. 45 MB of the packaged
+    prose have 110,000, 80 MB of Python's sources 174,000. Its exponent is counted as 0.45 to 0.75, and taken as 0.75.
+    """
+    return 12_300 * megabytes**0.75
 
 
 def tokens(project: Project, name: str) -> float | None:
@@ -27,9 +71,81 @@ def tokens(project: Project, name: str) -> float | None:
     sizes = [*corpus.packs.values(), corpus.validation]
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
-        return CORPUS_TOKENS.get(corpus.source)
+        return HUB_TOKENS.get(corpus.hub.path) if corpus.source == "hub" else CORPUS_TOKENS.get(corpus.source)
     held_out = known.pop()
     return float((max(known) + held_out) * max(project.contexts[name], default=0))
+
+
+def text_bytes(project: Project, name: str) -> float | None:
+    """Estimate the bytes of text that are read of a corpus, for a hub's with the margin that is read of it."""
+    budgeted, total = project.inputs.budget_tokens(name), tokens(project, name)
+    read = total if budgeted is None else budgeted * (100 + MARGIN_PERCENT) / 100
+    return None if read is None else read * bytes_per_token(project.corpora[name].tokenizer.vocabulary)
+
+
+def documents(project: Project, name: str) -> Job:
+    """Estimate the job that gathers a corpus's documents.
+
+    A hub's data set is sorted outside memory: the documents lie there twice, and so does what is sorted at the moment.
+    """
+    text, hub = text_bytes(project, name), project.corpora[name].source == "hub"
+    sample = budget.SAMPLE_BYTES / 1e6 if hub else 0.0
+    return Job(
+        seconds=None if text is None else START_SECONDS + text / DOCUMENT_BYTES,
+        cpu_seconds=DOCUMENT_CPU * (text or 0.0) / 1e6,
+        megabytes=max(600.0, 300.0 + 1200 * distinct_words(sample) / 1e6),
+        disk=2.1 * (text or 0.0),
+    )
+
+
+def tokenizer(project: Project, name: str) -> Job:
+    """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads."""
+    megabytes = project.corpora[name].tokenizer.training_megabytes
+    millions = distinct_words(megabytes) / 1e6
+    cpu = TOKENIZER_CPU * megabytes + WORD_CPU * millions
+    return Job(seconds=START_SECONDS + cpu, cpu_seconds=cpu, megabytes=120 + 1200 * millions, disk=1e7)
+
+
+def tokenize(project: Project, name: str) -> Job:
+    """Estimate the job that tokenises one shard: it remembers a million words at most."""
+    shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
+    cpu = TOKENIZE_CPU * (text or 0.0) / 1e6 / shards
+    return Job(
+        seconds=None if text is None else START_SECONDS + cpu,
+        cpu_seconds=cpu,
+        megabytes=500.0,
+        disk=_entry(project.corpora[name]) * (total or 0.0) / shards,
+    )
+
+
+def pack(project: Project, name: str, context: int) -> Job:
+    """Estimate the job that packs a corpus at one length: it holds the tokens of one file, several times over."""
+    total, corpus = tokens(project, name), project.corpora[name]
+    there = corpus.sequences_per_shard * context
+    size = _entry(corpus) * (total or 0.0)
+    return Job(
+        seconds=None if total is None else START_SECONDS + 2 * size / PACKED,
+        cpu_seconds=PACK_CPU * (total or 0.0) / 1e6,
+        megabytes=100 + 21e-6 * (there if total is None else min(there, total)),
+        disk=size,
+    )
+
+
+def job(project: Project, rule: str, wildcards: Any) -> Job:
+    """Estimate the job of one of these rules that its wildcards name."""
+    if rule == "pack":
+        return pack(project, wildcards.corpus, int(wildcards.context))
+    return {"documents": documents, "tokenizer": tokenizer, "tokenize": tokenize}[rule](project, wildcards.corpus)
+
+
+def jobs(project: Project, name: str) -> list[Job]:
+    """Estimate all jobs of a corpus, those of the training side standing for both."""
+    return [
+        documents(project, name),
+        tokenizer(project, name),
+        *[tokenize(project, name)] * project.preset["tokenize_shards"],
+        *(pack(project, name, context) for context in project.contexts[name]),
+    ]
 
 
 def seconds(project: Project, runs: Iterable[Run]) -> float | None:
@@ -38,15 +154,17 @@ def seconds(project: Project, runs: Iterable[Run]) -> float | None:
     Tokenising is scattered over as many jobs as the preset says. Corpora are made side by side, so that the longest
     counts. None if the size of one is not known.
     """
-    stages = [0.0]
-    for name, theirs in _by_corpus(runs).items():
-        if all(Path(project.paths.pack_manifest(run)).exists() for run in theirs):
-            continue
-        stage = _stage(project, name)
-        if stage is None:
-            return None
-        stages.append(stage)
-    return max(stages)
+    stages = [_path(project, name) for name in to_make(project, runs)]
+    return None if None in stages else max([0.0, *(stage for stage in stages if stage is not None)])
+
+
+def to_make(project: Project, runs: Iterable[Run]) -> list[str]:
+    """List the corpora of `runs` of which a pack is not there yet."""
+    return [
+        name
+        for name, theirs in _by_corpus(runs).items()
+        if not all(Path(project.paths.pack_manifest(run)).exists() for run in theirs)
+    ]
 
 
 def disk_bytes(project: Project, runs: Iterable[Run]) -> float:
@@ -60,23 +178,24 @@ def corpus_bytes(project: Project, name: str) -> float:
     0 if its size is not known. Documents of a hub count twice, as they are while they are shuffled, with the margin
     that is read of them.
     """
-    vocabulary = project.corpora[name].tokenizer.vocabulary
-    entry = 2 if vocabulary <= 2**16 else 4
     copies = 1 + len(project.contexts[name])
-    there = tokens(project, name) or 0.0
-    read = project.inputs.budget_tokens(name)
-    text = there if read is None else 2 * read * (100 + MARGIN_PERCENT) / 100
-    return there * entry * copies + text * bytes_per_token(vocabulary)
+    there, text = tokens(project, name) or 0.0, text_bytes(project, name) or 0.0
+    twice = 2 if project.corpora[name].source == "hub" else 1
+    return there * _entry(project.corpora[name]) * copies + twice * text
 
 
-def _stage(project: Project, name: str) -> float | None:
-    total, tokenizer = tokens(project, name), project.corpora[name].tokenizer
-    if total is None:
-        return None
-    text = total * bytes_per_token(tokenizer.vocabulary)
-    training = tokenizer.training_megabytes * 1e6 / TOKENIZER_BYTES
-    scattered = total / TOKENIZED / project.preset["tokenize_shards"]
-    return START_SECONDS + text / DOCUMENT_BYTES + training + scattered + len(project.contexts[name]) * total / PACKED
+def _entry(corpus: Corpus) -> int:
+    """Bytes of a token."""
+    return 2 if corpus.tokenizer.vocabulary <= 2**16 else 4
+
+
+def _path(project: Project, name: str) -> float | None:
+    """Seconds of the jobs that wait for one another, with one start of all."""
+    chain = [documents(project, name), tokenizer(project, name), tokenize(project, name)]
+    chain += [pack(project, name, context) for context in project.contexts[name]]
+    taken = [one.seconds for one in chain]
+    known = [one - START_SECONDS for one in taken if one is not None]
+    return START_SECONDS + sum(known) if len(known) == len(taken) else None
 
 
 def _by_corpus(runs: Iterable[Run]) -> dict[str, list[Run]]:

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.plan import counts, machines
+from plumbline.plan import counts, data, machines
 from plumbline.plan.calibration import Calibration, calibrate, finished, group
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
@@ -121,6 +122,12 @@ class Estimator:
     def measure_minutes(self, one: Measurement) -> int:
         """Choose the time limit (minutes) of a measurement's job."""
         return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
+
+    def data_minutes(self, rule: str, wildcards: Any) -> int:
+        """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
+        seconds = data.job(self.project, rule, wildcards).seconds
+        together = data.TOGETHER if rule == "tokenize" else 1
+        return self._limit(None if seconds is None else together * seconds, EVALUATE_MARGIN)
 
     def on_device(self, one: Measurement) -> bool:
         """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks

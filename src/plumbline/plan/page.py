@@ -60,8 +60,8 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
         f"{speed_in_words(priced)}. {relative}",
         "Finished work costs nothing; disk is the final total. Targets share runs, so their rows do "
         "not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
-        "without waiting in queues. Data preparation runs on processors and is in no device-hour. What is measured "
-        "besides the runs takes the minutes that its study states.",
+        "without waiting in queues. What is measured besides the runs takes the minutes that its study states.",
+        _preparing(frame),
     ]
     if memory := memory_in_words(priced):
         said.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
@@ -74,6 +74,19 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
     if missing:
         said.append(f"Not counted, and in no sum: {', '.join(missing)}.")
     return said
+
+
+def _preparing(frame: pd.DataFrame) -> str:
+    """Say what the corpora take that are not there yet: of the row with most."""
+    words = "Data preparation runs on processors and is in no device-hour"
+    most = frame.loc[frame["data_cpu_hours"].idxmax()] if len(frame) else None
+    if most is None or not most["data_cpu_hours"]:
+        return f"{words}."
+    hours = f", {_hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
+    return (
+        f"{words}: about {_number(most['data_cpu_hours'])} CPU-hours{hours}, in jobs of one process that take "
+        f"{most['data_memory_gb']:.2g} GB at most."
+    )
 
 
 def whole(frame: pd.DataFrame) -> pd.DataFrame:
@@ -90,6 +103,7 @@ def whole(frame: pd.DataFrame) -> pd.DataFrame:
         "training FLOPs": _about(frame, frame["training_flops"].map(lambda value: f"{value:.2e}" if value else "0")),
         "device-hours": _about(frame, frame["device_hours"].map(_number)),
         "of these evaluation": (frame["evaluation_device_hours"] + frame["probe_device_hours"]).map(_number),
+        "data, CPU-hours": frame["data_cpu_hours"].map(_number),
         "longest path": frame["longest_path_hours"].map(_hours),
         "wall time": frame["wall_hours"].map(_hours),
         "disk, GB": frame["disk_gb"].map(_number),

@@ -94,6 +94,7 @@ def row(
     stage = data.seconds(plan, to_do)
     if stage is None:
         missing.append("data")
+    preparing = [one for name in data.to_make(plan, to_do) for one in data.jobs(plan, name)]
     training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
     evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
     # A run's evaluation and its probes stand side by side.
@@ -131,6 +132,8 @@ def row(
         "device_hours": device_hours,
         "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
         "data_hours": None if stage is None else stage / 3600,
+        "data_cpu_hours": sum(one.cpu_seconds for one in preparing) / 3600,
+        "data_memory_gb": max((one.megabytes for one in preparing), default=0.0) / 1e3,
         "longest_path_hours": longest,
         "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
         "disk_gb": (runs_bytes(estimator, runs) + data.disk_bytes(plan, runs)) / 1e9,

@@ -21,6 +21,7 @@ SORTED = {
     "training FLOPs": "training_flops",
     "device-hours": "device_hours",
     "of these evaluation": "evaluation_device_hours",
+    "data, CPU-hours": "data_cpu_hours",
     "longest path": "longest_path_hours",
     "wall time": "wall_hours",
     "disk, GB": "disk_gb",

@@ -156,9 +156,9 @@ def _rows(
 
     _, done, number = at
     try:
-        stream = datasets.load_dataset(
-            path, name=configuration or None, split=split, revision=revision or None, streaming=True
-        )
+        built = datasets.load_dataset_builder(path, name=configuration or None, revision=revision or None)
+        _read_ahead_less(built)
+        stream = built.as_streaming_dataset(split=split)
         shards = stream.num_shards
         for shard in range(at.shard, shards):
             part = stream.shard(num_shards=shards, index=shard, contiguous=True)
@@ -178,6 +178,17 @@ def _rows(
             f"{key(corpus, 'hub.path')}: cannot read {path}{which} ({_reason(error)}). "
             f"Check the network, the name and hub.revision, or {_OTHERWISE}"
         ) from error
+
+
+def _read_ahead_less(built: Any) -> None:
+    """Have Parquet files read a group of rows at a time.
+
+    By default all of a file stays in memory until its last row is read, and a data set's files may have gigabytes.
+    """
+    if hasattr(built.config, "fragment_scan_options"):
+        from pyarrow.dataset import ParquetFragmentScanOptions
+
+        built.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
 
 
 def _unreachable(error: Exception) -> bool:
