@@ -7,6 +7,7 @@ import pickle
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,9 @@ def test_bad_token_shards(stages: Stages, tmp_path: Path) -> None:
     bad.write_bytes(stages.tokens[1].read_bytes()[:-100])
     with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
+    bad.write_bytes(stages.tokens[1].read_bytes() + b"\1")
+    with pytest.raises(PlumblineError, match=r"train-0001\.npy is truncated or damaged \(its header names .* bytes"):
+        run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
     np.save(bad, np.load(stages.tokens[1]).astype(np.uint32))
     with pytest.raises(PlumblineError, match=r"train-0001\.npy was not made with"):
         run_pack(stages, tmp_path, "all=all", tokens=[stages.tokens[0], bad])
@@ -126,6 +130,28 @@ def test_bad_manifests(copy: Path) -> None:
     (copy / "base.json").write_text("{")
     with pytest.raises(PlumblineError, match=r"base\.json is not JSON"):
         Pack(copy / "base.json")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"dtype": "<f2"}, r"Invalid enum value '<f2' - at `\$\.dtype`"),  # as wide; trained on without a word
+        ({"dtype": ">u2"}, r"Invalid enum value '>u2'"),
+        ({"dtype": "<i2"}, r"Invalid enum value '<i2'"),
+        ({"dtype": "<u4"}, r"shard-00000\.bin .* 4,096 bytes, not 8,192"),
+        ({"sequences": "300"}, r"Expected `int`, got `str` - at `\$\.sequences`"),
+        ({"sequences_per_shard": 0}, r"Expected `int` >= 1 - at `\$\.sequences_per_shard`"),
+        ({"sequences_per_shard": 64}, r"shard-00000\.bin has 128 sequences, and sequences_per_shard is 64: .* wrong"),
+        ({"sequences_per_shard": 200}, r"shard-00000\.bin has 128 sequences, and sequences_per_shard is 200"),
+        ({"shards": [3]}, r"Expected `object`, got `int` - at `\$\.shards\[0\]`"),
+        ({"shards": [{"file": "x", "sequences": 1}]}, r"missing required field `sha256` - at `\$\.shards\[0\]`"),
+    ],
+)
+def test_a_manifest_that_would_be_read_otherwise_is_refused(copy: Path, changed: dict[str, Any], says: str) -> None:
+    path = copy / "base.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(PlumblineError, match=rf"{says}.*rerun (that rule|the rule `pack`)"):
+        Pack(path)
 
 
 def test_another_context_is_refused(stages: Stages) -> None:

@@ -31,6 +31,12 @@ def headed(magic: int, version: int, dtype: str, ids: list[int], count: int | No
     return header.ljust(1024, b"\0") + np.array(ids, dtype).tobytes()
 
 
+def npy(shape: str, data: bytes, descr: str = "'<u2'") -> bytes:
+    """A .npy file whose header says what it likes."""
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data
+
+
 def numpy_file(dtype: str) -> Write:
     return lambda path, ids: np.save(path, np.array(ids, dtype))
 
@@ -200,6 +206,12 @@ WRONG: dict[str, tuple[str, bytes, str, str]] = {
     "another version": ("a.bin", headed(20240520, 2, "<u2", [0]), "", r"magic 20240520 and version 2; only version 1"),
     "a table": ("a.npy", b"npy[[0, 1]]", "", r"a\.npy: shape \(1, 2\) of int64; a token file is one row"),
     "halves": ("a.npy", b"npy[0.5]", "", r"a\.npy: shape \(1,\) of float64; a token file is one row of whole numbers"),
+    "half an id beyond what an npy says": ("a.npy", npy("(2,)", b"\1\0\0\0\7"), "", r"names 2 entries .* 5 come"),
+    "ids beyond what an npy says": ("a.npy", npy("(2,)", b"\1\0\0\0\7\0\0\0"), "", r"4 bytes; 8 come after it\)"),
+    "an npy of petabytes": ("a.npy", npy(f"({10**15},)", b""), "", r"a\.npy: truncated, or .*2,000,000,000,000,000 b"),
+    "an npy beyond numbers": ("a.npy", npy(f"({2**70},)", b""), "", r"a\.npy: truncated, or not a \.npy file"),
+    "an npy without end": ("a.npy", npy("((" * 3000, b"\0" * 99), "", r"a\.npy: truncated, or not a \.npy file \(its"),
+    "an archive of npys": ("a.npy", b"PK\3\4" + b"\0" * 99, "", r"a\.npy: truncated, or not a \.npy file \(the magic"),
     "no npy": ("a.npy", b"\1\0", "", r"a\.npy: truncated, or not a \.npy file"),
     "no end": ("a.bin", b"\1\0\2\0", "uint16", r"local\.document_end: 0 \('<\|endoftext\|>'\) never occurs"),
 }  # fmt: skip

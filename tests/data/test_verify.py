@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -11,9 +10,11 @@ import time
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.data import verify
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
@@ -29,13 +30,13 @@ def packs(stages: Stages, tmp_path: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that have been hashed."""
     names: list[str] = []
-    original = hashlib.file_digest
+    original = verify.read
 
-    def digest(file: IO[bytes], algorithm: str):
+    def noted(file: IO[bytes], dtype: np.dtype) -> tuple[str, int]:
         names.append(Path(file.name).name)
-        return original(file, algorithm)
+        return original(file, dtype)
 
-    monkeypatch.setattr(verify.hashlib, "file_digest", digest)
+    monkeypatch.setattr(verify, "read", noted)
     return names
 
 
@@ -70,6 +71,21 @@ def test_other_bytes_are_refused(packs: Path) -> None:
             PlumblineError, match=r"shard-00001\.bin of .*base\.json is damaged: .* rerun the rule `pack`"
         ):
             verify_once(Pack(path))
+
+
+def test_ids_that_the_tokenizer_does_not_have_are_refused(packs: Path) -> None:
+    """Their checksum fits, as another program's pack's does: on a GPU they would end the process without a word."""
+    path, shard = packs / "base.json", packs / "train" / "shard-00001.bin"
+    manifest = json.loads(path.read_text())
+    verify_once(Pack(path))
+    path.write_text(json.dumps(manifest | {"vocabulary": 300}))
+    with pytest.raises(PlumblineError, match=r"shard-\d+\.bin of .* holds the id 3\d\d, .* has 300 entries"):
+        verify_once(Pack(path))
+    shard.write_bytes(b"\xff\xff" + shard.read_bytes()[2:])
+    manifest["shards"][1]["sha256"] = sha256_file(shard)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(PlumblineError, match=r"shard-00001\.bin of .* holds the id 65535, .* has 320 entries"):
+        verify_once(Pack(path))
 
 
 def test_a_date_put_back_does_not_hide_other_bytes(packs: Path) -> None:
@@ -125,6 +141,7 @@ def test_a_record_that_is_none_vouches_for_nothing(packs: Path, content: str) ->
         "mtime_ns",
         "ctime_ns",
         "sha256",
+        "vocabulary",
     }
     record.write_text(content)
     assert verify_once(Pack(path)) == 3

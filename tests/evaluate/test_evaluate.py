@@ -16,6 +16,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as verb
 from plumbline.evaluate import harness
+from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.suites import suite
 
 CLIMB12 = suite("climb12")
@@ -152,6 +153,17 @@ def test_corrupt_weights_are_named(evaluate, finished: Path):
     save_file(weights | {first: weights[first] * float("nan")}, path)
     with pytest.raises(PlumblineError, match=r"not finite.*pretrain again"):
         evaluate()
+
+
+@pytest.mark.parametrize("of", [torch.int8, torch.float16, torch.complex64, torch.float8_e4m3fn], ids=str)
+def test_weights_of_another_type_are_not_scored(finished: Path, of: torch.dtype):
+    """As numbers of ours they would have lost what they say, without a word."""
+    path = finished / "model.safetensors"
+    weights = {name: tensor.clone() for name, tensor in load_file(path).items()}
+    last = sorted(weights)[-1]
+    save_file(weights | {last: weights[last].to(of)}, path)
+    with pytest.raises(PlumblineError, match=rf"{last!r} is of {of}, not of torch\.float32; .*pretrain again"):
+        FinishedRun.read(finished).model()
 
 
 def test_weights_whose_logits_overflow_leave_no_scores(evaluate, finished: Path, tmp_path: Path):

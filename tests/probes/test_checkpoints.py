@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
@@ -160,6 +161,9 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     refused("does not hold weights of its config", folder, "--tokens", ids)
     (folder / "config.json").write_text(json.dumps(config))
     weights = folder / "model.safetensors"
+    held = {name: value.clone() for name, value in load_file(weights).items()}
+    save_file(held | {"model.norm.weight": held["model.norm.weight"] * torch.nan}, weights, metadata={"format": "pt"})
+    refused("'model.norm.weight' has values that are not finite", folder, "--tokens", ids)
     weights.write_bytes(weights.read_bytes()[:100])
     refused("does not hold weights of its config", folder, "--tokens", ids)
 

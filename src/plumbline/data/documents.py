@@ -36,6 +36,7 @@ from plumbline.data.sources import Document, debian, key, local, packaged, token
 from plumbline.data.split import By, Shuffle, held_out, rule
 from plumbline.data.stream_cursor import Kept, Tally
 from plumbline.data.text import pieces
+from plumbline.data.turn import alone
 
 SPLITS = ("train", "validation")
 
@@ -292,22 +293,27 @@ def main(arguments: list[str] | None = None) -> None:
         )
     whole = given.source in ("local", "hub")
     piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
-    stream, about, kept = _source(given)
-    about |= {
-        "max_documents": given.max_documents,
-        "max_megabytes": given.max_megabytes,
-        "fingerprint": given.fingerprint,
-    }
-    manifest = gather(
-        limited(stream, given.max_documents, given.max_megabytes),
-        given.out,
-        corpus=given.corpus,
-        validation_percent=given.validation_percent,
-        held_out_by=given.held_out_by,
-        piece_bytes=piece_bytes,
-        about=about,
-        kept=kept,
-    )
+    with contextlib.ExitStack() as stack:
+        if given.source == "hub":  # reads from where the folder says, and writes there while it reads
+            stack.enter_context(alone(given.out))
+        stream, about, kept = _source(given)
+        if given.source != "hub":  # has found what is wrong by now, and made nothing
+            stack.enter_context(alone(given.out))
+        about |= {
+            "max_documents": given.max_documents,
+            "max_megabytes": given.max_megabytes,
+            "fingerprint": given.fingerprint,
+        }
+        manifest = gather(
+            limited(stream, given.max_documents, given.max_megabytes),
+            given.out,
+            corpus=given.corpus,
+            validation_percent=given.validation_percent,
+            held_out_by=given.held_out_by,
+            piece_bytes=piece_bytes,
+            about=about,
+            kept=kept,
+        )
     if "budget" in manifest:
         print(budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
     counts = ", ".join(

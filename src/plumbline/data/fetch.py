@@ -7,6 +7,7 @@ python -m plumbline.data.fetch --debian anarchism=15.3-3 --sha256 HEX --out FILE
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -39,7 +40,8 @@ def fetch(requirement: str, sha256: str, out: Path, *, debian: bool = False, ind
     if out.is_file():
         if sha256_file(out) == sha256:
             return "already there"
-        os.replace(out, _rejected(out))
+        with contextlib.suppress(FileNotFoundError):  # another process did, which fetches it too
+            os.replace(out, _rejected(out))
         print(f"{out} is not {requirement} (its sha256 differs): kept as {_rejected(out)}", file=sys.stderr)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:

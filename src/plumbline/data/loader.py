@@ -53,6 +53,7 @@ class Pack:
         sequences: number of sequences.
         context: tokens in a sequence; inputs are its first T-1 tokens, targets its last T-1.
         vocabulary: entries of the tokenizer that made it.
+        dtype: type of the ids in its shards.
         separator: id of the tokenizer's entry between documents; None where the manifest names none.
         tokenizer_sha256: of the tokenizer.json that made it.
     """
@@ -72,13 +73,13 @@ class Pack:
         self.vocabulary: int = self.manifest["vocabulary"]
         self.separator: int | None = self.manifest.get("separator")
         self.tokenizer_sha256: str = self.manifest["tokenizer_sha256"]
-        self._dtype = np.dtype(self.manifest["dtype"])
+        self.dtype = np.dtype(self.manifest["dtype"])
         self._per_shard: int = self.manifest["sequences_per_shard"]
         self._shard = functools.lru_cache(_OPEN_SHARDS)(self._open)
         held = 0
         for entry in self.manifest["shards"]:
             path = self.path.parent / entry["file"]
-            expected = entry["sequences"] * self.context * self._dtype.itemsize
+            expected = entry["sequences"] * self.context * self.dtype.itemsize
             if not path.is_file():
                 raise PlumblineError(
                     f"shard {path} of {self.path} is missing: rerun the rule `pack` that makes {self.path}"
@@ -135,10 +136,10 @@ class Pack:
                 f"{self.path} has {self.sequences} sequences; asked for {indices.min()} to {indices.max()}"
             )
         tokens_BT = np.empty((len(indices), self.context), dtype=np.int64)
-        size = self.context * self._dtype.itemsize
+        size = self.context * self.dtype.itemsize
         for row, index in enumerate(indices):
             shard, offset = divmod(int(index), self._per_shard)
-            tokens_BT[row] = np.frombuffer(self._shard(shard).read(size, offset * size), self._dtype)
+            tokens_BT[row] = np.frombuffer(self._shard(shard).read(size, offset * size), self.dtype)
         return tokens_BT
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
@@ -12,7 +14,26 @@ from plumbline.core.files import canonical_json, parse_json, sha256_text
 #: The folder of a corpus's packs, beside that of its tokenizer.
 PACKS = "packs"
 
-_PACK_KEYS = ("context", "dtype", "sequences", "sequences_per_shard", "shards", "tokenizer_sha256", "vocabulary")
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Shard(msgspec.Struct):
+    file: str
+    sequences: _Count
+    sha256: str
+
+
+class _Pack(msgspec.Struct):
+    """What is read of a pack's manifest, and of which types."""
+
+    context: _Count
+    dtype: Literal["<u2", "<u4"]
+    sequences: _Count
+    sequences_per_shard: _Count
+    shards: list[_Shard]
+    tokenizer_sha256: str
+    vocabulary: _Count
+    separator: int | None = None
 
 
 def read_documents(path: Path) -> dict[str, Any]:
@@ -28,9 +49,21 @@ def read_pack(path: Path) -> dict[str, Any]:
     """Read the manifest of a pack.
 
     Raises:
-        PlumblineError: the file is missing, or is no manifest.
+        PlumblineError: the file is missing, or is no manifest; its shards are not cut where it says.
     """
-    return _read(path, _PACK_KEYS, "pack")
+    manifest = _read(path, tuple(field.name for field in msgspec.structs.fields(_Pack) if field.required), "pack")
+    try:
+        pack = msgspec.convert(manifest, _Pack)
+    except msgspec.ValidationError as error:
+        raise PlumblineError(f"{path} is not as the rule `pack` writes it ({error}): rerun that rule") from error
+    each = pack.sequences_per_shard
+    for number, shard in enumerate(pack.shards, 1):
+        if shard.sequences > each or (shard.sequences < each and number < len(pack.shards)):
+            raise PlumblineError(
+                f"{path}: {shard.file} has {shard.sequences} sequences, and sequences_per_shard is {each}: "
+                "sequences would be looked for in the wrong shards; rerun the rule `pack`"
+            )
+    return manifest
 
 
 def fingerprint(manifest: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_json
-from plumbline.data import budget
+from plumbline.data import budget, npy
 from plumbline.data.progress import Progress
 from plumbline.data.tokenizer import Tokenizer
 
@@ -148,10 +148,8 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
     if not path.is_file():
         raise PlumblineError(f"token shard {path} is missing: {remedy}")
     try:
-        # An empty array (a shard without documents is its 128-byte header) cannot be mapped.
-        empty = path.stat().st_size <= 128
-        shard: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=None if empty else "r")
-    except (ValueError, OSError, EOFError) as error:
+        shard = npy.mapped(path)
+    except (ValueError, OSError) as error:
         raise PlumblineError(f"token shard {path} is truncated or damaged ({error}): {remedy}") from error
     if shard.ndim != 1 or shard.dtype != tokenizer.dtype or (len(shard) and shard[-1] != tokenizer.eot):
         raise PlumblineError(

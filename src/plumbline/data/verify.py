@@ -1,5 +1,5 @@
-"""Verifies that large files are still the bytes that were written: a pack's shards before a node trains on them, the
-documents of a corpus before they are read.
+"""Verifies that large files are still the bytes that were written: a pack's shards (whose ids are looked at as well)
+before a node trains on them, the documents of a corpus before they are read.
 
 A file is read and hashed, unless its inode, size, mtime and ctime are those that it had when it was last found right
 on this machine. The record of that lies beside the manifest, in `.verified/<host name>.json`, and serves every pack
@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, naming, parse_json
 from plumbline.core.system import fcntl
@@ -32,6 +34,7 @@ from plumbline.data.manifest import read_documents
 from plumbline.data.progress import Progress
 
 FOLDER = ".verified"
+_PIECE = 1 << 20
 
 #: What the file beside documents that has their checksums is called.
 DOCUMENTS = "documents.json"
@@ -44,13 +47,16 @@ Record = dict[str, dict[str, Any]]
 class _Listed:
     """Files by their names with their SHA-256 (`expected`), as the file `manifest` in their folder lists them.
 
-    `kind` (shard, file) and `rule`, which makes them, are for messages.
+    `kind` (shard, file) and `rule`, which makes them, are for messages. Of files of token ids: the ids' `dtype`, and
+    the entries of their `vocabulary`.
     """
 
     manifest: Path
     expected: dict[str, str]
     kind: str
     rule: str
+    dtype: np.dtype | None = None
+    vocabulary: int | None = None
 
 
 def verify_once(pack: Pack) -> int:
@@ -63,7 +69,7 @@ def verify_once(pack: Pack) -> int:
         PlumblineError: a shard's bytes are not those that were packed.
     """
     expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
-    return _verify(_Listed(pack.path, expected, "shard", "pack"))
+    return _verify(_Listed(pack.path, expected, "shard", "pack", pack.dtype, pack.vocabulary))
 
 
 def verify_documents(path: Path) -> str | None:
@@ -106,30 +112,49 @@ def _read_through(listed: _Listed, known: Record, found: Record) -> int:
     """Hash the files that `known` does not vouch for and add them to `found`; returns how many there were."""
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
-    unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name])]
+    unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
     with Progress(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
             with naming(paths[name]), open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.
-                facts = _facts(os.fstat(file.fileno()), expected[name])
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                facts = _facts(os.fstat(file.fileno()), expected[name], listed)
+                sha256, largest = read(file, listed.dtype)
             if sha256 != expected[name]:
                 raise PlumblineError(
                     f"{listed.kind} {paths[name]} of {listed.manifest} is damaged: sha256 {sha256} instead of "
                     f"{expected[name]}: delete it and rerun the rule `{listed.rule}` that makes {listed.manifest}"
+                )
+            if listed.vocabulary is not None and largest >= listed.vocabulary:
+                raise PlumblineError(
+                    f"shard {paths[name]} of {listed.manifest} holds the id {largest}, and the tokenizer that it names "
+                    f"has {listed.vocabulary} entries: delete it and rerun the rule `pack` that makes {listed.manifest}"
                 )
             found[name] = facts
             progress.add()
     return len(unknown)
 
 
-def _facts(status: os.stat_result, sha256: str) -> dict[str, Any]:
+def read(file: IO[bytes], dtype: np.dtype | None) -> tuple[str, int]:
+    """Read a file: its SHA-256, and the largest id in it if it holds ids of this type, else 0."""
+    digest, largest = hashlib.sha256(), 0
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+        if dtype is None:
+            continue
+        # What was cut off while it was read has another checksum.
+        whole = piece[: len(piece) // dtype.itemsize * dtype.itemsize]
+        largest = max(largest, int(np.frombuffer(whole, dtype).max(initial=0)))
+    return digest.hexdigest(), largest
+
+
+def _facts(status: os.stat_result, sha256: str, listed: _Listed) -> dict[str, Any]:
     return {
         "inode": status.st_ino,
         "size": status.st_size,
         "mtime_ns": status.st_mtime_ns,
         "ctime_ns": status.st_ctime_ns,
         "sha256": sha256,
+        "vocabulary": listed.vocabulary,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -46,19 +47,38 @@ def read_model(folder: Path) -> Decoder:
     model = Decoder(spec)
     try:
         expected_sha256, found = said.get("weights_sha256"), sha256_file(folder / WEIGHTS)
-        if expected_sha256 not in (None, found):
-            raise PlumblineError(
-                f"{folder / WEIGHTS} is not what was written: sha256 {found}, not {expected_sha256} as in {path}; "
-                "restore the file, or write the model again"
-            )
-        weights = load_file(folder / WEIGHTS)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise PlumblineError(f"{folder / WEIGHTS} cannot be read as weights ({error})") from error
-    expected = model.state_dict()
-    wrong = sorted(set(expected) ^ set(weights)) or sorted(
-        name for name in expected if expected[name].shape != weights[name].shape
-    )
-    if wrong:
-        raise PlumblineError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit {path}; they belong to two models")
-    model.load_state_dict(weights)
+    if expected_sha256 not in (None, found):
+        raise PlumblineError(
+            f"{folder / WEIGHTS} is not what was written: sha256 {found}, not {expected_sha256} as in {path}; "
+            "restore the file, or write the model again"
+        )
+    load_weights(model, folder / WEIGHTS, str(path), "write or copy both files again")
     return model
+
+
+def load_weights(model: Decoder, path: Path, spec: str, remedy: str, *, finite: bool = True) -> None:
+    """Load a file of weights into a decoder: those of its names and shapes, in float32, as they are written here.
+
+    Args:
+        spec: what says which weights those are, and `remedy` what to do about others; for messages.
+        finite: whether all have to be finite numbers.
+
+    Raises:
+        PlumblineError: it is no such file, or its weights are others.
+    """
+    try:
+        weights = load_file(path, device=str(model.embedding.device))
+    except (OSError, SafetensorError) as error:
+        raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
+    expected = model.state_dict()
+    for name in sorted(set(expected) | set(weights)):
+        if name not in weights or name not in expected or expected[name].shape != weights[name].shape:
+            raise PlumblineError(f"{path}: {name!r} does not fit {spec}; {remedy}")
+        # Copied into a decoder, integers and complex numbers would lose what they say without a word.
+        if weights[name].dtype != torch.float32:
+            raise PlumblineError(f"{path}: {name!r} is of {weights[name].dtype}, not of torch.float32; {remedy}")
+        if finite and not torch.isfinite(weights[name]).all():
+            raise PlumblineError(f"{path}: {name!r} has values that are not finite; {remedy}")
+    model.load_state_dict(weights)

@@ -12,6 +12,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_file, sha256_text
+from plumbline.data import npy
 from plumbline.data.loader import Pack
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.data.verify import verify_once
@@ -228,7 +229,7 @@ def _encode(checkpoint: Checkpoint, words: str, tokenizer: Path | None) -> list[
 def _load_tokens(path: Path, context: int) -> np.ndarray:
     """Ids from a .npy: sequences as they are, cut to the context, or one long line of tokens."""
     try:
-        found = np.load(path, allow_pickle=False)
+        found = npy.mapped(path)
     except (OSError, ValueError) as error:
         raise PlumblineError(f"--tokens: {path} cannot be read as an array ({error})") from error
     if not np.issubdtype(found.dtype, np.integer) or found.ndim not in (1, 2):

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
@@ -20,6 +18,7 @@ from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
 from plumbline.model.decoder import Decoder
+from plumbline.model.folder import load_weights
 from plumbline.probes._base import ProbeValue
 from plumbline.probes._decoder import DecoderSubject
 from plumbline.probes._frame import Row, rows
@@ -185,9 +184,4 @@ def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:
         raise PlumblineError(f"{path} is missing, though the index of probe points names it; {remedy}")
     if sha256_file(path) != sha256:
         raise PlumblineError(f"{path} is damaged: its SHA-256 is not the one in the index of probe points; {remedy}")
-    try:
-        model.load_state_dict(load_file(path, device=str(next(model.parameters()).device)))
-    except (RuntimeError, SafetensorError) as error:
-        raise PlumblineError(
-            f"{path} does not hold weights of the spec in manifest.json ({error}); {remedy}"
-        ) from error
+    load_weights(model, path, "the spec in manifest.json", remedy, finite=False)

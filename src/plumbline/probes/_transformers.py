@@ -260,4 +260,7 @@ def load(folder: Path) -> TransformersSubject:
             f"--checkpoint: {folder} lacks {missing[0]!r} ({len(missing)} in all), which would be left random; save "
             "the whole model"
         )
+    broken = [name for name, value in model.named_parameters() if not torch.isfinite(value).all()]
+    if broken:
+        raise PlumblineError(f"--checkpoint: {folder}: {broken[0]!r} has values that are not finite; save it anew")
     return TransformersSubject(model)

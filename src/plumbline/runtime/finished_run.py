@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
+from plumbline.model.folder import load_weights
 from plumbline.runtime import run_inputs
 from plumbline.runtime.run_inputs import REMEDY
 from plumbline.specs.spec import RunSpec
@@ -117,22 +114,9 @@ class FinishedRun:
         """
         path = self.folder / MODEL
         self.weights_sha256()
-        try:
-            weights = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise PlumblineError(f"{path}: cannot be read as weights ({error}); {REMEDY}") from error
         model = Decoder(self.spec.model)
-        expected = model.state_dict()
-        wrong = sorted(set(expected) ^ set(weights)) or sorted(
-            name for name in expected if expected[name].shape != weights[name].shape
-        )
-        if wrong:
-            raise PlumblineError(f"{path}: {wrong[0]!r} does not fit the spec in manifest.json; {REMEDY}")
-        broken = sorted(name for name, tensor in weights.items() if not torch.isfinite(tensor).all())
-        if broken:
-            raise PlumblineError(f"{path}: {broken[0]!r} has values that are not finite; {REMEDY}")
-        model.load_state_dict(weights)
-        return model.float()
+        load_weights(model, path, "the spec in manifest.json", REMEDY)
+        return model
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.data import token_files
+from plumbline.data import npy, token_files
 from plumbline.data.progress import Progress
 from plumbline.data.sources import Document, key
 from plumbline.data.tokenizer import Tokenizer
@@ -82,13 +82,14 @@ def _mapped(path: Path, dtype: str, offset: int) -> np.ndarray:
 
 def _npy(path: Path) -> np.ndarray:
     try:
-        empty = path.stat().st_size <= 128
-        found: np.ndarray = np.load(path, allow_pickle=False, mmap_mode=None if empty else "r")
-    except (ValueError, OSError, EOFError) as error:
+        found = npy.mapped(path)
+    except (ValueError, OSError) as error:
         raise PlumblineError(f"{path}: truncated, or not a .npy file ({error}); write or copy it again") from error
-    if not isinstance(found, np.ndarray) or found.ndim != 1 or found.dtype.kind not in "ui":
-        what = f"shape {found.shape} of {found.dtype}" if isinstance(found, np.ndarray) else "not an array"
-        raise PlumblineError(f"{path}: {what}; a token file is one row of whole numbers (1-D, signed or unsigned)")
+    if found.ndim != 1 or found.dtype.kind not in "ui":
+        raise PlumblineError(
+            f"{path}: shape {found.shape} of {found.dtype}; a token file is one row of whole numbers (1-D, signed or "
+            "unsigned)"
+        )
     return found
 
 

@@ -13,6 +13,7 @@ directory for who does not train. Nothing else is imported from outside (a contr
 |---------------------|----------------------------------------------------------------------------------------|
 | `run_directory`     | names what lies in a state directory, for both doors                                   |
 | `rolling`           | keeps rolling checkpoints: named when whole, damaged ones set aside, old ones dropped  |
+| `fit`               | says whether what a whole checkpoint holds can be a state of its run                   |
 | `snapshot`          | writes weights and optimizer to files and reads them back                              |
 | `shards`            | the same where each rank holds rows                                                    |
 | `background`        | writes a checkpoint while steps are taken, by the thread of `writer`                   |

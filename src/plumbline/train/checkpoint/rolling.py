@@ -10,8 +10,9 @@
 | `loop.json`             | step, random states, interventions, a divergence (`training_state`)          |
 | `metadata.json`         | written last: identity, and size and SHA-256 of every file                   |
 
-A directory counts only if its metadata and every file of it are as they were written. One that is not is renamed
-``….damaged``; one that the file system does not give back (EIO, ESTALE) is left as it is, and an earlier one is taken.
+A directory counts only if its metadata and every file of it are as they were written, and what they hold can be a state
+of the run (`fit`). One that is not is renamed ``….damaged``; one that the file system does not give back (EIO, ESTALE)
+is left as it is, and an earlier one is taken.
 """
 
 from __future__ import annotations
@@ -60,9 +61,14 @@ class Checkpoint:
 class RollingCheckpoints:
     """Writes and finds the checkpoints of one state directory. Used by rank 0 only."""
 
-    def __init__(self, directory: Path, keep: int | None) -> None:
-        """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all."""
-        self.directory, self.keep = directory, keep
+    def __init__(
+        self, directory: Path, keep: int | None, require: Callable[[Path, dict[str, Any]], None] = lambda *of: None
+    ) -> None:
+        """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all.
+
+        `require`: raises `Damaged` of a whole checkpoint, with its metadata, that is no state of the run.
+        """
+        self.directory, self.keep, self.require = directory, keep, require
         self.unreadable: set[Path] = set()
 
     def name(self, step: int, diverged: bool = False) -> Path:
@@ -132,6 +138,7 @@ class RollingCheckpoints:
         for path in self._all():
             try:
                 metadata = read_whole(path)
+                self.require(path, metadata)
             except Damaged as damaged:
                 aside = free_name(path, "damaged")
                 os.rename(path, aside)
@@ -157,6 +164,7 @@ class RollingCheckpoints:
         for path in self._all():
             try:
                 metadata = read_whole(path)
+                self.require(path, metadata)
             except (Damaged, OSError):
                 continue
             if metadata["finite"]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import Ranks
 from plumbline.specs.spec import RunSpec
+from plumbline.train.checkpoint import fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
@@ -36,7 +38,7 @@ class RunDirectory:
         self.whose = {"run_id": spec.run_id, **fingerprints}
         self.made_with = provenance.made_with()
         self.records = StateDirectory(settings.state)
-        self.checkpoints = RollingCheckpoints(settings.state, settings.keep)
+        self.checkpoints = RollingCheckpoints(settings.state, settings.keep, partial(fit.require, spec=spec))
         self.points = ProbeCheckpoints(settings.state, spec)
         self.started = False
 

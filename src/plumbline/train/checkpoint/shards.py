@@ -56,7 +56,7 @@ class Shards:
         self.directory = directory
         self.shapes: dict[str, torch.Size] = {}
         self.pieces: dict[str, list[tuple[int, int, Path]]] = {}
-        self._dtypes: dict[str, str] = {}
+        self.dtypes: dict[str, str] = {}
         ranks = self._read_header(directory / file_name(0))
         for rank in range(1, ranks):
             path = directory / file_name(rank)
@@ -83,8 +83,8 @@ class Shards:
                     held, dtype = rows.get_shape(), rows.get_dtype()
                     if self.shapes.setdefault(name, shape) != shape or held[1:] != list(shape[1:]):
                         raise ValueError(f"{name} has another shape here")
-                    if self._dtypes.setdefault(name, dtype) != dtype:
-                        raise ValueError(f"{name} is {dtype} here, and {self._dtypes[name]} in another rank's file")
+                    if self.dtypes.setdefault(name, dtype) != dtype:
+                        raise ValueError(f"{name} is {dtype} here, and {self.dtypes[name]} in another rank's file")
                     self.pieces.setdefault(name, []).append((first, first + _rows(held), path))
             return int(header["ranks"])
         except FileNotFoundError:
