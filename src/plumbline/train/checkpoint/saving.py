@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from plumbline.runtime.distributed import RankLost
 from plumbline.runtime.probe_checkpoints import FOLDER
 from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
@@ -178,9 +179,11 @@ class Saver:
     def end_by(self, error: Exception, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
         """Record that this process's start ended by an error.
 
-        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's.
+        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's, or another rank
+        was killed.
         """
         how = "disk full" if is_full(error) else "lock lost" if isinstance(error, RunLockError) else "error"
+        how = "rank lost" if isinstance(error, RankLost) else how
         if in_loop and how == "error":
             how = COUNTED
         self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})
