@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.core import process_record
+from plumbline.core import fingerprint_file, process_record
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, fsync_directory
+from plumbline.operate.locks import workflow_lock
 from plumbline.train.checkpoint import run_lock
 from tests.core.fuse_folder import mounted
 from tests.model_specs import run_spec
@@ -50,6 +52,32 @@ def test_a_record_is_put_back_without_hard_links(folder: tuple[Path, Path]) -> N
         assert not process_record.remove(path, {"token": "another one's, which was judged to be dead"})
         held.check()
     assert not path.exists()
+
+
+def test_a_fingerprint_that_cannot_be_read_is_not_another_one(folder: tuple[Path, Path]) -> None:
+    """It was taken for missing, and what it describes was made again."""
+    place, rules = folder
+    fingerprint_file.write(place / "tokenizer.json", "code-asked")
+    rules.write_text("open */tokenizer.fingerprint.json ESTALE\n")
+    with pytest.raises(PlumblineError, match=r"tokenizer\.fingerprint\.json cannot be read \(Stale file handle\)"):
+        fingerprint_file.read(fingerprint_file.beside(place / "tokenizer.json"))
+    rules.write_text("")
+    assert fingerprint_file.read(fingerprint_file.beside(place / "tokenizer.json")) == {"fingerprint": "code-asked"}
+
+
+def test_a_workflow_holds_its_folder_without_locks(folder: tuple[Path, Path]) -> None:
+    """By its record alone; where that cannot be written, a sentence names it."""
+    place, rules = folder
+    with workflow_lock.hold(place, "snakemake"):
+        assert not process_record.read(place / workflow_lock.RECORD)["locked"]  # type: ignore[index]
+        with pytest.raises(PlumblineError, match="is held by process"), workflow_lock.hold(place, "snakemake"):
+            pass
+    rules.write_text(f"create */{workflow_lock.RECORD} EROFS\n")
+    with (
+        pytest.raises(PlumblineError, match=r"plumbline-workflow\.json cannot be written \(Read-only file system\)"),
+        workflow_lock.hold(place, "snakemake"),
+    ):
+        pass
 
 
 def on_machine(name: str, *arguments: Any) -> None:
