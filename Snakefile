@@ -66,6 +66,7 @@ rule smoke:
 
 
 onstart:
+    ctrl_c.watch(workflow)
     forecast.announce(workflow, ESTIMATOR)
     snakemake_internals.without_default_rate_limit(workflow)
 

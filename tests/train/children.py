@@ -39,6 +39,8 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
         _clamp_scores([float(score) for score in environment["CLAMP_SCORES"].split(",")], chosen)
     if "DIE_WRITING" in environment:
         _die_writing(int(environment["DIE_WRITING"]), int(environment["DIE_IN_STEP"]))
+    if "FALL" in environment and environment["RANK"] == "1":
+        _fall(environment["FALL"])
     if "COMPILE_BACKENDS" in environment:
         _compile_by(environment["COMPILE_BACKENDS"].split()[int(environment["RANK"])])
     torch.set_num_threads(1)
@@ -122,6 +124,20 @@ def _die_writing(step: int, at: int) -> None:
 
     snapshot.write = half
     Loop.train_step = deadly  # type: ignore[method-assign]
+
+
+def _fall(how: str) -> None:
+    """In the third step be `killed`, or fall to an error."""
+    train_step = Loop.train_step
+
+    def fall(self: Loop) -> tuple[bool, bool]:
+        if self.step + 1 == 3:
+            if how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ZeroDivisionError("nothing to divide by")
+        return train_step(self)
+
+    Loop.train_step = fall  # type: ignore[method-assign]
 
 
 def _clamp_scores(by_rank: list[float], chosen: Settings) -> None:

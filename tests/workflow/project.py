@@ -75,20 +75,21 @@ class Project:
         """Run Snakemake in this project and wait for it; its own account is shown, not what a person sees."""
         return self.python("-m", "snakemake", *arguments, "--printshellcmds")
 
-    def start_snakemake(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start Snakemake as the leader of a process group of its own.
+    def start_snakemake(self, *arguments: str, said: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start Snakemake as the leader of a process group of its own; what it says goes into the file `said`.
 
         It hears Ctrl-C, though what a shell puts into the background (these tests, perhaps) ignores it.
         """
-        return subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *arguments],
-            cwd=self.root,
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
+        with open(said or os.devnull, "wb") as stream:
+            return subprocess.Popen(
+                [sys.executable, "-m", "snakemake", *arguments],
+                cwd=self.root,
+                env=self.environment,
+                stdout=stream,
+                stderr=stream,
+                start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """Jobs by rule that a dry run would start; empty when there is nothing to be done."""

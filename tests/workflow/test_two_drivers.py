@@ -16,14 +16,14 @@ from tests.workflow.project import Project
 
 SMOKE = ("--config", "preset=smoke", "studies=[transfer]")
 PLAN = ("--config", "preset=smoke", "--config", "studies=[transfer]")
-#: A job that begins, and ends when it is let go; and one that has nothing to do with it.
+#: A job that begins, and ends when it is let go, whatever signal comes; and one that has nothing to do with it.
 RULES = """
 
 rule waits:
     output:
         "work/waited",
     shell:
-        "touch begun; while [ ! -e go ]; do sleep 0.05; done; touch {output}"
+        "trap '' INT TERM; touch begun; while [ ! -e go ]; do sleep 0.05; done; touch {output}"
 
 
 rule other:
@@ -48,7 +48,7 @@ def first(project: Project) -> Iterator[Popen[bytes]]:
     """A Snakemake whose job has begun."""
     for name in ("begun", "go", "work/waited", "work/other"):
         (project.root / name).unlink(missing_ok=True)
-    process = project.start_snakemake("work/waited", *SMOKE)
+    process = project.start_snakemake("work/waited", *SMOKE, said=project.root / "said")
     try:
         while not (project.root / "begun").exists():
             assert process.poll() is None, "Snakemake ended before its job had begun"
@@ -102,3 +102,18 @@ def test_after_a_kill_9_the_next_one_starts(project: Project, first: Popen[bytes
     again = project.snakemake("work/waited", *SMOKE)
     assert again.returncode == 0 and told in again.stdout, again.stdout[-3000:]
     assert (project.root / "work/waited").exists() and not locks(project)
+
+
+def test_ctrl_c_again_and_again_waits_for_the_jobs(project: Project, first: Popen[bytes]) -> None:
+    """Snakemake alone fell to the second one, with tracebacks about asyncio."""
+    said = project.root / "said"
+    for words in ("Terminating processes on user request", "waiting for the jobs to end; to leave them", ""):
+        os.killpg(first.pid, signal.SIGINT)
+        while words not in said.read_text():
+            assert first.poll() is None, said.read_text()
+            time.sleep(0.02)
+    (project.root / "go").touch()
+    assert first.wait(60) == 1 and "Traceback" not in said.read_text()
+    assert not locks(project) and not (project.root / ".snakemake" / RECORD).exists()
+    assert project.snakemake("work/waited", *SMOKE).returncode == 0
+    assert (project.root / "work/waited").exists()

@@ -8,7 +8,7 @@ from os.path import exists
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
-from plumbline.operate import staleness
+from plumbline.operate import ctrl_c, staleness
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job

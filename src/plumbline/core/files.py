@@ -112,11 +112,16 @@ def sha256_file(path: str | Path) -> str:
 
 
 def fsync_directory(directory: str | Path) -> None:
-    """Make a rename inside `directory` survive a power cut."""
+    """Make a rename inside `directory` survive a power cut, where the file system syncs folders (SMB, and some of FUSE,
+    do not).
+    """
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         with naming(directory):
             os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(descriptor)
 

@@ -70,9 +70,18 @@ def unchanged(product: str | Path) -> bool:
 
 
 def read(path: str | Path) -> dict[str, Any] | None:
-    """The content of a JSON file; None where there is no file, it cannot be read, or it holds no mapping."""
+    """The content of a JSON file; None where there is no file, it may not be read, or it holds no mapping.
+
+    Raises:
+        PlumblineError: the file system fails, so that nobody knows what is in it.
+    """
     try:
         content = parse_json(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, ValueError, RecursionError):
         return None
+    except OSError as error:
+        raise PlumblineError(
+            f"{path} cannot be read ({error.strerror}), so it is unknown whether what it describes is up to date; "
+            "nothing was changed. Run the same command again when the file system works"
+        ) from error
     return content if isinstance(content, dict) else None

@@ -180,8 +180,12 @@ def remove(path: Path, judged: dict[str, Any]) -> bool:
         return False
     found = read(aside)
     if found != judged:
-        with contextlib.suppress(FileExistsError):
+        try:
             os.link(aside, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without hard links
+            create(path, found or {})
         aside.unlink(missing_ok=True)
         return False
     if found:

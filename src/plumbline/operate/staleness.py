@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file, sha256_text
 from plumbline.data.manifest import fingerprint
 from plumbline.project import snakemake_internals
@@ -34,11 +35,16 @@ NAMED = 3
 def watch(workflow: Any) -> None:
     """Make a workflow run again the jobs whose files are stale, and say which; called once, when its rules are read."""
 
+    from snakemake_interface_common.exceptions import ApiError  # said without a traceback
+
     def disagreeing(jobs: list[Any]) -> list[Any]:
         # Who says --rerun-triggers mtime does not want parameters compared, here neither.
         if not snakemake_internals.compares_parameters(workflow):
             return []
-        found = [job for job in jobs if stale(job, lambda job: snakemake_internals.remembers(workflow, job))]
+        try:
+            found = [job for job in jobs if stale(job, lambda job: snakemake_internals.remembers(workflow, job))]
+        except PlumblineError as error:
+            raise ApiError(str(error)) from None
         if found:
             print(f"made with other code, settings or data than now, so rebuilt: {names(found)}", file=sys.stderr)
         return found

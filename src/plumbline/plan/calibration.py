@@ -119,7 +119,10 @@ def finished(run: Run, work: Path) -> dict[str, Any] | None:
             return None
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
         trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except OSError as error:
+        warn(f"{path} cannot be read ({error.strerror}), so {run.key} counts as not done here; nothing was changed")
+        return None
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         trouble = f"is not the manifest of a run ({error!r})"
     if trouble:
         warn(f"{path} {trouble}, so {run.key} counts as not done; delete its folder to repeat the run")

@@ -10,7 +10,7 @@ inside the functions, since what merely prints help imports this module too.
     configuration  is_main_process, config_files, config_words, use_config
     jobs           on_dag_built, force_jobs, all_jobs, needed_jobs, stays_here, remembers, compares_parameters,
                    makes_files, only_touches
-    scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit
+    scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit, before_cancelling
     lock           take_lock_over, lock_files
     log            logger, own_log_handler, show_sentences_alone
 """
@@ -60,7 +60,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.dag.DAG": ("forcefiles", "jobid", "jobs", "needrun_jobs", "update_needrun", "workflow"),
     "snakemake.jobs.Job": ("dag", "rule", "scheduler_resources"),
     "snakemake.rules.Rule": ("group", "norun"),
-    "snakemake.scheduling.job_scheduler.JobScheduler": ("job_rate_limiter",),
+    "snakemake.scheduling.job_scheduler.JobScheduler": ("_executor", "job_rate_limiter"),
     "snakemake.scheduling.job_scheduler.JobRateLimiter": ("max_jobs", "timespan"),
     "configargparse.ArgumentParser": ("_default_config_files",),
 }
@@ -251,6 +251,21 @@ def without_default_rate_limit(workflow: Any) -> None:
     limiter = scheduler.job_rate_limiter
     if limiter is not None and (limiter.max_jobs, limiter.timespan) == DEFAULT_RATE:
         scheduler.job_rate_limiter = None
+
+
+def before_cancelling(workflow: Any, call: Callable[[], None]) -> None:
+    """Call a function when Snakemake is about to cancel its jobs, or to wait for those of this machine, at Ctrl-C.
+
+    To be called when the scheduler is there (`onstart`).
+    """
+    executor = workflow.scheduler._executor
+    cancel = executor.cancel
+
+    def cancel_after() -> None:
+        call()
+        cancel()
+
+    executor.cancel = cancel_after
 
 
 def take_lock_over(

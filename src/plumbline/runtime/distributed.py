@@ -19,6 +19,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.runtime.stop import Stopped, StopRequest
 
 Strategy = Literal["ddp", "fsdp"]
+#: Key under which a rank that falls to an error of its own leaves word for the others.
+_FELL = "plumbline/fell"
+
+
+class RankLost(PlumblineError):
+    """Raised where another rank is gone without a word: killed, or its machine lost. No fault of the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +118,19 @@ class Ranks:
         elif self.sum([float(stop.asked)])[0]:
             raise Stopped
 
+    def explained(self, error: Exception) -> Exception:
+        """What stands behind an error: of a collective, that another rank is lost, or what that one fell to; any other
+        is returned as it is.
+        """
+        if self.world == 1 or not _of_a_collective(error):
+            return error
+        if word := _word_left():
+            return RuntimeError(word)
+        return RankLost(
+            "another rank of this run is gone without a word (killed, for lack of memory for instance, or its machine "
+            "lost), so this one stops too. Start the run again: it continues from its last checkpoint"
+        )
+
 
 @contextlib.contextmanager
 def ranks(device: str) -> Iterator[Ranks]:
@@ -140,14 +159,51 @@ def ranks(device: str) -> Iterator[Ranks]:
 
     distributed.init_process_group("nccl" if kind == "cuda" else "gloo", device_id=chosen if kind == "cuda" else None)
     try:
-        yield Ranks(rank=rank, world=world, device=chosen, local_rank=local)
+        group = Ranks(rank=rank, world=world, device=chosen, local_rank=local)
+        yield group
     except BaseException as error:
         # A wrapped model that lives on in the error's frames keeps the process group alive beyond its destruction, and
         # the process then hangs at its exit every few times (gloo's thread and the interpreter wait for each other).
         traceback.clear_frames(error.__traceback__)
+        if not isinstance(error, Exception):
+            raise
+        if not _of_a_collective(error):
+            _leave_word(f"rank {rank}: {type(error).__name__}: {error}")
+        elif isinstance(lost := group.explained(error), RankLost):
+            raise lost from None
         raise
     finally:
         distributed.destroy_process_group()
+
+
+def _of_a_collective(error: Exception) -> bool:
+    """Whether an error is what a collective raises when another rank does not answer any more."""
+    from torch import distributed
+
+    text = str(error)
+    unanswered = "gloo/transport" in text or "ncclRemoteError" in text
+    return isinstance(error, distributed.DistNetworkError) or (isinstance(error, RuntimeError) and unanswered)
+
+
+def _leave_word(word: str) -> None:
+    """Tell the others why this rank leaves them, before its connections close."""
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    with contextlib.suppress(RuntimeError):  # whoever keeps the store is gone
+        store = _get_default_store()
+        store.set(_FELL, word)
+        store.get(_FELL)  # it has arrived
+
+
+def _word_left() -> str | None:
+    """Why another rank has left, if it said so."""
+    from torch.distributed.distributed_c10d import _get_default_store
+
+    with contextlib.suppress(RuntimeError):
+        store = _get_default_store()
+        if store.check([_FELL]):
+            return store.get(_FELL).decode()
+    return None
 
 
 def parallel(model: nn.Module, ranks: Ranks, strategy: Strategy) -> nn.Module:

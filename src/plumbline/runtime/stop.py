@@ -14,8 +14,8 @@ class Stopped(Exception):
 
 
 class StopRequest:
-    """Records SIGTERM or Ctrl-C, to be polled in every loop. The signal itself does nothing, so no file is left half
-    written.
+    """Records SIGTERM, Ctrl-C, or that the terminal was closed (SIGHUP), to be polled in every loop. The signal itself
+    does nothing, so no file is left half written.
 
     A second Ctrl-C ends the process at once: whoever sits there does not want to wait for a checkpoint.
     """
@@ -24,10 +24,12 @@ class StopRequest:
         self.asked = False
 
     def install(self) -> StopRequest:
-        """Catch SIGTERM and SIGINT in this process from now on."""
+        """Catch these signals in this process from now on."""
         signal.signal(signal.SIGTERM, self._ask)
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's background jobs do not hear Ctrl-C
-            signal.signal(signal.SIGINT, self._ask)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            # A shell's background jobs do not hear Ctrl-C, and what nohup starts outlives its terminal.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._ask)
         return self
 
     def _ask(self, number: int, frame: FrameType | None) -> None:

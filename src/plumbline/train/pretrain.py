@@ -106,9 +106,10 @@ class _Run:
                 return EXIT_RUN_AGAIN
         except Exception as error:
             saver.let_end()
-            progress.event("fault", loop.step, reason=f"{type(error).__name__}: {error}")
+            reason = self.group.explained(error)
+            progress.event("fault", loop.step, reason=f"{type(reason).__name__}: {reason}")
             memory = peak_memory.recorded(self.group, self.packages, alone=True)
-            directory.end_by(error, loop.step, memory, in_loop=self.in_loop)
+            directory.end_by(reason, loop.step, memory, in_loop=self.in_loop)
             self._memory_fault(error, made_progress=loop.step > started_at)
             self._raise_in_words(error)
             raise

@@ -98,7 +98,14 @@ def hold(persistence: Path, command: str) -> Iterator[None]:
             "since": time.time(),
             "token": token,
         }
-        if not process_record.create(record, process_record.identity() | mine):
+        try:
+            created = process_record.create(record, process_record.identity() | mine)
+        except OSError as error:
+            raise PlumblineError(
+                f"{record} cannot be written ({error.strerror}); run the same command again when the file system "
+                "takes files"
+            ) from None
+        if not created:
             raise _held(persistence)  # where there are no locks, another one may come first
         try:
             yield

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankLost, Ranks
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
@@ -58,7 +58,8 @@ class RunDirectory:
     def end_by(self, error: BaseException, step: int, facts: dict[str, Any], *, in_loop: bool) -> None:
         """Record that this process's start ended by an error.
 
-        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's.
+        An error in the loop counts towards giving the run up, unless it is the disk's or the lock's, or another rank
+        was killed.
         """
         if isinstance(error, KeyboardInterrupt):
             how = "interrupted"
@@ -68,6 +69,8 @@ class RunDirectory:
             how = "disk error"
         elif isinstance(error, RunLockError):
             how = "lock lost"
+        elif isinstance(error, RankLost):
+            how = "rank lost"
         else:
             how = COUNTED if in_loop else "error"
         self.end(how, step, facts | {"reason": f"{type(error).__name__}: {error}"})
