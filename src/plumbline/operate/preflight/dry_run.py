@@ -157,8 +157,8 @@ def account(jobs: Iterable[Any]) -> str:
 
 def _sentence(said: str) -> str:
     """What Snakemake refused with, out of all that it said."""
-    if ours := re.search(r"^error: (.+)", said, re.M | re.S):
-        return " ".join(ours[1].split())
+    if alone := re.search(r"^error: (.+)", said, re.M | re.S):
+        return " ".join(alone[1].split())
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     heads = [number for number, line in enumerate(lines) if re.search(r"(Error|Exception)\b.*:$", line)]
     last = lines[heads[-1] + 1 :] if heads else lines[-1:]
