@@ -133,7 +133,7 @@ def test_a_lock_stamped_in_the_future_is_named_and_taken_over_after_its_limit(tm
     with pytest.raises(RunLockError, match=said):
         take(tmp_path).acquire()
     began = time.monotonic()
-    with take(tmp_path, limit=0.4, wait=3.0) as taken:
+    with take(tmp_path, limit=0.4, wait=30.0) as taken:
         taken.check()
         assert time.monotonic() - began >= 0.4
     assert re.search(said, capfd.readouterr().err)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import FULL, of_disk
-from plumbline.core.permissions import denied
+from plumbline.core.permissions import denied, nearest
 
 
 class NoRoom(PlumblineError):
@@ -45,6 +46,16 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
         for leftover in directory.glob(".step-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         raise found from error
+
+
+def require_writable(directory: Path) -> None:
+    """Refuse a folder of outputs that may only be read, before a run is trained that could not leave them there.
+
+    Raises:
+        Unreadable: its file system is mounted for reading alone.
+    """
+    if os.statvfs(nearest(directory)).f_flag & os.ST_RDONLY:
+        raise _refused(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
 
 
 def in_words(error: BaseException, directory: Path) -> NoRoom | Unreadable | None:

@@ -24,7 +24,7 @@ from plumbline.train.batches.micro_batch_search import fitted
 from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import Compiled
-from plumbline.train.disk import in_words
+from plumbline.train.disk import in_words, require_writable
 from plumbline.train.loop import Loop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
@@ -88,6 +88,8 @@ class _Run:
         self.in_loop = False
 
     def carry_out(self) -> int:
+        if self.group.leader:
+            require_writable(self.settings.out)
         self.resumption.find()
         with self._ends_before_the_loop(), self._deterministic_faults():
             self.group.poll(self.stop)
