@@ -34,6 +34,13 @@ CLASSES = Path(__file__).with_name("code_classes.json")
 #: What may begin with a docstring.
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
+#: The names of a node's fields in order, without whether a text was written with a u in front.
+FIELDS = {
+    kind: sorted(name for name in kind._fields if name != "kind")
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+
 #: A text in JSON.
 _QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -234,7 +241,7 @@ def _text(node: Any) -> str:
     if not isinstance(node, ast.AST):
         return _QUOTED(f"{type(node).__name__} {node!r}")
     parts = [f'"{type(node).__name__}"']
-    for name in _fields(type(node)):
+    for name in FIELDS[type(node)]:
         value = getattr(node, name, None)
         if value is None or value == []:
             continue
@@ -242,9 +249,3 @@ def _text(node: Any) -> str:
             value = value[1:]
         parts.append(f'["{name}",{_text(value)}]')
     return f"[{','.join(parts)}]"
-
-
-@cache
-def _fields(kind: type[ast.AST]) -> list[str]:
-    """The names of a node's fields in order, without whether a text was written with a u in front."""
-    return sorted(name for name in kind._fields if name != "kind")
