@@ -9,7 +9,7 @@ export HF_DATASETS_OFFLINE ?= 1
 WORDS = $(foreach profile,$(PROFILES),--profile $(profile)) $(if $(CONFIG),--config $(CONFIG))
 
 .PHONY: setup interpreter quick table2 demo check plan docs gpu-check gpu-check-pack gpu-check-bundle gpu-check-packs
-.PHONY: test test-units test-cluster test-triton lint lock clean
+.PHONY: test test-units test-cluster test-triton lint lint-words lint-engine lint-studies lock clean
 
 # A missing interpreter gets its own message, before its version is checked.
 FOUND = command -v $(firstword $(PYTHON)) >/dev/null || \
@@ -22,7 +22,9 @@ setup: .venv/complete
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 2))' || { echo "error: $(PYTHON) is older than 3.11.2; set PYTHON=/path/to/a/newer/python3"; exit 1; }
 	@echo "set-up: virtual environment and pinned packages (a few minutes, once)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement requirements.lock
+	@# On every core, which pip does on one; what some packages bring for another Python does not compile.
+	@$(BIN)/python -m compileall -qq -j 0 .venv/lib >/dev/null 2>&1 || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -104,12 +106,20 @@ LOOSE = arg-type assignment call-overload dict-item index operator return-value 
   var-annotated
 
 lint: setup
+	$(MAKE) --jobs=2 --output-sync=target lint-engine lint-studies lint-words
+
+lint-words: setup
 	$(BIN)/ruff check src studies tests benchmarks examples
 	$(BIN)/ruff format --check src studies tests benchmarks examples
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
+
+lint-engine: setup
 	$(BIN)/mypy
-	$(BIN)/mypy $(LOOSE:%=--disable-error-code=%) studies
+
+# Its own cache: mypy throws away what was checked with other options.
+lint-studies: setup
+	$(BIN)/mypy --cache-dir=.mypy_cache/studies $(LOOSE:%=--disable-error-code=%) studies
 
 # File after file to whoever is free, in the order of tests/conftest.py: the longest first.
 TWO_WORKERS = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -66,6 +66,8 @@ def _serve(channel: socket.socket) -> None:
     imported = {name.partition(".")[0] for name in sys.modules}
     assert not imported & {"plumbline", "snakemake_logger_plugin_plumbline"}, "the fork's own come with PYTHONPATH"
     gc.freeze()
+    # Python looks for garbage every 700 objects; a start makes a million, most of which stay.
+    gc.set_threshold(20_000, 20, 20)
     while True:
         message, streams, _, _ = socket.recv_fds(channel, 1 << 20, 2)
         if not message:

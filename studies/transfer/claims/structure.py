@@ -43,25 +43,26 @@ def _spec(e: Evidence, method: str, scale: str = BASE) -> RunSpec:
 
 
 @cache
-def _decoder(study: str, method: str) -> Any:
+def decoder_of(study: str, method: str) -> Any:
     """A method's modules at paper size, without memory."""
     from plumbline.model.decoder import on_meta
 
     return on_meta(_paper(study).runs[f"{study}/{BASE}/{method}/s42"].spec.model)
 
 
-def _roles(e: Evidence, method: str) -> dict[str, Any]:
+def parameter_roles(e: Evidence, method: str) -> dict[str, Any]:
     """The roles of a method's parameters, with their starts, at paper size."""
-    return _decoder(e.study.code, method).parameter_roles
+    return decoder_of(e.study.code, method).parameter_roles
 
 
-def _inner_width(e: Evidence, method: str) -> int:
+def inner_width(e: Evidence, method: str) -> int:
     """The rows of the matrix that widens a method's FFN."""
-    shapes = {name: value.shape for name, value in _decoder(e.study.code, method).named_parameters()}
-    return next(shapes[name][0] for name, entry in _roles(e, method).items() if entry.role == "up")
+    shapes = {name: value.shape for name, value in decoder_of(e.study.code, method).named_parameters()}
+    return next(shapes[name][0] for name, entry in parameter_roles(e, method).items() if entry.role == "up")
 
 
-def _model(e: Evidence, method: str) -> ModelSpec:
+def model_of(e: Evidence, method: str) -> ModelSpec:
+    """A method's model at paper size."""
     return _spec(e, method).model
 
 
@@ -73,27 +74,28 @@ def _table4(study: str, published: str) -> Table:
     return table4(load([], "."), _paper(study), Published(published))
 
 
-def _cell(e: Evidence, method: str, column: str) -> Any:
+def table4_cell(e: Evidence, method: str, column: str) -> Any:
     """A number of Table 4."""
     return _table4(e.study.code, str(e.published.directory)).cell(method, column).value
 
 
 def _extra(e: Evidence, method: str) -> int:
-    return _cell(e, method, "parameters") - _cell(e, e.reference, "parameters")
+    return table4_cell(e, method, "parameters") - table4_cell(e, e.reference, "parameters")
 
 
-def _starts(e: Evidence, method: str, role: str | None = None) -> list[Any]:
+def starts_of(e: Evidence, method: str, role: str | None = None) -> list[Any]:
     """The distinct starts of the parameters that a method has and the baseline has not."""
-    known = _roles(e, e.reference)
-    own = _roles(e, method)
+    known = parameter_roles(e, e.reference)
+    own = parameter_roles(e, method)
     starts = [entry.init for name, entry in own.items() if name not in known and role in (None, entry.role)]
     return [one for i, one in enumerate(starts) if one not in starts[:i]]
 
 
-def _constants(e: Evidence, method: str) -> list[float]:
+def constants_of(e: Evidence, method: str) -> list[float]:
+    """The numbers at which what a method adds starts, of what starts at one number."""
     from plumbline.model.roles import Constant
 
-    return [start.value for start in _starts(e, method) if isinstance(start, Constant)]
+    return [start.value for start in starts_of(e, method) if isinstance(start, Constant)]
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -107,7 +109,7 @@ def fwer(e: Evidence, claim: Claim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def params_baseline(e: Evidence, claim: Claim) -> Values:
     """Read the baseline's parameters in billions from Table 4."""
-    return {"params_b": _cell(e, e.reference, "params_b")}
+    return {"params_b": table4_cell(e, e.reference, "params_b")}
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -115,8 +117,10 @@ def params_band(e: Evidence, claim: Claim) -> Values:
     """The band is that of every method but the two Selective ones, on parameters and on the paper's FLOPs; both to
     the printed rounding."""
     others = [m for m in _document(e).methods if not m.startswith("selective")]
-    parameters, flops = (max(abs(_cell(e, m, f"delta_{what}_pct")) for m in others) for what in ("params", "flops"))
-    selective = -_cell(e, "selective_attn", "delta_params_pct")
+    parameters, flops = (
+        max(abs(table4_cell(e, m, f"delta_{what}_pct")) for m in others) for what in ("params", "flops")
+    )
+    selective = -table4_cell(e, "selective_attn", "delta_params_pct")
     return Computed(
         values={"band_pct": max(parameters, flops), "selective_pct": selective},
         shown={"band_of_parameters": parameters, "band_of_flops": flops},
@@ -126,49 +130,49 @@ def params_band(e: Evidence, claim: Claim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def gated_overhead(e: Evidence, claim: Claim) -> Values:
     """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
-    shares = [_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
+    shares = [table4_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
     return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
 
 
 @CHECKS.of(**ARITHMETIC)
 def selective_zero_params(e: Evidence, claim: Claim) -> Values:
     """Count the parameters of selective attention that the baseline has not, by their names."""
-    new = set(_roles(e, "selective_attn")) - set(_roles(e, e.reference))
+    new = set(parameter_roles(e, "selective_attn")) - set(parameter_roles(e, e.reference))
     return Computed(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
 @CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
 def denseformer_params(e: Evidence, claim: Claim) -> Values:
     """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
-    same = _cell(e, "denseformer", "step_flops_formula") == _cell(e, e.reference, "step_flops_formula")
+    same = table4_cell(e, "denseformer", "step_flops_formula") == table4_cell(e, e.reference, "step_flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
-    return Computed(values=values, shown={"layers": _model(e, "denseformer").layers})
+    return Computed(values=values, shown={"layers": model_of(e, "denseformer").layers})
 
 
 @CHECKS.of(**ARITHMETIC)
 def sandwich_params(e: Evidence, claim: Claim) -> Values:
     """Decide whether all parameters that sandwich norm has and the baseline has not are those of norms."""
-    known = _roles(e, e.reference)
-    new = [entry for name, entry in _roles(e, "sandwich_norm").items() if name not in known]
+    known = parameter_roles(e, e.reference)
+    new = [entry for name, entry in parameter_roles(e, "sandwich_norm").items() if name not in known]
     holds = bool(new) and all(entry.role == "norm" for entry in new)
     return Computed(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
 
 
 def _same_cost(e: Evidence, method: str) -> bool:
-    return _extra(e, method) == 0 and _cell(e, method, "delta_flops_counted_pct") == 0
+    return _extra(e, method) == 0 and table4_cell(e, method, "delta_flops_counted_pct") == 0
 
 
 @CHECKS.of(compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
     """Read the inner width of GeGLU's matrices, and whether it has the baseline's parameters and counted FLOPs."""
-    return {"inter": _inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
+    return {"inter": inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
 #: The ratio is one of whole numbers: exact.
 @CHECKS.of(near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
 def relu2_width(e: Evidence, claim: Claim) -> Values:
     """Of the modules' own matrices."""
-    ratio = _inner_width(e, "relu_squared") / _inner_width(e, e.reference)
+    ratio = inner_width(e, "relu_squared") / inner_width(e, e.reference)
     return {"ratio": ratio, "same_cost": _same_cost(e, "relu_squared")}
 
 
@@ -178,7 +182,8 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
     for what it leaves out, the head and the weighted values."""
     values, shown = {}, {}
     for name, method in (("gated", e.reference), ("relu_squared", "relu_squared")):
-        formula, operations = (_cell(e, method, column) for column in ("step_flops_formula", "step_flops_counted"))
+        columns = ("step_flops_formula", "step_flops_counted")
+        formula, operations = (table4_cell(e, method, column) for column in columns)
         spec = _spec(e, method)
         model, tokens = spec.model, spec.train.batch_tokens
         head = 3 * 2 * model.width * model.vocabulary * tokens
@@ -210,8 +215,8 @@ CHECKS.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
 @CHECKS.of(**ARITHMETIC)
 def ssmax_init(e: Evidence, claim: Claim) -> Values:
     """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
-    model = _model(e, "ssmax")
-    s = math.log1p(math.e ** _constants(e, "ssmax")[0]) + 0.5
+    model = model_of(e, "ssmax")
+    s = math.log1p(math.e ** constants_of(e, "ssmax")[0]) + 0.5
     log_n = math.log(model.context)
     temperature, reference = 1 / (s * log_n), 1 / math.sqrt(model.head_width)
     within = 100 * abs(temperature / reference - 1)
@@ -225,23 +230,23 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
 @CHECKS.of(compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
 def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
     """Read the start of value residual's weights, and whether the first layer has none of its own."""
-    known = _roles(e, e.reference)
-    new = [entry for name, entry in _roles(e, "value_residual").items() if name not in known]
+    known = parameter_roles(e, e.reference)
+    new = [entry for name, entry in parameter_roles(e, "value_residual").items() if name not in known]
     plain = all(entry.layer != 0 for entry in new)
-    return {"lam": _constants(e, "value_residual")[0], "first_layer_is_plain": plain}
+    return {"lam": constants_of(e, "value_residual")[0], "first_layer_is_plain": plain}
 
 
 @CHECKS.of(**ARITHMETIC)
 def layerscale_init(e: Evidence, claim: Claim) -> Values:
     """Read the constant at which LayerScale's parameters start."""
-    return {"gamma": _constants(e, "layerscale")[0]}
+    return {"gamma": constants_of(e, "layerscale")[0]}
 
 
 @CHECKS.of(**ARITHMETIC)
 def attnres_init(e: Evidence, claim: Claim) -> Values:
     """Read the spread at which pseudo-queries of attention residuals start, and the epsilon of the model's norms."""
-    model = _model(e, "attnres")
-    start = _starts(e, "attnres", "pseudo_query")[0]
+    model = model_of(e, "attnres")
+    start = starts_of(e, "attnres", "pseudo_query")[0]
     return {"std": start.std, "eps": model.norm_eps}
 
 
@@ -277,7 +282,7 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
 @CHECKS.of(near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
-    constants = _constants(e, "hyper")
+    constants = constants_of(e, "hyper")
     logit = min(constants)
     values = {"beta_logit": logit, "beta": 1 / (1 + math.exp(-logit)), "alpha": max(constants)}
     return values | {"standard_at_first": _standard_at_first(e, "hyper")}
@@ -304,7 +309,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
 def diff_lambda(e: Evidence, claim: Claim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""
-    starts = [block.attention.mixer.lambda_init for block in _decoder(e.study.code, "diff_attn").blocks]
+    starts = [block.attention.mixer.lambda_init for block in decoder_of(e.study.code, "diff_attn").blocks]
     first, second, third = starts[:3]
     ratio = (third - second) / (second - first)
     b = (second - first) / (1 - ratio)

@@ -22,9 +22,11 @@ from tests.studies.transfer.facts import PUBLISHED
 
 Patch = Callable[[pytest.MonkeyPatch], object]
 
-#: The functions by which claims of this kind look at modules, and what they say of the real ones. They are replaced by
-#: their private names: to build other modules of paper size for each statement would take a minute.
-REAL: dict[str, Any] = {name: getattr(structure, name) for name in ("_cell", "_roles", "_model", "_decoder")}
+#: What claims of this kind read of modules at paper size, and of the real ones: to build others for each statement
+#: would take a minute.
+REAL: dict[str, Any] = {
+    name: getattr(structure, name) for name in ("table4_cell", "parameter_roles", "model_of", "decoder_of")
+}
 
 
 def instead(name: str, of: Callable[..., Any]) -> Patch:
@@ -36,39 +38,41 @@ def cells(method: str, **values: float) -> Patch:
     """Other numbers in a method's row of Table 4."""
 
     def cell(e, of: str, column: str) -> Any:
-        return values[column] if of == method and column in values else REAL["_cell"](e, of, column)
+        return values[column] if of == method and column in values else REAL["table4_cell"](e, of, column)
 
-    return instead("_cell", cell)
+    return instead("table4_cell", cell)
 
 
 def one_more(method: str, role: str, layer: int) -> Patch:
     """A method has one more parameter."""
     more = ParameterRole(role=role, layer=layer, init=Constant(value=0.5))
-    return instead("_roles", lambda e, of: REAL["_roles"](e, of) | ({"more": more} if of == method else {}))
+    return instead(
+        "parameter_roles", lambda e, of: REAL["parameter_roles"](e, of) | ({"more": more} if of == method else {})
+    )
 
 
 def constants(*values: float) -> Patch:
     """What a method adds starts elsewhere."""
-    return instead("_constants", lambda e, method: list(values))
+    return instead("constants_of", lambda e, method: list(values))
 
 
 def _twice_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     def cell(e, of: str, column: str) -> Any:
-        return REAL["_cell"](e, of, column) * (2 if column == "step_flops_counted" else 1)
+        return REAL["table4_cell"](e, of, column) * (2 if column == "step_flops_counted" else 1)
 
-    monkeypatch.setattr(structure, "_cell", cell)
+    monkeypatch.setattr(structure, "table4_cell", cell)
 
 
 def _another_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(structure, "_starts", lambda e, method, role=None: [Normal(std=0.05)])
-    model = lambda e, method: msgspec.structs.replace(REAL["_model"](e, method), norm_eps=1e-6)  # noqa: E731
-    monkeypatch.setattr(structure, "_model", model)
+    monkeypatch.setattr(structure, "starts_of", lambda e, method, role=None: [Normal(std=0.05)])
+    model = lambda e, method: msgspec.structs.replace(REAL["model_of"](e, method), norm_eps=1e-6)  # noqa: E731
+    monkeypatch.setattr(structure, "model_of", model)
 
 
 def _another_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     starts = [0.5 - 0.4 * 0.9**layer for layer in range(24)]
     blocks = [SimpleNamespace(attention=SimpleNamespace(mixer=SimpleNamespace(lambda_init=one))) for one in starts]
-    monkeypatch.setattr(structure, "_decoder", lambda study, method: SimpleNamespace(blocks=blocks))
+    monkeypatch.setattr(structure, "decoder_of", lambda study, method: SimpleNamespace(blocks=blocks))
 
 
 def _softmax(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +111,7 @@ FALSE: dict[str, Patch] = {
     "denseformer_params": cells("denseformer", parameters=1_216_711_256),
     "sandwich_params": one_more("sandwich_norm", "query", 3),
     "geglu_same_cost": cells("geglu_ffn", delta_flops_counted_pct=0.5),
-    "relu2_width": instead("_inner_width", lambda e, method: 5632 if method == "baseline" else 7509),
+    "relu2_width": instead("inner_width", lambda e, method: 5632 if method == "baseline" else 7509),
     "flops_formula": _twice_the_operations,
     "cost_3b": instead("counted", lambda model: model.width * model.context),
     "ssmax_init": constants(3.0),
