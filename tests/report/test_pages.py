@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from plumbline.core import fingerprint_file
 from plumbline.core.files import exchange
 from plumbline.report import site
 from plumbline.report.page import Banner
@@ -213,3 +214,26 @@ def test_there_is_a_report_while_another_takes_its_place(
             site.replace_folder(made, folder)
     assert (folder / "index.html").read_text() == "report" and (made / "index.html").read_text() == "made"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]
+
+
+def test_files_that_are_not_those_that_were_made_are_named_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = planned("demo", "key_norms")
+    (key,) = list(whole.runs)[:1]
+    run = Path(whole.paths.work) / "runs" / key
+    run.mkdir(parents=True)
+    outcome = {"run_id": whole.runs[key].spec.run_id, "outcome": "completed", "step": 3, "validation_loss": 1.0}
+    (run / "outcome.json").write_text(json.dumps(outcome))
+    (run / "manifest.json").write_text(json.dumps({"files": {"outcome.json": {"sha256": "0" * 64}}}))
+    claims = Path(whole.paths.results) / "key_norms/claims.csv"
+    claims.parent.mkdir(parents=True)
+    head = "id,verdict,runs,text,published,reproduced,why,kind,source\n"
+    claims.write_text(f"{head}first,not reproduced,,says,,,,,\n")
+    fingerprint_file.write(claims, "made")
+    claims.write_text(f"{head}first,reproduced,,says,,,,,\n")
+    site.build(whole, Path("results/demo/report/index.html"))
+    page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
+    assert "outcome.json is not the file that was made: remove it" in page
+    assert "claims.csv cannot be read, or is not the file" in Path("results/demo/report/claims.html").read_text()

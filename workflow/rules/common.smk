@@ -3,20 +3,17 @@
 import json
 import re
 from functools import cache
-from os.path import exists
 
-from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate import ctrl_c, staleness
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
-from plumbline.operate.preflight import before_first_job
+from plumbline.operate.preflight import before_first_job, tokenizers
 from plumbline.plan import data
 from plumbline.plan.estimate import estimator
 from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
-from plumbline.runtime.run_inputs import TOKENIZER
 
 use_this_interpreter()
 
@@ -170,19 +167,12 @@ def tokenizer_of(wildcards):
 
 
 def pack_that_knows(wildcards):
-    """The pack of a run whose manifest, of an earlier version, does not name its tokenizer: the pack's does, so that
-    evaluation waits while that is made again. Nothing where there is no pack: it is not made for this.
-    """
+    """The training pack of a run of an earlier version, which names its tokenizer; nothing for other runs, and none is
+    made for this."""
     run = scored_run_of(wildcards)
-    said = fingerprint_file.read(PROJECT.paths.run(run, "manifest.json"))
-    if (
-        said is None
-        or TOKENIZER in said
-        or not exists(PROJECT.paths.pack_manifest(run))
-    ):
-        return []
-    data = run.spec.data
-    return [ancient(PROJECT.paths.packs(data.corpus, run.spec.model.context, "train"))]
+    spec = run.spec
+    folder = PROJECT.paths.packs(spec.data.corpus, spec.model.context, "train")
+    return [ancient(folder)] if tokenizers.pack_knows(PROJECT, run) else []
 
 
 def evaluation_flags(wildcards):

@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
 from plumbline.export.output_folder import RECORD
 from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
-from plumbline.runtime.run_inputs import TOKENIZER
+from plumbline.runtime.run_tokenizer import TOKENIZER
 from plumbline.specs.code import PACKAGE
 from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 

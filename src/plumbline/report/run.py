@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.core import fingerprint_file, process_record
+from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.report import tables
 from plumbline.report.curve import Curve, Line, Point
@@ -20,7 +20,6 @@ from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
 from plumbline.report.grid import Grid, Head, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results.measurements import measurement_file
-from plumbline.runtime import run_inputs
 from plumbline.specs.study_config import Run
 from plumbline.train.monitoring import peak_memory
 
@@ -153,7 +152,7 @@ def wrong(run: RunFound, path: Path) -> str:
             return UNREADABLE
         fingerprint_file.checked(path)
         if path.parent == run.folder:
-            run_inputs.require_file(run.folder, run.manifest, path.name)
+            run_files.require(run.folder, run.manifest, path.name)
     except PlumblineError:
         return "is not the file that was made"
     except (pa.ArrowException, OSError):

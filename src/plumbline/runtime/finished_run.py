@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
+from plumbline.core.run_files import REMEDY
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.model.folder import load_weights
-from plumbline.runtime import run_inputs
-from plumbline.runtime.run_inputs import REMEDY
+from plumbline.runtime import run_tokenizer
 from plumbline.specs.spec import RunSpec
 
 MODEL = "model.safetensors"
@@ -48,7 +49,7 @@ class FinishedRun:
                 f"{folder}: outcome.json is of run {outcome.get('run_id')}, manifest.json of {manifest.get('run_id')}; "
                 f"{REMEDY}"
             )
-        run_inputs.require_file(folder, manifest, "outcome.json")
+        run_files.require(folder, manifest, "outcome.json")
         spec = RunSpec.from_dict(manifest["spec"])
         return cls(folder=folder, outcome=outcome["outcome"], spec=spec, manifest=manifest)
 
@@ -59,7 +60,7 @@ class FinishedRun:
         Raises:
             PlumblineError: it is another one, or nothing says which one it should be.
         """
-        return run_inputs.require_tokenizer(self.folder, self.manifest, tokenizer)
+        return run_tokenizer.require(self.folder, self.manifest, tokenizer)
 
     def require_pack(self, pack: Pack) -> None:
         """Refuse a pack that another tokenizer made than the run's, where the run's manifest says which that is.
@@ -67,7 +68,7 @@ class FinishedRun:
         Raises:
             PlumblineError: naming both.
         """
-        expected = self.manifest.get(run_inputs.TOKENIZER)
+        expected = self.manifest.get(run_tokenizer.TOKENIZER)
         if expected not in (None, pack.tokenizer_sha256):
             raise PlumblineError(
                 f"{pack.path} was cut with another tokenizer (sha256 {pack.tokenizer_sha256}) than {self.folder} was "
@@ -85,7 +86,7 @@ class FinishedRun:
         Raises:
             PlumblineError: it has not the bytes that the trainer wrote.
         """
-        run_inputs.require_file(self.folder, self.manifest, name)
+        run_files.require(self.folder, self.manifest, name)
 
     def weights_sha256(self) -> str:
         """Compute the SHA-256 of the weights and compare it with the one that the trainer wrote down.
@@ -95,7 +96,7 @@ class FinishedRun:
         """
         path = self.folder / MODEL
         try:
-            found = run_inputs.require_file(self.folder, self.manifest, MODEL)
+            found = run_files.require(self.folder, self.manifest, MODEL)
             if found is None:
                 found = sha256_file(path)
                 print(

@@ -17,7 +17,7 @@ from plumbline.model.decoder import Decoder
 from plumbline.runtime import export_record
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
-from plumbline.runtime.run_inputs import TOKENIZER
+from plumbline.runtime.run_tokenizer import TOKENIZER
 from plumbline.specs.spec import ModelSpec, Precision, RunSpec, require_present_code
 from plumbline.theory.equal_logits import Logits, at_precision, in_double
 

@@ -12,13 +12,12 @@ from typing import Any
 import pandas as pd
 
 from plumbline import NUMERICS
-from plumbline.core import fingerprint_file, frames
+from plumbline.core import fingerprint_file, frames, run_files
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json, sha256_file
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.comparability import Mixing
 from plumbline.results.runs.expected_runs import Expected
-from plumbline.runtime import run_inputs
 
 METRICS = "metrics.parquet"
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
@@ -125,7 +124,7 @@ class RunFrames:
             return pd.DataFrame(columns=frames.SCHEMAS["metrics"].names)
         folder = self.work / "runs" / key
         path = _there(folder / METRICS, "pretrain")
-        run_inputs.require_file(folder, self.manifests[key], METRICS)
+        run_files.require(folder, self.manifests[key], METRICS)
         return frames.read(path, "metrics")
 
     def measured(self, name: str) -> pd.DataFrame | None:
@@ -222,7 +221,7 @@ def load(
             manifest = _read(work / "runs" / run.key / "manifest.json", run)
             if manifest is None:
                 raise PlumblineError(f"{work / 'runs' / run.key}: outcome.json without manifest.json; rerun it")
-            run_inputs.require_file(work / "runs" / run.key, manifest, "outcome.json")
+            run_files.require(work / "runs" / run.key, manifest, "outcome.json")
             outcomes[run.key], manifests[run.key] = outcome, manifest
             row["outcome"] = outcome["outcome"]
             row |= {name: outcome.get(name) for name in ("steps", "step", "last_finite_step", "reason")}

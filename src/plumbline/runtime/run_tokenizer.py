@@ -1,7 +1,4 @@
-"""Compares what is read of a finished run, and beside it, with what the run's manifest says: its files, its tokenizer.
-
-Nothing here needs torch.
-"""
+"""Compares a tokenizer with the one that a finished run was trained with. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -16,10 +13,8 @@ from plumbline.data.manifest import beside_tokenizer, of_fingerprint
 #: The key of a run's manifest that has the SHA-256 of the tokenizer.json that its packs were cut with.
 TOKENIZER = "tokenizer_sha256"
 
-REMEDY = "delete the run's folder and pretrain again: what is whole in the run's state is not trained twice"
 
-
-def require_tokenizer(folder: Path, manifest: Mapping[str, Any], tokenizer: Path) -> str:
+def require(folder: Path, manifest: Mapping[str, Any], tokenizer: Path) -> str:
     """Compute the SHA-256 of a tokenizer.json, and compare it with that of the tokenizer that a run was trained with.
 
     The manifest of a run of an earlier version does not say which that is; that of its training pack does, and it is
@@ -50,25 +45,5 @@ def require_tokenizer(folder: Path, manifest: Mapping[str, Any], tokenizer: Path
             f"{tokenizer} is not the tokenizer that {folder} was trained with: its sha256 is {found}, and {said} says "
             f"{expected}; give or restore that one (the rule `tokenizer` makes a corpus's again where it was deleted "
             "along with its .fingerprint.json)"
-        )
-    return found
-
-
-def require_file(folder: Path, manifest: Mapping[str, Any], name: str) -> str | None:
-    """Compute the SHA-256 of one of a run's files, and compare it with the one that the trainer wrote down.
-
-    None where the manifest, of an earlier version, has none.
-
-    Raises:
-        PlumblineError: it has not the bytes that the trainer wrote.
-    """
-    expected = manifest.get("files", {}).get(name, {}).get("sha256")
-    if expected is None:
-        return None
-    found = sha256_file(folder / name)
-    if found != expected:
-        raise PlumblineError(
-            f"{folder / name} is not what the trainer wrote: sha256 {found}, not {expected} as in manifest.json; "
-            f"{REMEDY}"
         )
     return found
