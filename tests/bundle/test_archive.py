@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import io
 import lzma
 import os
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -172,3 +175,82 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
     with pytest.raises(PlumblineError, match="was changed while it was packed"):
         archive.write(tmp_path / "made.tar.xz", {"metrics": path}, described())
     assert not (tmp_path / "made.tar.xz").exists()
+
+
+def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Path:
+    """A file of zeros, a seven-thousandth of its size."""
+    entries = [crate.Entry(name, size, hashlib.sha256(bytes(size)).hexdigest())]
+    metadata = crate.text(crate.build(entries, described())).encode()
+    with tarfile.open(path, "w:xz", preset=0) as tar:
+        for inside, content in ((crate.NAME, metadata), (name, bytes(size))):
+            member = tarfile.TarInfo(f"{archive.TOP}/{inside}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_what_would_fill_a_disk_is_refused_before_it_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, out, sparse = bomb(tmp_path / "made.tar.xz"), tmp_path / "out", tmp_path / "sparse"
+    with sparse.open("wb") as file:
+        file.truncate(40 << 20)
+    free = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: free._replace(free=1 << 20))
+    with pytest.raises(PlumblineError, match=r"--into .*out: the 1 files .* take 41,943,040 bytes, and 1,048,576 a"):
+        archive.unpack(made, out, {})
+    monkeypatch.undo()
+    monkeypatch.setattr(archive, "FREELY", 1 << 20)
+    says = r"bytes would become 41,943,040 \(results/big.csv 41,943,040\), .* no bundle"
+    for attack in (
+        lambda: archive.unpack(made, out, {}),
+        lambda: archive.read_one(made, "results/big.csv"),
+        lambda: archive.write(tmp_path / "again.tar.xz", {"results/big.csv": sparse}, described()),
+    ):
+        with pytest.raises(PlumblineError, match=says):
+            attack()
+    assert not out.exists() and not (tmp_path / "again.tar.xz").exists()
+
+
+def test_no_file_that_is_read_whole_may_be_large(tmp_path: Path) -> None:
+    made = bomb(tmp_path / "made.tar.xz", "plumbline.json")
+    with pytest.raises(PlumblineError, match=r"plumbline\.json has 41,943,040 bytes; it is not a Plumbline bundle"):
+        archive.read_one(made, "plumbline.json")
+    for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):  # which tarfile reads into memory
+        header = tarfile.TarInfo("x")
+        header.type, header.size = kind, 4 << 30
+        made.write_bytes(lzma.compress(header.tobuf() + bytes(1 << 20)))
+        with pytest.raises(PlumblineError, match=r"cannot be read \(a header of 4,294,967,296 bytes\)"):
+            archive.unpack(made, tmp_path / "out", {})
+
+
+def test_a_sparse_file_is_no_plain_one(tmp_path: Path, made: Path) -> None:
+    """Of which tar itself would make as many zeros as it says."""
+    found = members(made)
+    metadata, readme = found[0][1], b"results"
+    header = tarfile.TarInfo("bundle/README.md")
+    header.type, header.size = tarfile.GNUTYPE_SPARSE, len(readme)
+    block = bytearray(header.tobuf(format=tarfile.GNU_FORMAT))
+    block[386:410], block[483:495] = b"00000000000\0%011o\0" % len(readme), b"%011o\0" % len(readme)
+    block[148:156] = b"%06o\0 " % (sum(block[:148]) + 8 * 32 + sum(block[156:512]))
+    with io.BytesIO() as raw:
+        with tarfile.open(fileobj=raw, mode="w") as tar:
+            first = found[0][0]
+            first.size = len(metadata)
+            tar.addfile(first, io.BytesIO(metadata))
+            raw.write(bytes(block) + readme.ljust(512, b"\0"))
+        made.write_bytes(lzma.compress(raw.getvalue()))
+    with pytest.raises(PlumblineError, match=r"'bundle/README\.md' is not a plain file"):
+        archive.unpack(made, tmp_path / "out", {})
+
+
+def test_a_disk_that_is_full_all_the_same_is_said_with_the_file(
+    tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(OSError, match="No space left") as error:
+        archive.unpack(made, tmp_path / "out", {})
+    assert error.value.filename == f"{tmp_path}/out/README.md" and not (tmp_path / "out").exists()
