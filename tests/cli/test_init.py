@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,16 @@ def test_a_project_of_another_version_is_told_so(project: Path, capsys: pytest.C
     (project / ".plumbline.json").write_text('{"version": "0.0.9", "files": {}}')
     before_first_job.check(planned, [])
     assert "written by plumbline-lm 0.0.9, and 0.1.0 is installed: plumbline init" in capsys.readouterr().err
+
+
+def test_a_project_whose_path_has_spaces_and_quotes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that is printed can be pasted."""
+    folder = tmp_path / "a b'c\"d" / "my pro'j"
+    folder.parent.mkdir()
+    monkeypatch.setattr("sys.argv", ["plumbline init", str(folder)])
+    init.main()
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  cd ")]
+    done = subprocess.run(["sh", "-c", f"{line} && pwd"], capture_output=True, text=True)
+    assert done.stdout == f"{folder}\n", done.stderr

@@ -64,6 +64,22 @@ def test_a_damaged_manifest_is_named_and_its_run_is_to_be_done(
     assert "delete its folder to repeat the run" in said
 
 
+def test_a_run_that_another_user_keeps_to_himself_is_to_be_done(
+    demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finish(demo, demo.runs[BASELINE], seconds=30.0)
+    exists = Path.exists
+
+    def closed(path: Path) -> bool:
+        if path.name == "outcome.json":
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", closed)
+    assert estimator(demo).calibration.runs == 0
+    assert "cannot be read or changed by " in capsys.readouterr().err
+
+
 def test_an_empty_frame_of_a_run_stops_no_plan(demo: Project) -> None:
     run = demo.runs[BASELINE]
     finish(demo, run, seconds=30.0, evaluation=20.0)

@@ -167,6 +167,21 @@ def test_processors_that_differ_share_nothing_that_is_compiled(
     assert len(folders((1, "flags : sse2"), (4, "flags : sse2")) - one) == 1
 
 
+def test_installations_of_other_versions_share_nothing_that_is_compiled(
+    tmp_path: Path, backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an upgrade in place torch would load what was compiled with its old headers."""
+    model, found = create(run_spec().model, 0), set()
+    for version in (torch.__version__, "2.12.9", torch.__version__):
+        monkeypatch.setattr(torch, "__version__", version)
+        compiling.Compiled(model, model, "ddp", Ranks(rank=0, world=1, device=torch.device("cpu")), tmp_path)
+        folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+        assert folder.parent == tmp_path and f"-torch{version}-cpython" in folder.name
+        assert Path(os.environ["TRITON_CACHE_DIR"]).parent == folder
+        found.add(folder)
+    assert len(found) == 2 == len(list(tmp_path.iterdir()))
+
+
 @pytest.mark.parametrize("error", [ValueError("mine"), torch.OutOfMemoryError("too much")])
 def test_what_is_not_the_compilers_fault_is_raised(packs: Path, tmp_path: Path, backend: Any, error: Exception) -> None:
     """In what was compiled; and too little memory for compiling, with what may be done about it."""

@@ -12,10 +12,10 @@ import lzma
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from plumbline.bundle import crate
 from plumbline.core.errors import PlumblineError
@@ -25,9 +25,25 @@ from plumbline.core.files import atomic, make_folder, naming, parse_json, sha256
 TOP = "bundle"
 
 #: The most bytes that a crate may have: twenty thousand files are 10 MB.
-LARGEST_CRATE = 256 << 20
+LARGEST_CRATE = 32 << 20
+
+#: The most bytes that one of tar's own headers may have: they hold long names.
+LARGEST_HEADER = 1 << 20
+
+#: How often an archive may hold its own size, beyond the first gigabyte: one of ours holds it three to seven times, and
+#: what was made to fill a disk thousands of times.
+MOST_TIMES, FREELY = 200, 1 << 30
 
 _PIECE = 1 << 20
+
+#: Types of headers that say something of the next one.
+_OF_OTHERS = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
 
 
 def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Described) -> None:
@@ -36,23 +52,24 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Describ
     Their crate comes first, then they by name, without times, owners and modes of this machine.
 
     Raises:
-        PlumblineError: a file was changed meanwhile.
+        PlumblineError: a file was changed meanwhile, or holds gigabytes of next to nothing, which nobody would unpack.
     """
     listed = [_entry(name, files[name]) for name in sorted(files)]
     metadata = crate.text(crate.build(listed, described)).encode()
-    with (
-        atomic(out) as raw,
-        lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
-        tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
-    ):
-        _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
-        for entry in listed:
-            content = files[entry.name]
-            with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
-                hashed = _Hashed(handle)
-                _add(tar, entry.name, entry.size, hashed)
-            if hashed.sha256 != entry.sha256:
-                raise PlumblineError(f"{entry.name} was changed while it was packed; pack again when nothing runs")
+    with atomic(out) as raw:
+        with (
+            lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
+            tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
+            for entry in listed:
+                content = files[entry.name]
+                with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
+                    hashed = _Hashed(handle)
+                    _add(tar, entry.name, entry.size, hashed)
+                if hashed.sha256 != entry.sha256:
+                    raise PlumblineError(f"{entry.name} was changed while it was packed; pack again when nothing runs")
+        _require_believable(listed, raw.tell(), out)
 
 
 def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
@@ -99,6 +116,8 @@ def read_one(archive: Path, name: str) -> bytes:
         for member in members:
             entry = _checked(member, listed, archive)
             if entry.name == name:
+                if entry.size > LARGEST_CRATE:
+                    raise PlumblineError(f"{archive}: {name} has {entry.size:,} bytes; it is not a Plumbline bundle")
                 content = _content(tar, member).read(entry.size + 1)
                 _compare(entry, len(content), hashlib.sha256(content).hexdigest(), archive)
                 return content
@@ -110,6 +129,12 @@ def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, 
     with _opened(archive) as (tar, stream):
         members = iter(tar)
         listed = _crate(tar, next(members, None), archive)
+        whole, free = sum(entry.size for entry in listed.values()), shutil.disk_usage(folder).free
+        if whole > free:
+            raise PlumblineError(
+                f"--into {folder}: the {len(listed)} files of {archive} take {whole:,} bytes, and {free:,} are free "
+                "there; name a folder on a larger disk"
+            )
         for member in members:
             entry = _checked(member, listed, archive)
             if entry.name in seen:
@@ -140,7 +165,7 @@ def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
     try:
         with open(archive, "rb") as raw:
             stream = _Stream(raw)
-            with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as tar:  # type: ignore[call-overload]
                 yield tar, stream
             stream.read_to_its_end()
     except (lzma.LZMAError, EOFError, tarfile.TarError) as error:
@@ -160,11 +185,28 @@ def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -
     except ValueError as error:
         raise PlumblineError(f"{archive}: {crate.NAME} is not JSON ({error}); it is not a Plumbline bundle") from error
     listed = crate.check(document, str(archive))
+    _require_believable(listed.values(), archive.stat().st_size, archive)
     for name in listed:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or str(path) != name or "\\" in name or "\0" in name:
             raise PlumblineError(f"{archive}: {name!r} would be written outside of the folder; nothing was unpacked")
     return listed
+
+
+def _require_believable(listed: Iterable[crate.Entry], size: int, archive: Path) -> None:
+    """Refuse an archive of so many bytes that would become too many.
+
+    Raises:
+        PlumblineError: naming the largest file.
+    """
+    listed = list(listed)
+    whole = sum(entry.size for entry in listed)
+    if whole > FREELY + MOST_TIMES * size:
+        largest = max(listed, key=lambda entry: entry.size)
+        raise PlumblineError(
+            f"{archive}: its {size:,} bytes would become {whole:,} ({largest.name} {largest.size:,}), as nothing does "
+            "that was measured; it is no bundle"
+        )
 
 
 def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive: Path) -> crate.Entry:
@@ -173,8 +215,9 @@ def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive
     if member.name.startswith("/") or ".." in parts:
         raise PlumblineError(f"{archive}: {member.name!r} would be written outside of the folder; it was not unpacked")
     name = member.name.removeprefix(f"{TOP}/")
-    if not member.isreg() or name == member.name or name not in listed:
-        what = "not listed in its crate" if member.isreg() else "not a plain file"
+    plain = member.isreg() and not member.issparse()
+    if not plain or name == member.name or name not in listed:
+        what = "not listed in its crate" if plain else "not a plain file"
         raise PlumblineError(f"{archive}: {member.name!r} is {what}; it was changed after it was made")
     if member.size != listed[name].size:
         _compare(listed[name], member.size, "", archive)
@@ -205,6 +248,18 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     found = tar.extractfile(member)
     assert found is not None, "a plain file has a content"
     return found
+
+
+class _Member(tarfile.TarInfo):
+    """A header of the archive. What tar's own headers say is read into memory before anybody sees it."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Read one block; a header for what comes after it may not be large."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _OF_OTHERS and found.size > LARGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size:,} bytes")
+        return found
 
 
 class _Stream:

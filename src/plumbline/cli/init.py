@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -175,7 +176,7 @@ def main() -> None:
     number = write(given.folder)
     print(
         f"{given.folder}: a project of {number} files. Then:\n"
-        f"  cd {given.folder}\n"
+        f"  cd {shlex.quote(str(given.folder))}\n"
         "  snakemake -n results/table2.csv    what would be done\n"
         "  snakemake results/table2.csv       do it, at demo size; README.md says more"
     )

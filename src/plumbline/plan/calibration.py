@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from plumbline.core.permissions import denied
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.size import Sizes, training_tokens
@@ -107,18 +108,21 @@ def group(run: Run) -> tuple[str, str]:
 def finished(run: Run, work: Path) -> dict[str, Any] | None:
     """Read the manifest of a run that was trained under this very spec; None where it was not.
 
-    A damaged manifest is a warning, and the run counts as one that is to be done.
+    A manifest that is damaged, or may not be read, is a warning, and the run counts as one that is to be done.
     """
     folder = work / "runs" / run.key
     path = folder / "manifest.json"
-    if not ((folder / "outcome.json").exists() and path.exists()):
-        return None
     try:
+        if not ((folder / "outcome.json").exists() and path.exists()):
+            return None
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if manifest["run_id"] != run.spec.run_id:
             return None
         wrong = [name for name, types in _READ.items() if type(manifest.get(name)) not in types]
         trouble = f"has no {wrong[0]!r} that can be read" if wrong else _impossible(manifest)
+    except PermissionError:
+        warn(f"{denied(folder)}; {run.key} counts as not done")
+        return None
     except OSError as error:
         warn(f"{path} cannot be read ({error.strerror}), so {run.key} counts as not done here; nothing was changed")
         return None

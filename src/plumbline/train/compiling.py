@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ def _prepare(cache: Path | None, layers: int) -> str | None:
     """Settings of torch's compiler, of this process; why they cannot be made, where they cannot."""
     if cache is not None:
         try:
-            cache = cache.absolute() / _processor()
+            cache = cache.absolute() / f"{_processor()}-{_versions()}"
             cache.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             return f"there is no folder for compiled code: {error}"
@@ -169,6 +170,12 @@ def _processor() -> str:
     found = sorted({line for line in lines if line.partition(":")[0].strip() in told})
     text = "\n".join(found) or platform.processor()
     return f"{platform.machine()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _versions() -> str:
+    """A name for installations that read each other's files. What torch keeps of C++ is found by its source and how it
+    is compiled: after an upgrade in place that is the same, and the headers that it was compiled with are not."""
+    return f"torch{torch.__version__}-{sys.implementation.cache_tag}"
 
 
 def _in_a_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,3 +101,19 @@ def test_slurm_is_asked_about_the_longest_job_of_each_kind_that_is_to_do(root: P
     assert words.count("Invalid account") == 1 and words.count("is a placeholder") == 1
     program(programs, "scontrol", "echo 'MinJobAge = 60 sec'; echo 'AccountingStoreFlags = job_comment'")
     assert "MinJobAge is 60 s" in cluster.check(on_slurm(root, "physics"))[-1].words
+
+
+def test_paths_that_slurms_command_lines_do_not_carry(
+    root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snakemake writes them there as they are: each job ended with a syntax error of the shell, and was tried again."""
+    program(programs, "sbatch", "echo 'sbatch: Job 7 to start at noon' >&2")
+    program(programs, "scontrol", "true")
+    plan = on_slurm(root, "physics")
+    odd = root / "a b'c\"d"
+    odd.mkdir()
+    plan = replace(plan, project=replace(plan.project, root=odd))
+    monkeypatch.setattr("sys.executable", "/home/ann/my project/.venv/bin/python")
+    found = {one.what: one.words for one in cluster.check(plan) if one.state == "would stop"}
+    assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in found["SLURM: folder"]
+    assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in found["SLURM: interpreter"]

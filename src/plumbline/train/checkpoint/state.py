@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -193,7 +194,7 @@ class StateDirectory:
 
 def how_to_restart(state: Path) -> str:
     """Spell, for an error message, the command that makes a run begin at step 0."""
-    return f"restart the run with `python -m plumbline.operate.cleanup --restart {state}`"
+    return f"restart the run with `python -m plumbline.operate.cleanup --restart {shlex.quote(str(state))}`"
 
 
 def is_aside(name: str) -> bool:
