@@ -15,7 +15,7 @@ _APART = 60.0
 
 
 def refused(jobs: Iterable[Any]) -> list[str]:
-    """Find what Snakemake's jobs would read that lies in the future: the newest such file, how many more, the remedy."""
+    """Find what Snakemake's jobs would read that lies in the future: the newest, how many more, the remedy."""
     now = time.time()
     stamps = {path: os.path.getmtime(path) for job in jobs for path in map(str, job.input) if os.path.exists(path)}
     ahead = sorted((stamp, path) for path, stamp in stamps.items() if stamp > now + _APART)
