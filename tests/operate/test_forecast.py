@@ -80,7 +80,7 @@ def test_a_forecast_that_fails_is_a_warning(caplog: pytest.LogCaptureFixture) ->
 
 
 def snapshot(done: float, passed: float, wall: float | None, running: tuple[Job, ...] = ()) -> Snapshot:
-    began = time.time() - passed
+    began = time.monotonic() - passed
     return Snapshot(stages=(), running=running, weight=100.0, done_weight=done, wall=wall, began=began)
 
 

@@ -78,7 +78,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         found["state"] = "running"
         found["tokens_per_second"] = step.get("tokens_per_second")
         if "eta_seconds" in step:
-            found["eta_seconds"] = round(max(0.0, step["eta_seconds"] - (time.time() - step["time"])), 1)
+            found["eta_seconds"] = round(max(0.0, step["eta_seconds"] - max(0.0, time.time() - step["time"])), 1)
     elif outcome is not None and outcome.get("run_id") == identity.get("run_id"):
         return _ended(outcome, found)
     elif fault is not None:

@@ -148,7 +148,7 @@ class Console:
         self.abandon()
         total, done = sum(self.job_log.total.values()), sum(self.job_log.done.values())
         failed = len(self.job_log.failed)
-        passed = clock(time.time() - self.job_log.began)
+        passed = clock(time.monotonic() - self.job_log.began)
         if failed or done < total:
             first = f"{failed} job{'s' * (failed != 1)} failed (see above), " if failed else "Stopped: "
             self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
@@ -213,7 +213,7 @@ class Console:
         lines = [at_work_line(job, steps[job.number], width) for job in runs[:SHOWN]]
         if len(runs) > SHOWN:
             lines.append(f"  and {len(runs) - SHOWN} more")
-        times = ", ".join([f"{clock(time.time() - now.began)} passed", *filter(None, [now.left()])])
+        times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.left()])])
         return Group(bars, *(Text(line, no_wrap=True, overflow="ellipsis") for line in [*lines, times]))
 
     def _amount(self, name: str, number: int) -> str:

@@ -119,7 +119,7 @@ class Snapshot:
     """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, at work) and more.
 
     Weights are the forecast's seconds, or 1 for each job where there is no forecast. `wall`: the forecast for the
-    whole, in seconds; `began`: when the first job did.
+    whole, in seconds; `began`: when the first job did, by the clock that nobody sets.
     """
 
     stages: tuple[tuple[str, int, int, int, int], ...]
@@ -147,7 +147,7 @@ class Snapshot:
             if event := job.now():
                 done += job.weight * event["step"] / event["steps"]
         share = min(1.0, done / self.weight) if self.weight else 0.0
-        passed = time.time() - self.began
+        passed = time.monotonic() - self.began
         if share <= 0:
             return None if self.wall is None else max(0.0, self.wall - passed)
         trust = 1.0 if self.wall is None else min(1.0, share / TRUSTED)
@@ -165,11 +165,11 @@ class JobLog:
         self.failed: dict[int, Job] = {}
         self.forecast = Forecast(seconds={}, wall=None)
         self.done_weight = 0.0
-        self.began = time.time()
+        self.began = time.monotonic()
 
     def plan(self, counts: Mapping[str, int]) -> None:
         """Record how many jobs of each rule there will be."""
-        self.began = time.time()
+        self.began = time.monotonic()
         self.total = Counter()
         for rule, number in counts.items():
             if rule != "total" and rule not in HIDDEN:

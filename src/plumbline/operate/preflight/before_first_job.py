@@ -42,18 +42,19 @@ def check(project: Project, jobs: list[Any]) -> None:
 
     Raises:
         ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
-            fails a check that is made before it is trained. A run that is to be scored has another tokenizer now.
+            fails a check that is made before it is trained. A run that is to be scored has another tokenizer now. A file
+            that is read lies in the future.
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.preflight import folders, hub, own, packages, sharing, tokenizers
+    from plumbline.operate.preflight import clock, folders, hub, own, packages, sharing, tokenizers
     from plumbline.operate.preflight.finding import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
     known = tuple(dry_run.Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     asked = dry_run.DryRun(project=project, jobs=known)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
-    refused += own.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked)
+    refused += own.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
