@@ -50,7 +50,8 @@ def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float 
         assert row["measured"].startswith("python benchmarks/needs.py --only ")
         steps = row["steps"].values()
         seconds = sum(law(step["cpu_seconds"], units) for step in steps)
-        return Need(max(law(step["mb"], units) for step in steps), max(seconds, units.get("waits", 0.0)) / 60, disk)
+        seconds = max(seconds * units.get("together", 1), units.get("waits", 0.0))
+        return Need(max(law(step["mb"], units) for step in steps), seconds / 60, disk)
     assert row["derived"]
     seconds = planned_seconds if row["seconds"] == "plan" else law(row["seconds"], units)
     return Need(law(row["mb"], units), seconds / 60, disk)
@@ -74,7 +75,8 @@ def units_of(project: Project, priced: Estimator, job: Any) -> tuple[dict[str, f
             "words_m": data.distinct_words(corpus.tokenizer.training_megabytes) / 1e6,
             "training_mb": corpus.tokenizer.training_megabytes,
             "remembered": 1,
-            "shard_mb": text / shards * data.TOGETHER,
+            "shard_mb": text / shards,
+            "together": data.TOGETHER if rule == "tokenize" else 1,
             "file_tokens_m": min(corpus.sequences_per_shard * context, total) / 1e6,
             "tokens_m": total / 1e6,
             "disk_mb": written.get(rule, 0.0),
