@@ -1,8 +1,9 @@
-"""What jobs that need no GPU take: peak memory and CPU seconds of real processes, at two sizes and more, and the laws by
-which tests/plan/test_needs.py reckons what each rule's largest job takes at `paper`.
+"""What jobs that need no GPU take: peak memory and CPU seconds of real processes, at two sizes and more, and the laws
+by which tests/plan/test_needs.py reckons what each rule's largest job takes at `paper`.
 
     python benchmarks/needs.py                      # writes benchmarks/needs.yaml
-    python benchmarks/needs.py --only tokenizer     # measures this rule again and keeps the others' points
+    python benchmarks/needs.py --only tokenizer     # measures this rule again and leaves the others' rows
+    python benchmarks/needs.py --words FILE.jsonl   # how many words differ in a text
 
 Each point is a process of its own; memory and CPU time are wait4's. A law is a sum, what a job takes whatever its size
 and so much for each unit, with no point above it. A job takes the memory of its largest step and the time of all.
@@ -16,7 +17,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
 import random
 import subprocess
 import sys
@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
 from machine import command, describe
 from tokenize_pack import prose
 
 HEAD = """\
-# What jobs take, as `{command}` measured it: {machine}.
-# rule -> step -> points ({{units: of the step, mb: at the peak, cpu_seconds}}) and the laws through them: so much
-# whatever the size (`fixed`), and for each unit. tests/plan/test_needs.py compares with what the rules ask for.
+# What the jobs of each rule take. Last measured: {machine}, `{command}`.
+# `measured`: the command of a rule's points ({{units, mb: at the peak, cpu_seconds}}) and of the laws through them: so
+# much whatever the size (`fixed`), and for each unit. `derived`: from what, where no machine was there to measure it;
+# `seconds: plan` is the plan's estimate. tests/plan/test_needs.py compares with what the rules ask for at `paper`.
 """
 
 SORT = """
@@ -115,16 +115,19 @@ def once(words: int) -> Iterator[str]:
 
 
 def documents_read(folder: Path) -> Step:
-    """A data set in hub layout, all of it."""
-    import pandas as pd
+    """A data set in hub layout, all of it, in one file: what is read ahead of it stays in memory, up to a gigabyte."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    for megabytes in (80, 160):
+    for megabytes in (80, 320, 640):
         made = folder / f"set{megabytes}"
         made.mkdir()
-        frame = pd.DataFrame({"text": list(repeated(megabytes))})
-        frame.to_parquet(made / "train-00000-of-00001.parquet", row_group_size=1000)
+        rows = pa.table({"text": list(repeated(80))})
+        with pq.ParquetWriter(made / "train-00000-of-00001.parquet", rows.schema) as file:
+            for _ in range(megabytes // 80):
+                file.write_table(rows, row_group_size=1000)
         asked = ("--corpus", "made_up", "--source", "hub", "--path", made, "--out", folder / f"out{megabytes}")
-        yield {"text_mb": megabytes}, verb("data.documents", *asked)
+        yield {"file_mb": megabytes, "text_mb": megabytes}, verb("data.documents", *asked)
 
 
 def documents_sample(folder: Path) -> Step:
@@ -259,14 +262,35 @@ def _done(words: list[str]) -> tuple[float, float]:
 
 
 def law(points: list[dict[str, Any]], measure: str) -> dict[str, float]:
-    """The steepest line through two points, so high that none is above it; a constant where the units do not grow."""
-    units = sorted({name for point in points for name in point["units"]})
-    name = next((one for one in units if len({point["units"][one] for point in points}) > 1), None)
-    if name is None:
+    """The steepest line through two points, so high that none is above it; a constant where the units do not grow.
+
+    Where points have two units, memory goes by the first and time by the last.
+    """
+    units = list(points[0]["units"])
+    name = None if not units else units[0] if measure == "mb" else units[-1]
+    if name is None or len({point["units"][name] for point in points}) == 1:
         return {"fixed": max(point[measure] for point in points)}
     at = [(point["units"][name], point[measure]) for point in points]
     slope = max(0.0, *((y - b) / (x - a) for a, b in at for x, y in at if x > a))
     return {"fixed": round(max(y - slope * x for x, y in at), 1), name: round(slope, 4)}
+
+
+def words(file: Path) -> str:
+    """How many words of a file of documents differ, as GPT-2's pre-tokenisation cuts them, at doubling sizes."""
+    from tokenizers import pre_tokenizers
+
+    cut = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    seen: set[str] = set()
+    size, next_at, found = 0, 2e6, []
+    with open(file, encoding="utf-8") as lines_of_file:
+        for line in lines_of_file:
+            text = json.loads(line)["text"]
+            size += len(text.encode())
+            seen.update(word for word, _ in cut.pre_tokenize_str(text))
+            if size >= next_at:
+                found.append([round(size / 1e6, 1), len(seen)])
+                next_at *= 2
+    return f"{[*found, [round(size / 1e6, 1), len(seen)]]}"
 
 
 def measured(steps: dict[str, Callable[[Path], Step]]) -> dict[str, Any]:
@@ -287,12 +311,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), metavar="RULE")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".yaml"))
+    parser.add_argument("--words", type=Path, metavar="FILE.jsonl", help="only count the words of a text that differ")
     given = parser.parse_args()
+    if given.words:
+        print(words(given.words))
+        return
     there = yaml.safe_load(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     for rule in given.only:
-        there[rule] = measured(STEPS[rule])
+        there[rule] = {"measured": f"python benchmarks/needs.py --only {rule}", "steps": measured(STEPS[rule])}
         head = HEAD.format(command=command(), machine=describe(with_torch=False))
-        rows = yaml.safe_dump({name: there[name] for name in STEPS if name in there}, sort_keys=False, width=118)
+        rows = yaml.safe_dump(there, sort_keys=False, width=118)
         given.out.write_text(head + rows, encoding="utf-8")
     print(given.out)
 

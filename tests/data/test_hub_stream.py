@@ -184,6 +184,36 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
 
 
+KILLED_WRITING = """
+import os, signal, sys
+from plumbline.data import documents, split, stream_cursor
+stream_cursor.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+sorted_lines = split.Shuffle.lines
+def killed(shuffle, before=None):
+    for number, line in enumerate(sorted_lines(shuffle, before)):
+        if number == 900:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield line
+split.Shuffle.lines = killed
+documents.main()
+"""
+
+
+@ONE_KIND
+def test_a_fetch_killed_while_it_writes_its_documents_reads_nothing_again(
+    data_set: Path, tmp_path: Path, starts: list[sources.Position]
+) -> None:
+    """A time limit may come in the hours that sorting takes, after the hours that reading took."""
+    asked = arguments(data_set, tmp_path / "out")
+    done = subprocess.run([sys.executable, "-c", KILLED_WRITING, *asked], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not any((tmp_path / "out" / name).exists() for name in FILES)
+    fetch(data_set, tmp_path / "out")
+    assert starts[-1].number == 2000, "behind the last row"
+    fetch(data_set, tmp_path / "whole")
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "whole")
+
+
 def test_what_fails_while_it_is_read_or_written_is_not_read_again(
     data_set: Path, tmp_path: Path, starts: list[sources.Position], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from plumbline.data import tokenize
 from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
+from plumbline.plan.data import LEAST_MB
 from tests.data.conftest import Stages
 
-#: What the rules `documents` and `tokenize` ask for, in MB.
-ASKED = 1500
+#: The least that the rules `documents`, `tokenizer` and `tokenize` ask for, in MB.
+ASKED = LEAST_MB
 
 
 @given(text=st.text(st.sampled_from("ab1é世'_ \n\t\u00a0\u2028.,"), max_size=200), size=st.integers(1, 40))

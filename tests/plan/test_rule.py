@@ -51,8 +51,10 @@ def test_jobs_ask_for_the_time_that_the_plan_says_and_a_profile_may_say_otherwis
 
 
 def minutes(output: str) -> list[int]:
-    """Time limits in a dry run."""
-    return [int(found) for found in re.findall(r"runtime=(\d+)", output)]
+    """Time limits of a dry run's jobs of runs."""
+    jobs = re.split(r"^\[", output, flags=re.M)
+    of_runs = [job for job in jobs if re.search(r"^rule (pretrain|evaluate|probe):", job, flags=re.M)]
+    return [int(found) for job in of_runs for found in re.findall(r"runtime=(\d+)", job)]
 
 
 def test_an_unknown_machine_is_named(project: Project) -> None:

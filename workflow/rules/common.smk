@@ -185,6 +185,11 @@ def pretrain_minutes(wildcards):
     return ESTIMATOR.pretrain_minutes(run_of(wildcards))
 
 
+def pretrain_disk_mb(wildcards):
+    """What a run keeps: checkpoints, weights, and those of its probe points."""
+    return round(ESTIMATOR.disk_bytes(run_of(wildcards)) / 1e6) + 100
+
+
 def evaluate_minutes(wildcards):
     """Time limit of an evaluation job."""
     return ESTIMATOR.evaluate_minutes(scored_run_of(wildcards))

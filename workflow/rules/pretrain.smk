@@ -29,6 +29,7 @@ rule pretrain:
     threads: 1
     resources:
         mem_mb=1500,
+        disk_mb=pretrain_disk_mb,
         runtime=pretrain_minutes,
         launch="python",
         trainer_flags="",

@@ -25,6 +25,8 @@ from plumbline.specs.study_config import Run
 #: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
 #: another job, an evaluation or a probe begins anew, so that it gets more.
 PRETRAIN_MARGIN, EVALUATE_MARGIN, SPARE_MINUTES = 1.5, 3.0, 15
+#: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
+KEPT, STATE_BYTES = 3, 12
 #: Bytes of a weight, and bytes a second at which a checkpoint is read and checked.
 WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
 
@@ -97,6 +99,10 @@ class Estimator:
         reading = probe_points(run) * size.parameters * WEIGHT_BYTES / CHECKPOINT_SPEED
         forward = tokens * size.forward / (self.speed(run) * self.machine.evaluation_speed)
         return self._evaluate_start + reading + forward
+
+    def disk_bytes(self, run: Run) -> float:
+        """Estimate the bytes on disk of a run and its probe checkpoints."""
+        return self.size(run).parameters * (KEPT * STATE_BYTES + (1 + probe_points(run)) * WEIGHT_BYTES)
 
     @property
     def _evaluate_start(self) -> float:

@@ -9,14 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from plumbline.plan import data
-from plumbline.plan.estimate import WEIGHT_BYTES, Estimator
-from plumbline.plan.size import probe_points
+from plumbline.plan.estimate import Estimator
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.trial import Trial
 
-#: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
-KEPT, STATE_BYTES = 3, 12
 WHOLE, TRIAL = "(whole study)", "(trial)"
 #: Devices of a node in papers that give nodes.
 NODE = 8
@@ -184,9 +181,7 @@ def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
 
 def runs_bytes(estimator: Estimator, runs: list[Run]) -> float:
     """Estimate the bytes on disk that runs and their probe checkpoints take when all are done."""
-    return sum(
-        estimator.size(run).parameters * (KEPT * STATE_BYTES + (1 + probe_points(run)) * WEIGHT_BYTES) for run in runs
-    )
+    return sum(estimator.disk_bytes(run) for run in runs)
 
 
 def published(estimator: Estimator, root: Path) -> pd.DataFrame:
