@@ -42,8 +42,8 @@ def check(project: Project, jobs: list[Any]) -> None:
 
     Raises:
         ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
-            fails a check that is made before it is trained. A run that is to be scored has another tokenizer now. A file
-            that is read lies in the future.
+            fails a check that is made before it is trained. A run that is to be scored has another tokenizer now. A
+            file that is read lies in the future.
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
