@@ -40,5 +40,7 @@ def mapped(path: Path) -> np.ndarray:
         )
     if not entries:  # nothing cannot be mapped
         return np.empty(shape, dtype)
-    order = "F" if fortran else "C"
-    return np.memmap(path, dtype=dtype, mode="r", offset=begins, shape=tuple(map(int, shape)), order=order)
+    sizes = tuple(map(int, shape))
+    if fortran:
+        return np.memmap(path, dtype=dtype, mode="r", offset=begins, shape=sizes, order="F")
+    return np.memmap(path, dtype=dtype, mode="r", offset=begins, shape=sizes, order="C")
