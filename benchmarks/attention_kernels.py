@@ -21,7 +21,7 @@ from machine import describe
 from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.compiled import compiled
-from plumbline.kernels.costs import COSTS, Shape, kept, moved, operations
+from plumbline.kernels.costs import COSTS, AttentionShape, kept, moved, operations
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers._base import Mixer
@@ -57,8 +57,8 @@ def counts() -> list[str]:
         made = mixer(kernel) if kernel in MIXERS else None
         out = made.output_heads if made is not None else HEADS
         for length in LENGTHS:
-            shape = Shape(batch=1, heads=HEADS, groups=GROUPS, out=out, length=length, width=WIDTH)
-            like = Shape(batch=1, heads=HEADS, groups=GROUPS, out=HEADS, length=length, width=WIDTH)
+            shape = AttentionShape(batch=1, heads=HEADS, groups=GROUPS, out=out, length=length, width=WIDTH)
+            like = AttentionShape(batch=1, heads=HEADS, groups=GROUPS, out=HEADS, length=length, width=WIDTH)
             mine, flash = sum(operations(cost, shape)), sum(operations(COSTS["flash"], like))
             forward, backward = operations(cost, shape)
             all_kept, flash_kept = kept(cost, shape, output=True), kept(COSTS["flash"], like, output=True)

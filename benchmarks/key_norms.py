@@ -26,7 +26,7 @@ import torch
 from machine import describe
 from step_time import seconds, trainer
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.figures import style
@@ -145,7 +145,7 @@ def train(study: study_config.Study, work: Path) -> None:
 
 def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) -> None:
     """The table as `out`, and both figures beside it."""
-    table = table1(frames, study, Published.of("key_norms"))
+    table = table1(frames, study, PrintedNumbers.of("key_norms"))
     spec = spec_of(study, AS_PUBLISHED)
     assert spec is not None
     taken = max(frames.manifests[key]["wall_seconds"] for key in frames.runs.index)
@@ -157,7 +157,7 @@ def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) ->
         "the printed.",
     ]
     for name, draw in (("", fig1), ("_entropy", fig2)):
-        picture = draw(frames, study, Published.of("key_norms"))
+        picture = draw(frames, study, PrintedNumbers.of("key_norms"))
         with style.mpl.rc_context(style.RC):
             picture.figure.savefig(out.with_name(f"{out.stem}{name}.png"), metadata={"Software": None})
     figures = f"![Key norms]({out.stem}.png)\n\n![Attention entropy]({out.stem}_entropy.png)\n"

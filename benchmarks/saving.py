@@ -29,15 +29,15 @@ from plumbline.runtime.distributed import ranks
 from plumbline.runtime.numerics import numerics
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
-from plumbline.train.loop import Loop
+from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 from plumbline.train.step_time import random_pack
 
 WAYS = {"at once": False, "beside": True}
 
 
-def loop(label: str, folder: Path, group: Any) -> Loop:
+def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
     """The baseline's loop at a shape, with a lock that nobody contests."""
     shape, runs = SHAPES[label], study_config.load("transfer", "demo").runs.values()
     spec = next(run.spec for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
@@ -48,7 +48,7 @@ def loop(label: str, folder: Path, group: Any) -> Loop:
     spec = msgspec.structs.replace(spec, model=shaped(spec.model, shape), train=train, data=tokenizer, probes=())
     pack = random_pack(folder / "random.json", spec, 4096)
     (folder / "state").mkdir()
-    settings = Settings(
+    settings = TrainerSettings(
         data=pack, validation=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
         report_seconds=math.inf, device="cpu", overlap=False, read_late=0,
     )  # fmt: skip
@@ -58,7 +58,7 @@ def loop(label: str, folder: Path, group: Any) -> Loop:
     return made
 
 
-def once(made: Loop, beside: bool, steps: int) -> tuple[float, float, float]:
+def once(made: TrainingLoop, beside: bool, steps: int) -> tuple[float, float, float]:
     """Save and take the steps after it: seconds of the pause, and wall and CPU seconds of all."""
     made.train_step()
     began, cpu = time.perf_counter(), time.process_time()
@@ -70,7 +70,7 @@ def once(made: Loop, beside: bool, steps: int) -> tuple[float, float, float]:
     return pause, time.perf_counter() - began, time.process_time() - cpu
 
 
-def reading(made: Loop) -> float:
+def reading(made: TrainingLoop) -> float:
     """Seconds that a step's sequences take to be read when they are asked for."""
     began = time.process_time()
     for step in range(1, 101):
@@ -103,7 +103,7 @@ def measure(label: str, given: argparse.Namespace, group: Any) -> list[str]:
     ]
 
 
-def _seconds(made: Loop) -> float:
+def _seconds(made: TrainingLoop) -> float:
     began = time.perf_counter()
     made.train_step()
     return time.perf_counter() - began

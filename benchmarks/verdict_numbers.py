@@ -23,21 +23,21 @@ from machine import describe
 from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
 from plumbline.experiment.formatting import grid
-from plumbline.experiment.judge import Judgement, Outcome, judge, judge_all
+from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge, judge_all
 from plumbline.experiment.ledger import append
 from plumbline.experiment.numbers import table_entries
-from plumbline.experiment.read import Columns, Table, read_rows, read_search, read_table
+from plumbline.experiment.read import ColumnNames, ScoreTable, read_rows, read_search, read_table
 from plumbline.experiment.search import SearchJudgement, judge_search
-from plumbline.experiment.terms import ALPHA, Terms
+from plumbline.experiment.terms import ALPHA, ComparisonTerms
 from plumbline.stats.protocol_error import standard_error
 
-TERMS = Terms(higher=False)
+TERMS = ComparisonTerms(higher=False)
 SIGMA = 0.003
 #: Methods, seeds of each, seeds of the baseline.
 DESIGNS = [(5, 3, 5), (5, 1, 5), (5, 2, 2), (1, 3, 3), (1, 1, 10), (5, 5, 5)]
 
 
-def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int], gain: float) -> Table:
+def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int], gain: float) -> ScoreTable:
     """A file with a baseline and methods of which the first has the gain (in sigma), written and read."""
     methods, seeds, of_baseline = design
     lines = [("base", seed, 0.0) for seed in range(of_baseline)]
@@ -45,7 +45,7 @@ def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int
     rows = [f"{name},{seed},{3.28 + SIGMA * (rng.normal() - true):.12f}" for name, seed, true in lines]
     path = folder / "results.csv"
     path.write_text("\n".join(["method,seed,metric", *rows]) + "\n", encoding="utf-8")
-    return read_table(read_rows(path), Columns())
+    return read_table(read_rows(path), ColumnNames())
 
 
 def share(found: Iterable[bool]) -> str:
@@ -54,8 +54,8 @@ def share(found: Iterable[bool]) -> str:
     return f"{drawn.mean():.3f} ± {standard_error(max(drawn.mean(), 1 / len(drawn)), len(drawn)):.3f}"
 
 
-def survives(judged: Judgement | SearchJudgement) -> bool:
-    return judged.outcome is Outcome.SURVIVES
+def survives(judged: BaselineComparison | SearchJudgement) -> bool:
+    return judged.outcome is MethodVerdict.SURVIVES
 
 
 def files(repetitions: int, folder: Path) -> str:
@@ -102,10 +102,10 @@ def searches(repetitions: int, folder: Path) -> str:
         for gain in gains:
             rng = np.random.default_rng([2, repeats, int(gain)])
             judged = []
-            terms = Terms(higher=False, sigma=sigma)
+            terms = ComparisonTerms(higher=False, sigma=sigma)
             for _ in range(repetitions if gain == 0 else repetitions // 4):
                 path.write_text(log_text(rng, 100, repeats, gain), encoding="utf-8")
-                judged.append(judge_search(path, read_search(read_rows(path), Columns()), terms))
+                judged.append(judge_search(path, read_search(read_rows(path), ColumnNames()), terms))
             outcomes = Counter(each.outcome for each in judged)
             naive = [_naive(each) for each in judged]
             rows.append(
@@ -113,7 +113,7 @@ def searches(repetitions: int, folder: Path) -> str:
                     f"{gain:g} sigma, start x {repeats}" + (", --sigma" if sigma else ""),
                     f"{np.mean([each.total for each in judged]) / SIGMA:.2f}",
                     f"{np.median([each.selection for each in judged]) / SIGMA:.2f}",
-                    *(f"{outcomes[outcome] / len(judged):.3f}" for outcome in Outcome),
+                    *(f"{outcomes[outcome] / len(judged):.3f}" for outcome in MethodVerdict),
                     share(map(survives, judged)),
                     share(any(kept.p_jump <= ALPHA for kept in each.kept) for each in judged),
                     share(naive),
@@ -147,7 +147,7 @@ def users(repetitions: int, folder: Path) -> str:
             crowned = []
             for attempt in range(tries):
                 values[f"try {attempt}"] = {str(seed): float(value) for seed, value in enumerate(rng.normal(size=3))}
-                table = Table(metric="loss", values={key: values[key] for key in ("base", f"try {attempt}")})
+                table = ScoreTable(metric="loss", values={key: values[key] for key in ("base", f"try {attempt}")})
                 held = append(path, table_entries(table, "base", TERMS, planned=planned))
                 page = judge_all(table.values, "base", TERMS, tries=held.tries("base", "loss"))
                 crowned.append(any(map(survives, page.values())))
@@ -174,7 +174,7 @@ LAWS: dict[str, Law] = {
 }
 
 
-def pair_of(ours: np.ndarray, theirs: np.ndarray, terms: Terms = TERMS) -> Judgement:
+def pair_of(ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms = TERMS) -> BaselineComparison:
     both = [{str(seed): float(value) for seed, value in enumerate(side)} for side in (ours, theirs)]
     return judge("m", both[0], both[1], terms)
 
@@ -208,7 +208,7 @@ def pairing(repetitions: int) -> str:
                 none.append(pair_of(ours, theirs).p <= ALPHA)
                 wide = 1.5
                 pooled.append(survives(pair_of(ours - wide, theirs)))
-                paired.append(survives(pair_of(ours - wide, theirs, Terms(higher=False, paired=True))))
+                paired.append(survives(pair_of(ours - wide, theirs, ComparisonTerms(higher=False, paired=True))))
             rows.append((f"{n} seeds, correlation {alike:g}", share(none), share(pooled), share(paired)))
     columns = ["the same seeds with both", "nothing: pooled t at most 0.05", "1.5 sigma: pooled t finds it"]
     return grid([*columns, "paired t finds it"], rows)

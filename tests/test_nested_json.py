@@ -14,7 +14,7 @@ from plumbline.data import manifest
 from plumbline.data.sources import jsonl
 from plumbline.evaluate import fields, items
 from plumbline.operate.console import progress
-from plumbline.results.runs.expected_runs import Expected, expected_runs
+from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace
 from plumbline.runtime import probe_checkpoints
@@ -28,7 +28,7 @@ def _outcome(folder: Path) -> None:
     path = folder / "runs/transfer/base/baseline/s42/outcome.json"
     path.parent.mkdir(parents=True)
     path.write_text(DEEP)
-    load([Expected(key="transfer/base/baseline/s42", run_id="a" * 16)], folder)
+    load([ExpectedRun(key="transfer/base/baseline/s42", run_id="a" * 16)], folder)
 
 
 def _found(folder: Path) -> None:

@@ -6,21 +6,21 @@ from plumbline.audit.counting import rising
 from plumbline.audit.functions import softmax, sqrt, total
 from plumbline.audit.number import MILLION, exact
 from plumbline.audit.parameters import DecoderSize
-from plumbline.audit.rows import Ledger
-from plumbline.audit.settings import Settings
+from plumbline.audit.rows import AuditRows
+from plumbline.audit.settings import PrintedSetup
 
 #: Norms of the picture in the order that the text gives them: early layers, initial value, middle and final layers.
 RISING = ("early_norm", "init_norm", "middle_norm", "late_norm")
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
     examples(ledger)
     norms(ledger)
     sizes(ledger)
 
 
-def examples(ledger: Ledger) -> None:
+def examples(ledger: AuditRows) -> None:
     """The prerequisites' arithmetic: softmax, dot products, norms of vectors."""
     check, prose = ledger.check, ledger.prose
     given = {row: ledger.table("examples").line(row).exactly() for row in ledger.table("examples").rows}
@@ -36,7 +36,7 @@ def examples(ledger: Ledger) -> None:
         check(name, what, "Prerequisites 3", prose(name), sqrt(total(given[name] ** 2)))
 
 
-def norms(ledger: Ledger) -> None:
+def norms(ledger: AuditRows) -> None:
     """The initial norm, and the norms of the picture beside it."""
     check, prose = ledger.check, ledger.prose
     start = prose("init_norm")
@@ -54,7 +54,7 @@ def norms(ledger: Ledger) -> None:
     )
 
 
-def sizes(ledger: Ledger) -> None:
+def sizes(ledger: AuditRows) -> None:
     """Tokens and parameters."""
     check, prose = ledger.check, ledger.prose
     where = "Experimental Analysis"
@@ -79,7 +79,7 @@ def sizes(ledger: Ledger) -> None:
     )
 
 
-def decoder(settings: Settings) -> DecoderSize:
+def decoder(settings: PrintedSetup) -> DecoderSize:
     """Its decoder; grouped queries, two-matrix ReLU^2 and the vocabulary are those of the authors' repository."""
     model, external = "model", "external_author_repo"
     return DecoderSize(

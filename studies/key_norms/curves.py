@@ -29,7 +29,7 @@ KEY_NORM, QUERY_NORM, ENTROPY = "key_norm", "query_norm", "entropy"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class LayerGroup:
     """Layers (from 0) whose mean the paper shows; `printed`: the id of its final norm in the running text."""
 
     name: str
@@ -43,7 +43,7 @@ class Group:
         return f"{self.label} ({self.layers[0]}-{self.layers[-1]})"
 
 
-def groups(layers: int) -> tuple[Group, ...]:
+def groups(layers: int) -> tuple[LayerGroup, ...]:
     """The paper's groups in a model of so many layers: the first two, the two about the middle, the last two.
 
     Of 22 layers they are 0-1, 10-11 and 20-21, as its text has them. Its authors' code means layers 11-12 by the middle
@@ -51,10 +51,10 @@ def groups(layers: int) -> tuple[Group, ...]:
     """
     half = layers // 2
     return (
-        Group(name="early", label="Early layers", layers=(0, 1), printed="early_norm"),
-        Group(name="middle", label="Middle layers", layers=(half - 1, half), printed="middle_norm"),
-        Group(name="final", label="Final layers", layers=(layers - 2, layers - 1), printed="late_norm"),
-        Group(name="middle_in_code", label="Middle layers, authors' code", layers=(half, half + 1)),
+        LayerGroup(name="early", label="Early layers", layers=(0, 1), printed="early_norm"),
+        LayerGroup(name="middle", label="Middle layers", layers=(half - 1, half), printed="middle_norm"),
+        LayerGroup(name="final", label="Final layers", layers=(layers - 2, layers - 1), printed="late_norm"),
+        LayerGroup(name="middle_in_code", label="Middle layers, authors' code", layers=(half, half + 1)),
     )
 
 
@@ -82,7 +82,7 @@ def _by_layer(probes: pd.DataFrame, keys: list[str], probe: str) -> pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class End:
+class StartAndFinal:
     """What a probe read of an arm before the first step (`start`) and after the last (`final`), by layer; empty, with
     the `word` for it, where no run of the arm completed. `runs` are the keys behind it, `n` how many completed."""
 
@@ -97,7 +97,7 @@ class End:
         return self.final - self.start
 
 
-def end(frames: RunFrames, arm: str, probe: str) -> End:
+def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinal:
     """The ends of an arm's curves, the mean over the seeds that completed.
 
     Raises:
@@ -108,17 +108,17 @@ def end(frames: RunFrames, arm: str, probe: str) -> End:
     keys = tuple(str(key) for key in runs.index)
     nothing = pd.Series(dtype=float)
     if done.empty:
-        return End(start=nothing, final=nothing, runs=keys, n=0, word=absent(runs["outcome"]) if keys else MISSING)
+        return StartAndFinal(start=nothing, final=nothing, runs=keys, n=0, word=absent(runs["outcome"]) if keys else MISSING)
     over = _by_layer(frames.probes, list(done.index), probe)
     if over.empty:
-        return End(start=nothing, final=nothing, runs=keys, n=0, word=MISSING)
+        return StartAndFinal(start=nothing, final=nothing, runs=keys, n=0, word=MISSING)
     first, last, steps = over.index[0], over.index[-1], int(done["steps"].max())
     if (first, last) != (0, steps):
         raise PlumblineError(
             f"studies/key_norms/study.yaml: recipe.probes: {probe} was read from step {first} to step {last} of "
             f"{steps}; a change needs both ends, which `every: N` reads"
         )
-    return End(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
+    return StartAndFinal(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
 
 
 def mean_over(values: pd.Series, layers: Iterable[int]) -> float:

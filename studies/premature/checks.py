@@ -17,7 +17,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.theory.gated_energy import energy_ratio, gelu, silu
 from plumbline.theory.logit_range import needed_range, slack
-from plumbline.theory.pathway import Head, frobenius, power, random_head, sharp_head, suppression
+from plumbline.theory.pathway import PathwayHead, frobenius, power, random_head, sharp_head, suppression
 
 from .run_values import BASE
 
@@ -34,7 +34,7 @@ SMALL = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class MatchedSizes:
     """Sizes of the paper's two matched models."""
 
     single: ModelSpec
@@ -47,14 +47,14 @@ class Sizes:
 
 
 @cache
-def sizes(study: str) -> Sizes:
+def sizes(study: str) -> MatchedSizes:
     """Of the GPT-style block and of the one with SwiGLU, at paper size."""
     document = study_config.load(study, "paper")
     single, gated = (document.runs[f"{study}/{BASE}/{method}/s42"].spec.model for method in ("gpt", "gpt_swiglu"))
-    return Sizes(single, gated)
+    return MatchedSizes(single, gated)
 
 
-def heads(model: ModelSpec) -> list[Head]:
+def heads(model: ModelSpec) -> list[PathwayHead]:
     """Drawn heads of a model's shape, from its start to four times as sharp."""
     shape = {"tokens": TOKENS, "width": model.width, "head_width": model.head_width}
     rank = round(RANK_SHARE * model.width)
@@ -64,7 +64,7 @@ def heads(model: ModelSpec) -> list[Head]:
     ]
 
 
-def largest_share(found: list[Head], bound: str) -> float:
+def largest_share(found: list[PathwayHead], bound: str) -> float:
     """The largest |dZ_P| over its bound among heads and rates; above 1 a bound is broken."""
     return max(frobenius(head.moved(rate, rate)) / getattr(head, bound)(rate, rate) for head in found for rate in RATES)
 
@@ -75,22 +75,22 @@ def sharpest_share(model: ModelSpec) -> float:
     return frobenius(head.moved(rate, rate)) / head.bound(rate, rate)
 
 
-def learning_rate_factor(found: list[Head], multiplier: float) -> float:
+def learning_rate_factor(found: list[PathwayHead], multiplier: float) -> float:
     """Corollary 3: what is left of the step at a multiplier, the value furthest from it."""
     return max((suppression(head, multiplier, SMALL) for head in found), key=lambda left: abs(left - multiplier))
 
 
-def energy_power(found: list[Head], *, alone: bool) -> float:
+def energy_power(found: list[PathwayHead], *, alone: bool) -> float:
     """Theorem 3: the power of R_P by which a step shrinks; `alone`: in a stream that has nothing but X_P."""
     return float(np.mean([power(head.purely_chosen() if alone else head, 0.5, SMALL) for head in found]))
 
 
-def rho(these: Sizes, gate: Gate) -> float:
+def rho(these: MatchedSizes, gate: Gate) -> float:
     """Theorem 2's ratio for the two matched models."""
     return energy_ratio(these.single.ffn_width, these.gated.ffn_width, these.variance, gate=gate)
 
 
-def drawn_energies(these: Sizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
+def drawn_energies(these: MatchedSizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
     """Of networks drawn at full width: energies of single and gated output, and of the stream plus each.
 
     P_out is the whole stream, which is layer-normalised; output weights are divided by the root of twice the depth, as

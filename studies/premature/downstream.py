@@ -19,7 +19,7 @@ from .run_values import BASE, RunValues
 NAMES = {"lambada": "lambada_openai"}
 
 
-class Comparison:
+class PairedTaskScores:
     """Scores of all seeds' pairs at the base scale."""
 
     def __init__(self, run_values: RunValues) -> None:

@@ -12,12 +12,12 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.audit.published import Published, printed
+from plumbline.audit.published import PrintedNumbers, printed
 from plumbline.results.tables.layout import beside, labels
 from plumbline.results.tables.table import Cell, Column, from_print
 from plumbline.stats import paired_difference
 
-from .row import Row
+from .row import RowCells
 from .run_values import RunValues
 
 #: A billion tokens, the paper's unit.
@@ -38,7 +38,7 @@ SETTINGS: dict[str, int | None] = {"control": 0, "intervention": 1, "difference"
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedRuns:
     """The pairs of a scale; series are by seed, NaN where there is no value."""
 
     run_values: RunValues
@@ -100,11 +100,11 @@ class Paired:
         """Tokens of a run of this scale; NaN where there is none."""
         return next((float(self.run_values.budget(key)) for key, _ in self.pairs.values() if key), math.nan)
 
-    def row(self, setting: str) -> Row:
+    def row(self, setting: str) -> RowCells:
         """The maker of a row's cells."""
-        return Row(self.run_values, self.keys(setting), self.scale)
+        return RowCells(self.run_values, self.keys(setting), self.scale)
 
-    def rows(self, published: Published, table: str, names: dict[Quantity, str]) -> list[dict[str, Cell]]:
+    def rows(self, published: PrintedNumbers, table: str, names: dict[Quantity, str]) -> list[dict[str, Cell]]:
         """Control, intervention and their paired difference; `names`: our quantity -> the printed columns' name,
         without ``_mean`` and ``_std``."""
         print_ = published.table(table)
@@ -127,7 +127,7 @@ class Paired:
 
 
 def columns(names: dict[Quantity, str]) -> list[Column]:
-    """The columns of `Paired.rows`, without the facts."""
+    """The columns of `PairedRuns.rows`, without the facts."""
     found = labels("setting", "Model")
     for name in names:
         header, how = SHOWN[name]

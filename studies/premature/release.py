@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.train.interventions._release import Rule, follow, release_step
+from plumbline.train.interventions._release import ReleaseRule, follow, release_step
 
 from .run_values import RunValues
 
@@ -23,7 +23,7 @@ THRESHOLD, OVER_NULL = 0.005, 1.4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Replay:
+class RuleReplay:
     """A rule over one run's scores: the release, and the first evaluation in the window that reaches the threshold,
     both as fractions of training (NaN: not within what was logged); whether the window's end forced the release."""
 
@@ -42,10 +42,10 @@ def scores(run_values: RunValues, key: str | None) -> list[tuple[int, float, flo
 
 def rule(
     context: int, threshold: float = THRESHOLD, patience: int = 3, window: tuple[float, float] = (0.03, 0.12)
-) -> Rule:
+) -> ReleaseRule:
     """A rule of Table 8. At a context that is not the paper's its threshold is taken relative to the null: 0.005 is
     1.4 times it, and another threshold in proportion (interpretation `copy_threshold`)."""
-    return Rule(
+    return ReleaseRule(
         release="online",
         threshold=threshold,
         threshold_over_null=OVER_NULL * threshold / THRESHOLD,
@@ -56,14 +56,14 @@ def rule(
     )
 
 
-def replay(logged: list[tuple[int, float, float]], by: Rule, steps: int) -> Replay:
+def replay(logged: list[tuple[int, float, float]], by: ReleaseRule, steps: int) -> RuleReplay:
     """What `by` makes of the scores of a run of `steps` steps."""
     seen = list(follow(logged, by, steps))
     start, end = round(by.window_start * steps), round(by.window_end * steps)
     at = next((found for found in seen if found.released), None)
     crossing = next((found.step for found in seen if start <= found.step <= end and found.score >= found.limit), None)
     released = release_step(logged, by, steps)
-    return Replay(
+    return RuleReplay(
         release=math.nan if released is None else released / steps,
         crossing=math.nan if crossing is None else crossing / steps,
         forced=at is not None and at.counter < by.patience,

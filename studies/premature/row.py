@@ -13,7 +13,7 @@ from .run_values import RunValues
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowCells:
     """Makes the cells of one row: its runs are those of every cell, and give the word where there is no value."""
 
     run_values: RunValues

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.tables.layout import beside, labels, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, printed_cells
 
-from .row import Row
+from .row import RowCells
 from .run_values import BASE, CONTROL, EARLY, FIFTH, Part, RunValues
 
 #: (values, control, run) -> a number.
@@ -20,7 +20,7 @@ Read = Callable[[RunValues, str | None, str | None], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class SettingColumn:
     """A column. `relative`: it is a distance from the control, so that the control itself has none."""
 
     header: str
@@ -35,38 +35,38 @@ def probed(probe: str, fraction: float, part: Part = "upper", column: str = "val
 
 
 QUANTITIES = {
-    "final_loss": Quantity("final loss", ".4f", lambda r, _, key: r.loss(key)),
-    "final_ppl": Quantity("final ppl", ".3f", lambda r, _, key: r.perplexity(key)),
-    "delta_loss": Quantity("Δ loss", "+.4f", lambda r, control, key: r.loss(key) - r.loss(control), relative=True),
-    "delta_ppl": Quantity("Δ ppl", "+.3f", lambda r, control, key: -r.gain(control, key), relative=True),
-    "ppl_reduction": Quantity("ppl reduction", "+.4f", lambda r, control, key: r.gain(control, key), relative=True),
-    "tokens_saved_pct": Quantity(
+    "final_loss": SettingColumn("final loss", ".4f", lambda r, _, key: r.loss(key)),
+    "final_ppl": SettingColumn("final ppl", ".3f", lambda r, _, key: r.perplexity(key)),
+    "delta_loss": SettingColumn("Δ loss", "+.4f", lambda r, control, key: r.loss(key) - r.loss(control), relative=True),
+    "delta_ppl": SettingColumn("Δ ppl", "+.3f", lambda r, control, key: -r.gain(control, key), relative=True),
+    "ppl_reduction": SettingColumn("ppl reduction", "+.4f", lambda r, control, key: r.gain(control, key), relative=True),
+    "tokens_saved_pct": SettingColumn(
         "tokens saved (%)", ".2f", lambda r, control, key: r.tokens_saved_percent(control, key), relative=True
     ),
-    "entropy_3pct": Quantity("entropy @3%", ".4f", probed("entropy", EARLY)),
-    "logit_3pct": Quantity("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
-    "qk_displacement_3pct": Quantity("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
-    "qk_relative_displacement_3pct": Quantity(
+    "entropy_3pct": SettingColumn("entropy @3%", ".4f", probed("entropy", EARLY)),
+    "logit_3pct": SettingColumn("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
+    "qk_displacement_3pct": SettingColumn("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
+    "qk_relative_displacement_3pct": SettingColumn(
         "Q/K displacement @3%, relative to the start", ".3f", probed("bilinear_relative", EARLY)
     ),
-    "lower_copy_score_20pct": Quantity("lower-copy score @20%", ".4f", probed("lower_copy", FIFTH, "model")),
-    "lower_copy_score_chance": Quantity(
+    "lower_copy_score_20pct": SettingColumn("lower-copy score @20%", ".4f", probed("lower_copy", FIFTH, "model")),
+    "lower_copy_score_chance": SettingColumn(
         "lower-copy score, chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")
     ),
-    "entropy_20pct": Quantity("entropy @20%", ".3f", probed("entropy", FIFTH)),
-    "locality_query": Quantity("λ_Q", ".3f", probed("locality_query", EARLY)),
-    "locality_query_random_projector": Quantity(
+    "entropy_20pct": SettingColumn("entropy @20%", ".3f", probed("entropy", FIFTH)),
+    "locality_query": SettingColumn("λ_Q", ".3f", probed("locality_query", EARLY)),
+    "locality_query_random_projector": SettingColumn(
         "λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")
     ),
-    "locality_key": Quantity("λ_K", ".3f", probed("locality_key", EARLY)),
-    "locality_key_random_projector": Quantity("λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")),
-    "locality_query_calibrated": Quantity("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
-    "locality_key_calibrated": Quantity("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
-    "immature_energy_share": Quantity("energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
-    "immature_energy_share_random_projector": Quantity(
+    "locality_key": SettingColumn("λ_K", ".3f", probed("locality_key", EARLY)),
+    "locality_key_random_projector": SettingColumn("λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")),
+    "locality_query_calibrated": SettingColumn("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
+    "locality_key_calibrated": SettingColumn("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
+    "immature_energy_share": SettingColumn("energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
+    "immature_energy_share_random_projector": SettingColumn(
         "energy share of random P", ".3f", probed("projector_share", EARLY, "model", "null")
     ),
-    "projector_rank": Quantity("rank of P", ".1f", probed("projector_rank", EARLY)),
+    "projector_rank": SettingColumn("rank of P", ".1f", probed("projector_rank", EARLY)),
 }
 
 
@@ -85,7 +85,7 @@ def _alone(name: str, header: str, how: str, *, narrow: bool) -> list[Column]:
 
 
 def rows(
-    run_values: RunValues, published: Published, table: str, runs: dict[str, str], names: dict[str, str]
+    run_values: RunValues, published: PrintedNumbers, table: str, runs: dict[str, str], names: dict[str, str]
 ) -> list[dict[str, Cell]]:
     """One row for each of `runs` (printed name -> method), all of the first seed.
 
@@ -96,7 +96,7 @@ def rows(
     made = []
     for setting, method in runs.items():
         key = run_values.key(method)
-        row = Row(run_values, (key,), BASE)
+        row = RowCells(run_values, (key,), BASE)
         cells = {"setting": Cell(setting), "label": Cell(print_.loc[setting, "setting"])}
         for name in names:
             quantity = QUANTITIES[name]

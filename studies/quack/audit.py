@@ -6,8 +6,8 @@ from __future__ import annotations
 from plumbline.audit.functions import between, sqrt
 from plumbline.audit.number import BILLION, exact
 from plumbline.audit.parameters import DecoderSize
-from plumbline.audit.rows import Ledger
-from plumbline.audit.settings import Settings
+from plumbline.audit.rows import AuditRows
+from plumbline.audit.settings import PrintedSetup
 
 #: Entry of setup.yaml with the sizes, which the summary does not print.
 PAPER = "external_full_paper"
@@ -16,7 +16,7 @@ PAPER = "external_full_paper"
 HIGHEST = "lr_highest_results"
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """All rows of the summary: a summary without tables, so there are few."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     totals = {"mha": ("the multi-head model, in billions", multi_head(ledger.settings).total())}
@@ -58,7 +58,7 @@ def audit(ledger: Ledger) -> None:
         )
 
 
-def multi_head(settings: Settings) -> DecoderSize:
+def multi_head(settings: PrintedSetup) -> DecoderSize:
     """The decoder with multi-head attention."""
     heads = settings.whole(PAPER, "heads")
     return DecoderSize(
@@ -73,13 +73,13 @@ def multi_head(settings: Settings) -> DecoderSize:
     )
 
 
-def value_widths(settings: Settings) -> tuple[int, int]:
+def value_widths(settings: PrintedSetup) -> tuple[int, int]:
     """A value head under latent attention, as wide as a head elsewhere or as a whole key; neither text says which."""
     whole_key = settings.whole(PAPER, "d_nope") + settings.whole(PAPER, "d_rope")
     return settings.whole(PAPER, "d_head"), whole_key
 
 
-def latent_total(settings: Settings, value_width: int) -> int:
+def latent_total(settings: PrintedSetup, value_width: int) -> int:
     """Parameters of the decoder with latent attention; no norms on the latents."""
     size = multi_head(settings)
     plain, rotary = settings.whole(PAPER, "d_nope"), settings.whole(PAPER, "d_rope")

@@ -10,7 +10,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, MISSING
 from plumbline.results.tables.layout import facts, ours, said
 from plumbline.results.tables.table import Cell, Column, number
 
-from .grid import SPIKE, Grid
+from .grid import SPIKE, RunGrid
 
 #: What a table says of the word "stable" wherever it uses it.
 STABLE_NOTE = (
@@ -33,19 +33,19 @@ LOSS = ours("validation_loss", "loss", ".3f", narrow=True)
 TROUBLE = said("diverged_or_spiked", "diverged or spiked", narrow=True)
 
 
-def row_facts(grid: Grid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
+def row_facts(grid: RunGrid, scale: str, keys: Iterable[str | None], shown: str | None) -> dict[str, Cell]:
     """Make the FACTS cells of a row with several runs, of which `shown` gave its value."""
     there = tuple(key for key in keys if key is not None)
     outcomes, seeds = [grid.outcome(key) for key in there], int(grid.outcome(shown) == COMPLETED)
     return facts(grid.frames, grid.study, scale, there, outcomes=outcomes, seeds=seeds)
 
 
-def loss(grid: Grid, key: str | None) -> Cell:
+def loss(grid: RunGrid, key: str | None) -> Cell:
     """Make the cell of a run's final held-out loss, or the word for why it has none."""
     return number(grid.loss(key), grid.outcome(key), () if key is None else (key,))
 
 
-def largest_logit(grid: Grid, key: str | None) -> Cell:
+def largest_logit(grid: RunGrid, key: str | None) -> Cell:
     """Make the cell of the largest scaled score that was read of a run, over heads and layers, or why there is none."""
     curve = pd.Series(dtype=float) if key is None else grid.largest_logit(key)
     outcome = grid.outcome(key)

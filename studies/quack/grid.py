@@ -32,7 +32,7 @@ SPIKE = 0.1
 DIFFERENT, COMPETITIVE = 0.01, 0.05
 
 
-class Grid:
+class RunGrid:
     """Runs by (scale, method, eta, tau); tau is None for a method that has none. A key is None where the study has no
     such run; NaN is a value that is not there, whatever the reason."""
 

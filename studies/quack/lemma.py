@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from plumbline.theory import logit_change
-from plumbline.theory.logit_change import LogitChange, Sizes
+from plumbline.theory.logit_change import LemmaRow, HeadSizes
 
 from . import memory
 
@@ -24,11 +24,11 @@ SHOWN = (0.125, 0.5, 1.0, 4.0, 32.0)
 SMALL = (1e-3, 5e-4)
 
 
-def sizes(study: str) -> Sizes:
+def sizes(study: str) -> HeadSizes:
     """A head of multi-head attention at the summary's size, at the middle base rate and tau = 1."""
     paper = memory.paper(study)
     model = memory.model_of(paper, "mha")
-    return Sizes(
+    return HeadSizes(
         width=model.width,
         head_width=model.head_width,
         init_std=model.init_std,
@@ -38,7 +38,7 @@ def sizes(study: str) -> Sizes:
 
 
 @cache
-def found(study: str) -> tuple[LogitChange, ...]:
+def found(study: str) -> tuple[LemmaRow, ...]:
     """Every combination of weights, updates, norm, rates and scale."""
     return tuple(logit_change.rows(sizes(study), scales=SHOWN))
 

@@ -11,7 +11,7 @@ from functools import cache
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import on_meta
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
@@ -39,7 +39,7 @@ def model_of(study: study_config.Study, scale: str, method: str = DEFAULT) -> Mo
 
 def remembered(model: ModelSpec) -> float:
     """Bytes a token in bfloat16, all layers together, in the cache of a prompt that was read in two parts."""
-    decoder, kept = on_meta(model).to(torch.bfloat16), Cache()
+    decoder, kept = on_meta(model).to(torch.bfloat16), DecodingCache()
     sizes = []
     for tokens in (2, 3):
         decoder(torch.zeros(1, tokens, dtype=torch.long, device="meta"), cache=kept)

@@ -6,15 +6,15 @@ from plumbline.results.runs.finished_runs import COMPLETED, MISSING
 from plumbline.results.tables.layout import facts
 from plumbline.results.tables.table import Cell, number
 
-from .losses import SCALE, Losses
+from .losses import SCALE, RunLosses
 
 
-def value(losses: Losses, found: float, *methods: str) -> Cell:
+def value(losses: RunLosses, found: float, *methods: str) -> Cell:
     """Make the cell of a number that some runs gave, or the word for why they gave none."""
     return number(found, losses.word(*methods) or MISSING, losses.keys(*methods))
 
 
-def run_facts(losses: Losses, method: str) -> dict[str, Cell]:
+def run_facts(losses: RunLosses, method: str) -> dict[str, Cell]:
     """Make the FACTS cells of a method's run."""
     keys, outcome = losses.keys(method), losses.outcome(method)
     seeds = int(outcome == COMPLETED)

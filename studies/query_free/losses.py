@@ -36,7 +36,7 @@ ATTENTION, FEED_FORWARD = ("query", "key", "value", "output"), ("up", "down")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ParameterCounts:
     """Parameters of a model by role."""
 
     roles: dict[str, int]
@@ -57,17 +57,17 @@ class Counts:
 
 
 @cache
-def _counts(model: str) -> Counts:
+def _counts(model: str) -> ParameterCounts:
     from plumbline.model.decoder import on_meta  # a table that counts nothing waits for no torch
 
     decoder = on_meta(ModelSpec.from_dict(json.loads(model)))
     found: Counter[str] = Counter()
     for name, value in decoder.named_parameters():
         found[decoder.parameter_roles[name].role] += value.numel()
-    return Counts(dict(found))
+    return ParameterCounts(dict(found))
 
 
-def counts(model: ModelSpec) -> Counts:
+def counts(model: ModelSpec) -> ParameterCounts:
     """Parameters of a model, from its own modules."""
     return _counts(canonical_json(model.to_dict()))
 
@@ -88,7 +88,7 @@ def divisor(model: ModelSpec) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class RunLosses:
     """Numbers of the study's runs, by method."""
 
     frames: RunFrames

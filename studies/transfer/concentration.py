@@ -14,7 +14,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class ConcentrationPoint:
     """Means over heads and layers at one step; `null` is the concentration of uniform attention."""
 
     step: int
@@ -26,7 +26,7 @@ class Point:
     logits_beyond: float
 
 
-def points(frames: RunFrames, key: str) -> list[Point]:
+def points(frames: RunFrames, key: str) -> list[ConcentrationPoint]:
     """What was read of a run, by rising step; of a mixer that weighs no keys nothing. A head without a number leaves
     its run without one."""
     probes = frames.probes
@@ -39,7 +39,7 @@ def points(frames: RunFrames, key: str) -> list[Point]:
             null = _mean(rows.loc[rows["probe"] == "concentration", "null"])
             fraction = float(rows["fraction"].iloc[0])
             names = ("concentration", "largest_weight", "weight_sum", "logits_beyond")
-            found.append(Point(step=int(step), fraction=fraction, null=null, **{name: values[name] for name in names}))
+            found.append(ConcentrationPoint(step=int(step), fraction=fraction, null=null, **{name: values[name] for name in names}))
     return found
 
 
@@ -47,11 +47,11 @@ def _mean(values: pd.Series) -> float:
     return float(values.astype(float).mean(skipna=False))
 
 
-def last(frames: RunFrames, key: str) -> Point | None:
+def last(frames: RunFrames, key: str) -> ConcentrationPoint | None:
     """Where a run ended: its final weights, or the last finite ones."""
     return next(iter(reversed(points(frames, key))), None)
 
 
-def before(found: list[Point], fraction: float) -> Point | None:
+def before(found: list[ConcentrationPoint], fraction: float) -> ConcentrationPoint | None:
     """The latest of some points at or before a share of training."""
     return next((point for point in reversed(found) if point.fraction <= fraction), None)

@@ -22,7 +22,7 @@ DIFFERENT, SAME, UNKNOWN, STAND_IN = "different devices", "same device", "device
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class HardwareComparison:
     """What two runs are to each other: one of the words above, or `MISSING`; and why, as a sentence without its end."""
 
     word: str
@@ -34,21 +34,21 @@ class Pair:
         return self.word == DIFFERENT
 
 
-def pair(frames: RunFrames, study: Study, first: str | None, second: str | None) -> Pair:
+def pair(frames: RunFrames, study: Study, first: str | None, second: str | None) -> HardwareComparison:
     """Two runs by their keys; None for a run that the study has not."""
     if first is None or second is None or not {first, second} <= set(frames.manifests):
-        return Pair(word=MISSING, why="one of the two runs is missing")
+        return HardwareComparison(word=MISSING, why="one of the two runs is missing")
     one, other = (_devices(frames.manifests[key]) for key in (first, second))
     same = [_same(*both) for both in product(one, other)]
     if True in same:
         on = " and ".join(dict.fromkeys((_spell(one), _spell(other))))
-        return Pair(word=SAME, why=f"{first} and {second} were made on the same device ({on})")
+        return HardwareComparison(word=SAME, why=f"{first} and {second} were made on the same device ({on})")
     if None in same:
-        return Pair(word=UNKNOWN, why=f"the manifests of {first} and {second} do not name both devices")
+        return HardwareComparison(word=UNKNOWN, why=f"the manifests of {first} and {second} do not name both devices")
     change = stand_in(study)
     if change:
-        return Pair(word=STAND_IN, why=f"{second} is a stand-in, which differs from {first} by {change}")
-    return Pair(word=DIFFERENT, why=f"{_spell(one)} and {_spell(other)}")
+        return HardwareComparison(word=STAND_IN, why=f"{second} is a stand-in, which differs from {first} by {change}")
+    return HardwareComparison(word=DIFFERENT, why=f"{_spell(one)} and {_spell(other)}")
 
 
 def device(manifest: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
 from plumbline.specs.study_config import Study
-from plumbline.stats import Distance, at_chance, item_distance, item_verdicts, mean_by_item, significance
+from plumbline.stats import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, significance
 
 from .base_rows import BaseRows
 from .headline import BASE, headline_runs
@@ -70,10 +70,10 @@ def item_cells(
 
 def _distances(
     frames: RunFrames, study: Study, reference: str, behind: Sequence[pd.Series]
-) -> tuple[dict[str, Distance], dict[str, str]]:
+) -> tuple[dict[str, MeanDifference], dict[str, str]]:
     """Distance of each method that has a value from the reference; and words for those that have none."""
     runs = frames.select(BASE, study.methods)
-    found: dict[str, Distance] = {}
+    found: dict[str, MeanDifference] = {}
     words: dict[str, str] = {}
     for method in [method for method in study.methods if method != reference and behind]:
         for mine in answers(frames, headline_runs(runs, method, reference).index):

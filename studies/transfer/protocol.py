@@ -6,7 +6,7 @@ Source: transfer study, section 3.3. See `plumbline.stats.protocol_error`; the p
 
 from __future__ import annotations
 
-from plumbline.stats.protocol_error import WORLDS, Shares, shares
+from plumbline.stats.protocol_error import WORLDS, ErrorRates, shares
 
 #: Runs of the reference; the paper has three.
 COUNTS = tuple(range(2, 11))
@@ -24,7 +24,7 @@ ASSUMED = (
 )
 
 
-def worth(statistic: str, correction: str, m: int, n: int) -> Shares:
+def worth(statistic: str, correction: str, m: int, n: int) -> ErrorRates:
     """Of `m` methods against `n` runs of the reference."""
     return shares(statistic, correction, m=m, n=n, gains=GAINS)  # type: ignore[arg-type]
 

@@ -9,20 +9,20 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 from .headline import BASE, headline_runs
 
 
-def tasks_of(frames: RunFrames, study: Study, published: Published) -> list[str]:
+def tasks_of(frames: RunFrames, study: Study, published: PrintedNumbers) -> list[str]:
     """The suite's tasks in the paper's order, then any other that was scored."""
     known = printed_tasks(study, published)
     return known + [task for task in frames.task_sources if task not in known]
 
 
-def printed_tasks(study: Study, published: Published) -> list[str]:
+def printed_tasks(study: Study, published: PrintedNumbers) -> list[str]:
     """The paper's tasks in its order: of a study with a suite of its own those that are in that one too."""
     suite = () if study.suite is None else study.suite.task_names
     return [task for task in published.table("table5", key="task").index if task in suite]

@@ -13,11 +13,11 @@ from mpmath import iv
 import plumbline.audit
 from plumbline.audit.expression import FUNCTIONS, function, lift
 from plumbline.audit.interval import high, low
-from plumbline.audit.number import Number, exact
+from plumbline.audit.number import PrintedNumber, exact
 from plumbline.audit.page import WIDTH, to_markdown
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
-from plumbline.audit.rows import CLASSES, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, VERDICTS, WITHIN, Ledger
+from plumbline.audit.rows import CLASSES, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, VERDICTS, WITHIN, AuditRows
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_parts
 from plumbline.specs.config import papers
@@ -200,16 +200,16 @@ def test_known_rows(audit, study, id, verdict, recomputed):
 @pytest.mark.parametrize("study", LEAST)
 def test_no_rounding_of_the_inputs_leaves_the_interval(repository, study, monkeypatch):
     """The ranges are enclosures: for natural extensions and for those taken over corners alike."""
-    draws, printed = np.random.default_rng(0), Number.middle
+    draws, printed = np.random.default_rng(0), PrintedNumber.middle
 
     def drawn(number):
         ends = low(number.interval()), high(number.interval())
         return iv.mpf(draws.uniform(*ends)) if ends[0] < ends[1] else printed(number)
 
-    monkeypatch.setattr(Number, "middle", drawn)
+    monkeypatch.setattr(PrintedNumber, "middle", drawn)
     outside = []
     for _ in range(4):
-        ledger = Ledger(study, Published.of(study, repository))
+        ledger = AuditRows(study, PrintedNumbers.of(study, repository))
         study_parts.part(study, "audit").audit(ledger)
         for row in ledger.rows:
             slack = 1e-9 * max(abs(row.recomputed_low), abs(row.recomputed_high), 1e-30)
@@ -314,7 +314,7 @@ def test_command_names_what_is_wrong(repository, tmp_path):
 
 
 def test_ledger_refuses_what_is_not_printed_and_what_gives_no_number(repository):
-    ledger = Ledger("transfer", Published.of("transfer", repository))
+    ledger = AuditRows("transfer", PrintedNumbers.of("transfer", repository))
     table, heads = ledger.table("table2"), ledger.prose("heads")
     with pytest.raises(PlumblineError, match=r"table2.csv: baseline.p_bonf is not printed"):
         table["baseline", "p_bonf"]
@@ -332,8 +332,8 @@ def test_ledger_refuses_what_is_not_printed_and_what_gives_no_number(repository)
 
 
 def test_a_document_without_running_text_or_configuration_has_rows(sixth):
-    ledger = Ledger("sixth", Published.of("sixth", sixth))
-    ledger.copy("loss", "loss", "table 1", Number(text="2.7"), ledger.table("table1")["ours", "loss"])
+    ledger = AuditRows("sixth", PrintedNumbers.of("sixth", sixth))
+    ledger.copy("loss", "loss", "table 1", PrintedNumber(text="2.7"), ledger.table("table1")["ours", "loss"])
     assert [row.verdict for row in ledger.rows] == [MATCH]
     with pytest.raises(PlumblineError, match=r"prose.csv is missing"):
         ledger.prose("loss")

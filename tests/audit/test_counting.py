@@ -4,11 +4,11 @@ import pytest
 
 from plumbline.audit.counting import count, falling, in_same_order, rank, rising
 from plumbline.audit.interval import high, low
-from plumbline.audit.number import Number
+from plumbline.audit.number import PrintedNumber
 
 
 def number(text):
-    return Number(text=text)
+    return PrintedNumber(text=text)
 
 
 def several(*texts):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from plumbline.audit.coverage import Unchecked, coverage, keyed, printed_cells, read_unchecked
+from plumbline.audit.coverage import UncheckedNumbers, coverage, keyed, printed_cells, read_unchecked
 from plumbline.audit.expression import cells_of
-from plumbline.audit.number import Column, Number
-from plumbline.audit.published import Published
+from plumbline.audit.number import PrintedColumn, PrintedNumber
+from plumbline.audit.published import PrintedNumbers
 from plumbline.audit.report import covered
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 from plumbline.core.errors import PlumblineError
 
 
@@ -18,7 +18,7 @@ def small(tmp_path):
     folder.mkdir(parents=True)
     (folder / "table1.csv").write_text("method,seed,loss,word\nours,1,2.71,yes\nours,2,,no\ntheirs,1,-3e-1,\n")
     (folder / "prose.csv").write_text("id,printed,exact,source\ngain,0.3,no,abstract\n")
-    return Published(folder)
+    return PrintedNumbers(folder)
 
 
 def test_every_number_outside_the_key_is_a_cell(small):
@@ -34,13 +34,13 @@ def test_every_number_outside_the_key_is_a_cell(small):
 
 
 def test_a_cell_is_read_listed_or_missing(small):
-    ledger = Ledger("sixth", small)
+    ledger = AuditRows("sixth", small)
     table, gain = ledger.table("table1"), ledger.prose("gain")
     loss = table["theirs", "loss"] - table["ours#1", "loss"]  # made, and in no row
     ledger.check("gain", "gain", "abstract", gain, abs(table["theirs", "loss"].exactly()))
     entries = [
-        Unchecked(file="table1", columns=("seed",), reason="A name."),
-        Unchecked(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
+        UncheckedNumbers(file="table1", columns=("seed",), reason="A name."),
+        UncheckedNumbers(file="table1", rows=("theirs",), columns=("loss",), reason="Read after all."),
     ]
     found = coverage(small, ledger.read, entries)
     assert (found.printed, found.read) == (6, 2) and ("table1", "ours#1", "loss") in cells_of(loss)
@@ -58,10 +58,10 @@ def test_a_new_cell_of_a_document_is_missed(repository, changed):
 
 
 def test_numbers_made_of_printed_ones_keep_their_cells():
-    number = Number(text="-0.5", cells=(("table1", "ours", "loss"),))
+    number = PrintedNumber(text="-0.5", cells=(("table1", "ours", "loss"),))
     made = (number.exactly(), number.exactly().rounded(), number.without_sign(), number.as_bound())
     assert [(one.text, one.cells) for one in made] == [(text, number.cells) for text in ("-0.5", "-0.5", "0.5", "-0.5")]
-    column = Column(name="table1[:].loss", numbers=(number.without_sign(), number.without_sign()))
+    column = PrintedColumn(name="table1[:].loss", numbers=(number.without_sign(), number.without_sign()))
     assert cells_of(-column.exactly()) == cells_of(-column.as_bounds()) == set(number.cells)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plumbline.audit.expression import Input, cells_of, inputs_of
 from plumbline.audit.functions import between, largest, mean, sqrt, total
 from plumbline.audit.interval import high, low
-from plumbline.audit.number import Column, Number, exact
+from plumbline.audit.number import PrintedColumn, PrintedNumber, exact
 from plumbline.core.errors import PlumblineError
 
 BINARY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
@@ -84,7 +84,7 @@ def with_names_of_their_own(tree, names):
 
 
 NAMES = "abcdefgh"
-NAMED = {name: Number(text="1.5", name=name) for name in NAMES}
+NAMED = {name: PrintedNumber(text="1.5", name=name) for name in NAMES}
 
 #: Points at which two different expressions do not give the same by accident.
 POINTS = [
@@ -112,7 +112,7 @@ def test_the_text_is_what_was_computed_with_no_bracket_too_many(shape):
 @settings(max_examples=150, deadline=None)
 @given(TREES, st.tuples(*[TEXTS] * 4), st.tuples(*[SHARES] * 4))
 def test_what_rounds_to_the_inputs_stays_in_the_range(tree, texts, shares):
-    numbers = {name: Number(text=text, name=name) for name, text in zip("abcd", texts, strict=True)}
+    numbers = {name: PrintedNumber(text=text, name=name) for name, text in zip("abcd", texts, strict=True)}
     printed = dict(zip("abcd", map(Fraction, texts), strict=True))
     near = {name: printed[name] + (2 * share - 1) * HALF for name, share in zip("abcd", shares, strict=True)}
     try:
@@ -127,7 +127,7 @@ def test_what_rounds_to_the_inputs_stays_in_the_range(tree, texts, shares):
 @settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS, SHARES, SHARES)
 def test_a_comparison_is_open_exactly_where_roundings_decide(first, second, one, other):
-    a, b = Number(text=first), Number(text=second)
+    a, b = PrintedNumber(text=first), PrintedNumber(text=second)
     _, ranges = (a > b).one()
     apart = Fraction(first) - Fraction(second)
     assert (low(ranges), high(ranges)) == (apart > Fraction(1, 100), apart > -Fraction(1, 100))
@@ -137,7 +137,7 @@ def test_a_comparison_is_open_exactly_where_roundings_decide(first, second, one,
 
 
 def test_an_input_that_stands_twice_makes_the_range_wider_never_narrower():
-    x = Number(text="1.0", name="x")
+    x = PrintedNumber(text="1.0", name="x")
     middle, ranges = (x - x).one()
     assert low(middle) == high(middle) == 0
     assert (low(ranges), high(ranges)) == pytest.approx((-0.1, 0.1))
@@ -146,9 +146,9 @@ def test_an_input_that_stands_twice_makes_the_range_wider_never_narrower():
 
 def test_text_inputs_and_cells_of_a_row():
     score, best = (
-        Number(text=text, name=f"t.{row}.z", cells=(("t", row, "z"),)) for row, text in (("a", "2"), ("b", "-3"))
+        PrintedNumber(text=text, name=f"t.{row}.z", cells=(("t", row, "z"),)) for row, text in (("a", "2"), ("b", "-3"))
     )
-    column = Column(name="t[:].z", numbers=(score, best))
+    column = PrintedColumn(name="t[:].z", numbers=(score, best))
     expression = 100 * (mean(column) - -best) / sqrt(exact(4, "n")) ** -1 - largest([score, abs(best)])
     assert expression.text == "100 * (mean(t[:].z) - -t.b.z) / sqrt(n) ** -1 - largest([t.a.z, abs(t.b.z)])"
     assert [(one.name, one.shown) for one in inputs_of(expression)] == [
@@ -162,7 +162,7 @@ def test_text_inputs_and_cells_of_a_row():
 
 
 def test_lists_go_through_operators_one_by_one():
-    column = Column(name="x", numbers=(exact(1), exact(2), exact(3)))
+    column = PrintedColumn(name="x", numbers=(exact(1), exact(2), exact(3)))
     assert [low(value) for value in (10 * column - [1, 0, exact(5)]).printed] == [9, 20, 25]
     assert low(total(column * column).one()[0]) == 14
     with pytest.raises(PlumblineError, match="lists of 2 and 3 numbers do not pair up"):

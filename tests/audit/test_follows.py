@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.audit.report import build
 
 
@@ -89,5 +89,5 @@ def test_rows_follow_the_stated_configuration(repository, changed, study, old, n
 )
 def test_text_and_configuration_agree(repository, study, entry, key, prose):
     """What is printed in a sentence and stands in setup.yaml as well is one number."""
-    published = Published.of(study, repository)
+    published = PrintedNumbers.of(study, repository)
     assert published.setup()[entry][key] == int(published.prose()[prose].text)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.audit.interval import high, low, meet, monotone, over_corners, span
-from plumbline.audit.number import Number, exact
+from plumbline.audit.number import PrintedNumber, exact
 from plumbline.audit.rows import EDGE, MATCH, MISMATCH, WITHIN, verdict
 from plumbline.core.errors import PlumblineError
 
@@ -19,24 +19,24 @@ TEXTS = st.decimals(min_value=-1000, max_value=1000, places=4).map(str)
     [("0.4829", (0.48285, 0.48295)), ("23", (22.5, 23.5)), ("-2.07", (-2.075, -2.065)), ("1.5e-4", (1.45e-4, 1.55e-4))],
 )
 def test_the_printed_text_decides_the_rounding(text, ends):
-    interval = Number(text=text).interval()
+    interval = PrintedNumber(text=text).interval()
     assert (low(interval), high(interval)) == pytest.approx(ends, rel=1e-12)
-    assert low(interval) <= Number(text=text).value <= high(interval)
+    assert low(interval) <= PrintedNumber(text=text).value <= high(interval)
 
 
 def test_trailing_zeros_counts_and_bounds():
-    assert high(Number(text="0.4820").interval()) < high(Number(text="0.482").interval())
+    assert high(PrintedNumber(text="0.4820").interval()) < high(PrintedNumber(text="0.482").interval())
     assert low(exact(44000).interval()) == high(exact(44000).interval()) == 44000
-    bound = Number(text="1e-7", relation="<").interval()
+    bound = PrintedNumber(text="1e-7", relation="<").interval()
     assert low(bound) == 0 and high(bound) == pytest.approx(1e-7)
     with pytest.raises(PlumblineError, match=r"'about 3' \(sec 1\) is not a number"):
-        Number(text="about 3", where="sec 1")
+        PrintedNumber(text="about 3", where="sec 1")
 
 
 @settings(max_examples=60, deadline=None)
 @given(TEXTS, st.floats(0, 1))
 def test_everything_inside_rounds_to_the_text_and_nothing_outside(text, share):
-    interval = Number(text=text).interval()
+    interval = PrintedNumber(text=text).interval()
     inside = Decimal(low(interval) + share * (high(interval) - low(interval)))
     unit = Decimal("0.0001")
     rounded = {(inside + nudge).quantize(unit, mode) for mode in (ROUND_HALF_EVEN, ROUND_HALF_UP)
@@ -46,7 +46,7 @@ def test_everything_inside_rounds_to_the_text_and_nothing_outside(text, share):
 
 
 def test_verdicts():
-    printed = Number(text="0.30")
+    printed = PrintedNumber(text="0.30")
     assert verdict(printed, span(0.304, 0.304), span(0.29, 0.31)) == MATCH
     assert verdict(printed, span(0.305, 0.305), span(0.3, 0.31)) == MATCH  # a half may round either way
     assert verdict(printed, span(0.31, 0.31), span(0.304, 0.32)) == WITHIN

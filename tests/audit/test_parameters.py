@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plumbline.audit.parameters import head_width
-from plumbline.audit.published import Published
-from plumbline.audit.settings import Settings
+from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.settings import PrintedSetup
 from plumbline.core.errors import PlumblineError
 from plumbline.studies.key_norms import audit as key_norms
 from plumbline.studies.premature.audit import sizes as premature
@@ -19,7 +19,7 @@ from plumbline.theory.gated_energy import energy_ratio, gelu, second_moment, sil
 
 @pytest.fixture(scope="module")
 def settings(repository):
-    return lambda study: Settings(Published.of(study, repository))
+    return lambda study: PrintedSetup(PrintedNumbers.of(study, repository))
 
 
 def test_transfer_to_the_digit(settings):
@@ -67,7 +67,7 @@ def test_settings_name_what_is_wrong(tmp_path):
     folder = tmp_path / "sixth" / "published"
     folder.mkdir(parents=True)
     (folder / "setup.yaml").write_text("- id: model\n  values: {layers: 2, width: 600.5, tied: yes}\n")
-    settings = Settings(Published(folder))
+    settings = PrintedSetup(PrintedNumbers(folder))
     assert settings.whole("model", "layers") == 2 and settings.flag("model", "tied")
     with pytest.raises(PlumblineError, match=r"setup.yaml: there is no entry 'modl'; did you mean 'model'"):
         settings.whole("modl", "layers")

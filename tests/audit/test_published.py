@@ -7,7 +7,7 @@ import csv
 import pytest
 import yaml
 
-from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.core.errors import PlumblineError
 from plumbline.results.claims.checkers import KINDS
 from plumbline.specs.config import papers
@@ -28,7 +28,7 @@ def test_five_documents_are_there():
 
 @pytest.mark.parametrize("study", PAPERS)
 def test_inventory_counts_every_file(study):
-    folder = Published.of(study).directory
+    folder = PrintedNumbers.of(study).directory
     with (folder.parent / "inventory.csv").open(newline="", encoding="utf-8") as handle:
         stated = {row["file"]: int(row["rows"]) for row in csv.DictReader(handle)}
     assert {path.name: rows(path) for path in folder.iterdir()} == stated
@@ -42,7 +42,7 @@ def test_complete_against_the_reference(shared):
     assert len(files) >= 34
     apart = []
     for path in files:
-        ours = Published.of(path.parent.name).directory / path.name
+        ours = PrintedNumbers.of(path.parent.name).directory / path.name
         same = ours.read_bytes() == path.read_bytes()
         if path.name in ("setup.yaml", "claims.yaml"):  # entries of ours follow those of the reference
             same = ours.read_bytes().startswith(path.read_bytes())
@@ -52,7 +52,7 @@ def test_complete_against_the_reference(shared):
 
 @pytest.mark.parametrize("study", PAPERS)
 def test_claims_setup_and_prose(study):
-    published = Published.of(study)
+    published = PrintedNumbers.of(study)
     claims = published.claims()
     assert len({claim.id for claim in claims}) == len(claims) > 20
     assert all(claim.kind in KINDS and claim.text and claim.source for claim in claims)
@@ -65,17 +65,17 @@ def test_claims_setup_and_prose(study):
 
 
 def test_text_is_kept_as_printed_and_missing_stays_missing():
-    transfer = Published.of("transfer")
+    transfer = PrintedNumbers.of("transfer")
     table = transfer.table("table2")
     assert table.loc["sandwich_norm", "climb_avg"] == "0.4880" and (table["p_bonf"] == "").sum() == 4
     assert printed(table, "ssmax", "p_bonf") == printed(table, "nobody", "z") == NOT_PRINTED
     numbers = transfer.numbers("table2")
     assert numbers["z"].dtype == "float64" and numbers["p_bonf"].isna().sum() == 4
-    assert Published.of("premature").tables() == sorted(f"table{i}" for i in range(1, 13))
+    assert PrintedNumbers.of("premature").tables() == sorted(f"table{i}" for i in range(1, 13))
 
 
 def test_what_a_target_does_not_declare_it_may_not_read():
-    narrow = Published.of("transfer", reads=["table2"])
+    narrow = PrintedNumbers.of("transfer", reads=["table2"])
     assert len(narrow.table("table2")) == 20
     for read in (lambda: narrow.table("table7"), narrow.prose, narrow.claims, lambda: narrow.claim("spearman_7")):
         with pytest.raises(PlumblineError, match=r"transfer/study.yaml: targets: '\w+' is read but not declared"):
@@ -84,15 +84,15 @@ def test_what_a_target_does_not_declare_it_may_not_read():
 
 def test_bad_input_is_named(tmp_path):
     with pytest.raises(PlumblineError, match=r"there is no study 'nobody'.*studies/nobody/study.yaml is missing"):
-        Published.of("nobody").table("table1")
+        PrintedNumbers.of("nobody").table("table1")
     with pytest.raises(PlumblineError, match=r"tabel2.csv is missing; did you mean 'table2'"):
-        Published.of("transfer").table("tabel2")
+        PrintedNumbers.of("transfer").table("tabel2")
     with pytest.raises(PlumblineError, match="no claim 'spearman7'; did you mean 'spearman_7'"):
-        Published.of("transfer").claim("spearman7")
-    assert Published(tmp_path).claims() == []
+        PrintedNumbers.of("transfer").claim("spearman7")
+    assert PrintedNumbers(tmp_path).claims() == []
     (tmp_path / "claims.yaml").write_text("- {id: x, txet: y}\n")
     with pytest.raises(PlumblineError, match="entry 'x'"):
-        Published(tmp_path).claims()
+        PrintedNumbers(tmp_path).claims()
     (tmp_path / "setup.yaml").write_text("a: [\n")
     with pytest.raises(PlumblineError, match="not YAML"):
-        Published(tmp_path).setup()
+        PrintedNumbers(tmp_path).setup()

@@ -25,8 +25,8 @@ FILES = {
 }
 
 
-def described() -> crate.Described:
-    return crate.Described(
+def described() -> crate.CrateMetadata:
+    return crate.CrateMetadata(
         name="Made up",
         description="For a test.",
         date="2026-01-02",
@@ -200,7 +200,7 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
 
 def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Path:
     """A file of zeros, a seven-thousandth of its size."""
-    entries = [crate.Entry(name, size, hashlib.sha256(bytes(size)).hexdigest())]
+    entries = [crate.ArchivedFile(name, size, hashlib.sha256(bytes(size)).hexdigest())]
     metadata = crate.text(crate.build(entries, described())).encode()
     with tarfile.open(path, "w:xz", preset=0) as tar:
         for inside, content in ((crate.NAME, metadata), (name, bytes(size))):

@@ -14,9 +14,9 @@ from plumbline.core.errors import PlumblineError
 from tests.bundle.test_archive import described
 
 ENTRIES = [
-    crate.Entry("README.md", 7, "a" * 64),
-    crate.Entry("Snakefile", 9, "c" * 64),
-    crate.Entry("results/smoke/a b.csv", 4, "b" * 64),
+    crate.ArchivedFile("README.md", 7, "a" * 64),
+    crate.ArchivedFile("Snakefile", 9, "c" * 64),
+    crate.ArchivedFile("results/smoke/a b.csv", 4, "b" * 64),
 ]
 
 

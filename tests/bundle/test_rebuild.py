@@ -22,7 +22,7 @@ from plumbline.bundle import archive, contents, crate, rebuild, records
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
-from plumbline.project.bundles import Product
+from plumbline.project.bundles import BundleProduct
 from plumbline.results import __main__ as results
 from plumbline.results import interpretations
 from plumbline.specs import code
@@ -67,7 +67,7 @@ def packed(root: Path) -> Path:
     out = root.parent / "bundle.tar.xz"
     said, lacking = verb.pack(planned(root), out, as_it_is=True)
     assert sorted(map(str, said.products)) == ["interpretations transfer", "table transfer table1"]
-    assert Product("", "audit", "", "audit") in lacking
+    assert BundleProduct("", "audit", "", "audit") in lacking
     return out
 
 
@@ -89,7 +89,7 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
     found[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
-    about = crate.Described(
+    about = crate.CrateMetadata(
         name="edited", description="edited", date="1970-01-01", commit="", version="", results=frozenset()
     )
     archive.write(bundle, found, about)

@@ -31,7 +31,7 @@ SAID: dict[str, Any] = {
 
 
 def bundle(path: Path, **changes: Any) -> Path:
-    said = msgspec.json.encode(msgspec.convert(SAID | changes, contents.Contents))
+    said = msgspec.json.encode(msgspec.convert(SAID | changes, contents.BundleContents))
     archive.write(path, {contents.NAME: said}, described())
     return path
 
@@ -68,10 +68,10 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     (tmp_path / "later" / records.SAYS).write_text(json.dumps(said))
     checked: list[str] = []
 
-    def rebuilt(kept: Path, folder: Path, **how: Any) -> rebuild.Rebuilt:
+    def rebuilt(kept: Path, folder: Path, **how: Any) -> rebuild.RebuildResult:
         checked.append(kept.parent.name)
-        said = msgspec.convert(SAID, contents.Contents)
-        return rebuild.Rebuilt(said=said, verdicts={}, failed={}, otherwise=())
+        said = msgspec.convert(SAID, contents.BundleContents)
+        return rebuild.RebuildResult(said=said, verdicts={}, failed={}, otherwise=())
 
     monkeypatch.setattr(rebuild, "rebuild", rebuilt)
     monkeypatch.setattr(sys, "argv", ["records", "check", "--records", str(tmp_path)])

@@ -12,20 +12,20 @@ import sys
 import time
 from typing import Any
 
-from plumbline.train.monitoring.progress import Progress
+from plumbline.train.monitoring.progress import TrainingProgress
 
 pause = float(os.environ.get("TRAIN_PAUSE", "0"))
-step = Progress.step
+step = TrainingProgress.step
 
 
-def slow_step(self: Progress, *measured: Any) -> None:
+def slow_step(self: TrainingProgress, *measured: Any) -> None:
     """The loop reports once a step."""
     time.sleep(pause)
     step(self, *measured)
 
 
 if __name__ == "__main__":
-    Progress.step = slow_step  # type: ignore[method-assign]
+    TrainingProgress.step = slow_step  # type: ignore[method-assign]
     module = sys.argv[2]
     sys.argv = [module, *sys.argv[3:], *os.environ.get("TRAIN_OPTIONS", "").split()]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

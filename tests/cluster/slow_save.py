@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.loop import Loop
+from plumbline.train.loop import TrainingLoop
 
-write, train_step = snapshot.write, Loop.train_step
+write, train_step = snapshot.write, TrainingLoop.train_step
 writing = threading.Event()
 
 
-def slow_write(directory: Path, files: list[snapshot.File]) -> None:
+def slow_write(directory: Path, files: list[snapshot.TensorFile]) -> None:
     """In the writer's thread."""
     first = not writing.is_set()
     writing.set()
@@ -29,7 +29,7 @@ def slow_write(directory: Path, files: list[snapshot.File]) -> None:
     write(directory, files)
 
 
-def held_step(self: Loop) -> tuple[bool, bool]:
+def held_step(self: TrainingLoop) -> tuple[bool, bool]:
     """No run of twelve steps is over before the signal comes."""
     while writing.is_set() and not self.parts.stop.asked:
         time.sleep(0.05)
@@ -38,7 +38,7 @@ def held_step(self: Loop) -> tuple[bool, bool]:
 
 if __name__ == "__main__":
     snapshot.write = slow_write
-    Loop.train_step = held_step  # type: ignore[method-assign]
+    TrainingLoop.train_step = held_step  # type: ignore[method-assign]
     module = sys.argv[2]
     sys.argv = [module, *sys.argv[3:]]
     try:

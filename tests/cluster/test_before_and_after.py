@@ -56,7 +56,7 @@ def test_dry_run_on_a_laptop_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_queue_that_does_not_answer_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def silent(directory: Path) -> list[orphan_jobs.Job]:
+    def silent(directory: Path) -> list[orphan_jobs.SlurmJob]:
         raise PlumblineError("squeue failed: no controller")
 
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)

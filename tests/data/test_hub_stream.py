@@ -84,12 +84,12 @@ def packed(out: Path, sequences: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def starts(monkeypatch: pytest.MonkeyPatch) -> list[sources.Position]:
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[sources.StreamPosition]:
     """Where each reading of a data set began."""
-    found: list[sources.Position] = []
+    found: list[sources.StreamPosition] = []
     read = sources.hub.documents
 
-    def watched(*, at: sources.Position = sources.START, **given: Any) -> Iterator[sources.Document]:
+    def watched(*, at: sources.StreamPosition = sources.START, **given: Any) -> Iterator[sources.Document]:
         found.append(at)
         yield from read(at=at, **given)
 
@@ -137,7 +137,7 @@ def _tokens_there(out: Path) -> float:
     return budget["read_bytes"] / budget["bytes_per_token"]
 
 
-def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.Position]) -> None:
+def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
     wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
@@ -172,7 +172,7 @@ documents.main()
 
 
 def test_a_killed_fetch_goes_on_to_the_same_bytes(
-    data_set: Path, tmp_path: Path, starts: list[sources.Position]
+    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]
 ) -> None:
     asked = arguments(data_set, tmp_path / "out")
     done = subprocess.run([sys.executable, "-c", KILLED, "1700", *asked], capture_output=True, text=True)
@@ -201,7 +201,7 @@ documents.main()
 
 @ONE_KIND
 def test_a_fetch_killed_while_it_writes_its_documents_reads_nothing_again(
-    data_set: Path, tmp_path: Path, starts: list[sources.Position]
+    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]
 ) -> None:
     """A time limit may come in the hours that sorting takes, after the hours that reading took."""
     asked = arguments(data_set, tmp_path / "out")
@@ -215,7 +215,7 @@ def test_a_fetch_killed_while_it_writes_its_documents_reads_nothing_again(
 
 
 def test_what_fails_while_it_is_read_or_written_is_not_read_again(
-    data_set: Path, tmp_path: Path, starts: list[sources.Position], monkeypatch: pytest.MonkeyPatch
+    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = sources.hub.documents
 
@@ -252,7 +252,7 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
 
 @ONE_KIND
 def test_what_is_kept_of_something_else_is_not_used(
-    data_set: Path, tmp_path: Path, starts: list[sources.Position], capsys: pytest.CaptureFixture[str]
+    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     fetch(data_set, out, tokens=20_000)

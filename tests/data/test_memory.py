@@ -45,12 +45,12 @@ def test_parts_are_as_long_as_asked_for_where_words_end() -> None:
 def test_long_documents_end_once(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same tokens whatever the sizes of batches and parts."""
     train, words = stages.documents / "train.jsonl", Tokenizer(stages.tokenizer)
-    counted = tokenize.Documents()
+    counted = tokenize.DocumentCounter()
     whole = list(tokenize.tokenize(train, words, 0, 1, counted))
     for sizes in ((3, 10**6, 10**6), (512, 50, 10**6), (512, 50, 7), (1, 1, 1)):
         for name, size in zip(("_BATCH", "_CHARACTERS", "_PART"), sizes):
             monkeypatch.setattr(tokenize, name, size)
-        again = tokenize.Documents()
+        again = tokenize.DocumentCounter()
         chunks = list(tokenize.tokenize(train, words, 0, 1, again))
         assert again == counted and counted.count
         np.testing.assert_array_equal(np.concatenate(chunks), np.concatenate(whole))

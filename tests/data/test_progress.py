@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from plumbline.data import progress
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ def test_a_log_gets_a_plain_line_at_intervals(
 ) -> None:
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with Progress("pack train", "sequences", 400) as shown:
+    with ProgressCounter("pack train", "sequences", 400) as shown:
         for _ in range(12):
             now[0] += 1
             shown.add(10)
@@ -35,7 +35,7 @@ def test_a_log_gets_a_plain_line_at_intervals(
 def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with Progress("documents", "documents") as shown:
+    with ProgressCounter("documents", "documents") as shown:
         for _ in range(30):
             shown.add()
     assert "\rdocuments: 30 documents" in terminal.getvalue()

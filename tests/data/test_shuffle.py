@@ -15,15 +15,15 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import documents
-from plumbline.data.split import Shuffle
+from plumbline.data.split import DocumentShuffle
 from tests.data.conftest import corpus, write_jsonl
 
 #: Bytes that wait, and that are sorted, in these tests.
 SMALL = {"write_bytes": 100_000, "sort_bytes": 20_000}
 
 
-def filled(folder: Path, rows: list[dict[str, str]], **sizes: int) -> Shuffle:
-    shuffle = Shuffle(folder, **sizes)
+def filled(folder: Path, rows: list[dict[str, str]], **sizes: int) -> DocumentShuffle:
+    shuffle = DocumentShuffle(folder, **sizes)
     for row in rows:
         shuffle.add(row["id"], row["source"], row["text"])
     return shuffle
@@ -39,7 +39,7 @@ def peak(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def drained(shuffle: Shuffle) -> int:
+def drained(shuffle: DocumentShuffle) -> int:
     return sum(1 for _ in shuffle.lines())
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_the_disk_changed_is_refused(tmp_path: Path, sort_bytes: int
     content = path.read_bytes()
     at = content.index(b'"text": "') + 12
     path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-    after = Shuffle(tmp_path / "s", sort_bytes=sort_bytes)
+    after = DocumentShuffle(tmp_path / "s", sort_bytes=sort_bytes)
     after.restore(sizes)
     with pytest.raises(PlumblineError, match=rf"{path}: its CRC-32 is .* delete {tmp_path} to start again"):
         list(after.lines())
@@ -152,7 +152,7 @@ def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Pa
     for row in rows[250:]:
         first.add(**{"identity": row["id"], "source": row["source"], "text": row["text"]})
     first.save()  # and is killed before what it returns is written down
-    second = Shuffle(tmp_path / "a")
+    second = DocumentShuffle(tmp_path / "a")
     second.restore({int(number): size for number, size in saved.items()})
     for row in rows[200:]:
         second.add(row["id"], row["source"], row["text"])
@@ -160,4 +160,4 @@ def test_what_was_saved_is_gone_on_with_and_what_was_not_is_cut_off(tmp_path: Pa
     with open(tmp_path / "a" / f"{int(next(iter(saved))):02x}", "r+b") as file:
         file.truncate(10)
     with pytest.raises(PlumblineError, match=r"10 bytes are left of .* delete .* to start again"):
-        Shuffle(tmp_path / "a").restore({int(number): size for number, size in saved.items()})
+        DocumentShuffle(tmp_path / "a").restore({int(number): size for number, size in saved.items()})

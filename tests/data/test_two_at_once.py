@@ -31,11 +31,11 @@ def moving(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         with_another(both)
         return commit
 
-    def rows(*, revision: str, at: sources.Position = sources.START, **_: Any) -> Iterator[sources.Document]:
+    def rows(*, revision: str, at: sources.StreamPosition = sources.START, **_: Any) -> Iterator[sources.Document]:
         read.append(revision)
         for number in range(at.number, 300):
             time.sleep(0.0005)
-            end = sources.Position(0, number + 1, number + 1)
+            end = sources.StreamPosition(0, number + 1, number + 1)
             text = f"{number} of {revision} " * 5
             yield sources.Document(id=f"set/{number}", source="set", text=text, group=str(number), end=end)
 

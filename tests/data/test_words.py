@@ -13,7 +13,7 @@ from tokenizers import models, normalizers, pre_tokenizers
 
 from plumbline.data import words
 from plumbline.data.tokenizer import SEPARATOR, Tokenizer
-from plumbline.data.words import Words, exact
+from plumbline.data.words import WordEncoder, exact
 from tests.data.conftest import Stages
 
 _CACHE: dict[str, Tokenizer] = {}
@@ -55,7 +55,7 @@ def test_a_vocabulary_that_lacks_bytes_is_asked_word_by_word() -> None:
     tokenizer = tokenizers.Tokenizer(models.BPE(vocab={"a": 0, "Ġ": 1, "Ġa": 2}, merges=[("Ġ", "a")]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.encode_special_tokens = True
-    memory = Words(tokenizer, np.dtype("<u2"))
+    memory = WordEncoder(tokenizer, np.dtype("<u2"))
     assert exact(tokenizer)
     assert np.frombuffer(memory.encode([" ab a b aba"])[0], "<u2").tolist() == [2, 2, 1, 2, 0]
 
@@ -97,7 +97,7 @@ def test_texts_without_blanks_are_not_remembered(stages: Stages) -> None:
     tokenizer = tokenizers.Tokenizer.from_file(str(stages.tokenizer))
     tokenizer.encode_special_tokens = True
     asked: list[str] = []
-    memory = Words(Listening(tokenizer, asked), np.dtype("<u2"))  # type: ignore[arg-type]
+    memory = WordEncoder(Listening(tokenizer, asked), np.dtype("<u2"))  # type: ignore[arg-type]
     texts = [f"{'长' * 500}{number} ab {'x' * words.LONGEST}" for number in range(20)]
     found = [np.frombuffer(ids, "<u2").tolist() for ids in memory.encode(texts)]
     assert found == [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
@@ -122,6 +122,6 @@ def test_other_tokenizers_encode_texts_whole(stages: Stages, change: str) -> Non
     else:
         tokenizer.add_tokens(["a b"])
     assert not exact(tokenizer)
-    found = Words(tokenizer, np.dtype("<u2")).encode(["a b", f"a {SEPARATOR} a"])
+    found = WordEncoder(tokenizer, np.dtype("<u2")).encode(["a b", f"a {SEPARATOR} a"])
     expected = [tokenizer.encode(text, add_special_tokens=False).ids for text in ("a b", f"a {SEPARATOR} a")]
     assert [np.frombuffer(ids, "<u2").tolist() for ids in found] == expected

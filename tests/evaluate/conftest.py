@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.core.files import sha256_file
 from plumbline.evaluate import items, proxy
-from plumbline.evaluate.documents import Documents
+from plumbline.evaluate.documents import HeldOutSentences
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.suites import suite
@@ -70,9 +70,9 @@ def tokenizer(tokenizer_file: Path) -> Tokenizer:
 def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Proxy items for all twelve tasks."""
     folder = tmp_path_factory.mktemp("items")
-    documents = Documents.read(documents_file)
+    documents = HeldOutSentences.read(documents_file)
     made = [
-        items.Made(
+        items.TaskItems(
             task=task, task_source="proxy", items=proxy.items(task, documents, 6), licence="none", origin="made up"
         )
         for task in suite("climb12")

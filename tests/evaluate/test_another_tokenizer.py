@@ -126,7 +126,7 @@ def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_sco
 def test_a_probed_text_is_encoded_by_the_runs_tokenizer(finished: Path, corpus: Path) -> None:
     tokenizer = corpus / "tokenizer/tokenizer.json"
     run = FinishedRun.read(finished)
-    checkpoint = _checkpoint.Checkpoint(
+    checkpoint = _checkpoint.LoadedCheckpoint(
         folder=finished, subject=None, kind="plumbline", identity="", step=None, fraction=None,  # type: ignore[arg-type]
         context=64, vocabulary=run.spec.model.vocabulary, run=run,
     )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import check, convert, fields, hub, items, packaged, proxy
-from plumbline.evaluate.documents import Documents
+from plumbline.evaluate.documents import HeldOutSentences
 from plumbline.evaluate.makers import MAKERS
 from plumbline.specs import tasks
 from plumbline.specs.config import ROOT, read_yaml
@@ -191,14 +191,14 @@ def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
 
 def test_proxies_are_the_same_every_time_and_can_be_asked(documents_file: Path):
     for task in CLIMB12:
-        made = proxy.items(task, Documents.read(documents_file), 8)
-        assert made == proxy.items(task, Documents.read(documents_file), 8)
+        made = proxy.items(task, HeldOutSentences.read(documents_file), 8)
+        assert made == proxy.items(task, HeldOutSentences.read(documents_file), 8)
         for item in made:
             require(task.name, item)
 
 
 def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(documents_file: Path):
-    documents = Documents.read(documents_file)
+    documents = HeldOutSentences.read(documents_file)
     texts = [" ".join(sentences) for sentences in documents.sentences]
     for item in proxy.items(read_task("arc_challenge"), documents, 8):
         right = item["choices"]["label"].index(item["answerKey"])
@@ -211,7 +211,7 @@ def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(d
 def test_too_few_documents_are_an_error(tmp_path: Path):
     path = write(tmp_path / "validation.jsonl", {"id": "1", "source": "s", "text": "One short sentence."})
     with pytest.raises(PlumblineError, match="give 0 proxy items for race, 5 are asked for"):
-        proxy.items(read_task("race"), Documents.read(path), 5)
+        proxy.items(read_task("race"), HeldOutSentences.read(path), 5)
 
 
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 import torch
 
-from plumbline.evaluate.prefixes import SHORTEST, Node, Segment, trees
-from plumbline.evaluate.reader import Reader
+from plumbline.evaluate.prefixes import SHORTEST, PrefixNode, TokenSegment, trees
+from plumbline.evaluate.reader import PrefixTreeReader
 from plumbline.evaluate.rows import cut
 from plumbline.experiment.properties import lively
 from plumbline.model.decoder import Decoder
@@ -33,10 +33,10 @@ REQUESTS = [
     ([80], [81]),
     (PASSAGE + SECOND, [62]),
 ]
-SEGMENTS = [Segment(index, given + answer, len(answer)) for index, (given, answer) in enumerate(REQUESTS)]
+SEGMENTS = [TokenSegment(index, given + answer, len(answer)) for index, (given, answer) in enumerate(REQUESTS)]
 
 
-def paths(nodes: list[Node], above: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
+def paths(nodes: list[PrefixNode], above: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
     """What is read from the root to each node."""
     found = []
     for node in nodes:
@@ -44,7 +44,7 @@ def paths(nodes: list[Node], above: tuple[int, ...] = ()) -> list[tuple[int, ...
     return found
 
 
-def read(nodes: list[Node]) -> int:
+def read(nodes: list[PrefixNode]) -> int:
     return sum(len(node.tokens) + read(node.children) for node in nodes)
 
 
@@ -60,16 +60,16 @@ def test_trees_read_common_beginnings_once() -> None:
 
 def test_a_tree_falls_apart_where_its_branches_are_long_beside_what_they_share() -> None:
     """Eight tokens that two long rows begin with by chance are read twice; a long context with short answers once."""
-    chance = [Segment(index, [*range(8), 90 + index, *range(20, 80)], 3) for index in range(2)]
+    chance = [TokenSegment(index, [*range(8), 90 + index, *range(20, 80)], 3) for index in range(2)]
     apart = list(cut(trees(chance), worth=100))
     assert [len(node.tokens) + read(node.children) for node in apart] == [68, 68]
     assert [[len(node.asked) for node in tree.children] for tree in apart] == [[1], [1]]
-    answers = [Segment(index, [*range(60), 90 + index, 1, 2], 3) for index in range(4)]
+    answers = [TokenSegment(index, [*range(60), 90 + index, 1, 2], 3) for index in range(4)]
     assert [read([tree]) for tree in cut(trees(answers), worth=100)] == [60 + 4 * 2]
 
 
 @torch.no_grad()
-def alone(model: Decoder, segment: Segment) -> tuple[float, bool]:
+def alone(model: Decoder, segment: TokenSegment) -> tuple[float, bool]:
     """The definition: one row, no padding."""
     logprobs = model(torch.tensor([segment.tokens[:-1]])).log_softmax(-1)[0, -segment.scored :]
     targets = torch.tensor(segment.tokens[-segment.scored :])
@@ -92,7 +92,7 @@ def test_no_component_of_any_study_changes_a_score() -> None:
     whole = set()
     for name, spec in combinations().items():
         model = lively(spec).double()
-        reader = Reader(model, batch_tokens=40, padding=0)
+        reader = PrefixTreeReader(model, batch_tokens=40, padding=0)
         found = reader.scores(SEGMENTS, len(SEGMENTS))
         for (score, greedy), segment in zip(found, SEGMENTS, strict=True):
             assert (pytest.approx(score, rel=2e-5, abs=2e-5), greedy) == alone(model, segment), name
@@ -105,8 +105,8 @@ def test_no_component_of_any_study_changes_a_score() -> None:
 def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where branches may lie side by side; else padding stays, within its limit."""
     rows = [[40 + index, *range(length)] for index, length in enumerate((12, 32, 20, 5))]  # of so many tokens, read
-    segments = [Segment(index, row, 1) for index, row in enumerate(rows)]
-    reader, read = Reader(lively(small()), batch_tokens=None, padding=0), Decoder.hidden
+    segments = [TokenSegment(index, row, 1) for index, row in enumerate(rows)]
+    reader, read = PrefixTreeReader(lively(small()), batch_tokens=None, padding=0), Decoder.hidden
     passes: list[tuple[int, ...]] = []
     monkeypatch.setattr(Decoder, "hidden", lambda *given: passes.append(tuple(given[1].shape)) or read(*given))
     beside = reader.scores(segments, len(rows))
@@ -120,8 +120,8 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:
     """The branches of a tree are no earlier queries of each other."""
-    summed = Reader(lively(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0)
-    plain = Reader(lively(small()), batch_tokens=None, padding=0)
+    summed = PrefixTreeReader(lively(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0)
+    plain = PrefixTreeReader(lively(small()), batch_tokens=None, padding=0)
     assert (summed.padded, summed.shared, plain.padded, plain.shared) == (True, False, True, True)
 
 
@@ -129,7 +129,7 @@ def test_what_was_cut_on_the_left_shares_nothing() -> None:
     """Answers of two lengths: the longer one's context loses a token more."""
     context = 32
     rows = [(list(range(40)) + answer)[-(context + 1) :] for answer in ([50, 51], [60, 61, 62])]
-    roots = trees([Segment(index, row, 2 + index) for index, row in enumerate(rows)])
+    roots = trees([TokenSegment(index, row, 2 + index) for index, row in enumerate(rows)])
     assert [node.children for node in roots] == [[], []] and read(roots) == 2 * context
 
 
@@ -138,18 +138,18 @@ def test_learned_positions_end_with_the_context() -> None:
     spec = small(positions={"name": "learned"}, context=32)
     model = lively(spec)
     begin = list(range(20))
-    segments = [Segment(0, [*begin, *range(40, 53)], 13), Segment(1, [*begin, 60, 61], 2), Segment(2, [5, 6], 1)]
-    found = Reader(model, batch_tokens=None, padding=0).scores(segments, 3)
+    segments = [TokenSegment(0, [*begin, *range(40, 53)], 13), TokenSegment(1, [*begin, 60, 61], 2), TokenSegment(2, [5, 6], 1)]
+    found = PrefixTreeReader(model, batch_tokens=None, padding=0).scores(segments, 3)
     for (score, _), segment in zip(found, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)
 
 
 def test_what_asks_nothing_and_what_reads_one_token() -> None:
     """An empty answer has the probability one; a model of one token has no rows to share or to fill up."""
-    nothing = [Segment(0, [3, 4, 5], 0), Segment(1, [3], 0)]
-    assert Reader(lively(small()), batch_tokens=None, padding=0).scores(nothing, 2) == [(0.0, True)] * 2
+    nothing = [TokenSegment(0, [3, 4, 5], 0), TokenSegment(1, [3], 0)]
+    assert PrefixTreeReader(lively(small()), batch_tokens=None, padding=0).scores(nothing, 2) == [(0.0, True)] * 2
     model = lively(small(context=1))
-    reader = Reader(model, batch_tokens=None, padding=0)
-    asked = [Segment(0, [3, 4], 1), Segment(1, [5, 4], 1)]
+    reader = PrefixTreeReader(model, batch_tokens=None, padding=0)
+    asked = [TokenSegment(0, [3, 4], 1), TokenSegment(1, [5, 4], 1)]
     for (score, _), segment in zip(reader.scores(asked, 2), asked, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-5)

@@ -52,8 +52,8 @@ def test_one_of_several_that_cannot_be_scored_loses_no_other(
 ) -> None:
     """Items become tasks once, for both verbs' runs; the first and the last, the same run, have the same scores."""
     made = []
-    read = score.Questions.read
-    monkeypatch.setattr(score.Questions, "read", lambda *given: made.append(given) or read(*given))
+    read = score.EvaluationItems.read
+    monkeypatch.setattr(score.EvaluationItems, "read", lambda *given: made.append(given) or read(*given))
     forget(score)
     broken = tmp_path / "broken"
     shared = ("--items", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.judge import Outcome, Seeds, judge, judge_all, sigma_interval
-from plumbline.experiment.power import Design, seeds_each
-from plumbline.experiment.terms import Terms
+from plumbline.experiment.judge import MethodVerdict, Seeds, judge, judge_all, sigma_interval
+from plumbline.experiment.power import ComparisonDesign, seeds_each
+from plumbline.experiment.terms import ComparisonTerms
 from plumbline.stats import noise_floor, power_of_gain, two_sided_t
 
-UP = Terms(higher=True)
+UP = ComparisonTerms(higher=True)
 
 
 def seeds(*values: float) -> Seeds:
@@ -42,7 +42,7 @@ def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
     judged = judge("a", seeds(*ours), seeds(*theirs), UP)
     assert judged.p == pytest.approx(stats.ttest_ind(ours, theirs).pvalue)
     assert judged.welch.p == pytest.approx(stats.ttest_ind(ours, theirs, equal_var=False).pvalue)
-    paired = judge("a", seeds(*ours), seeds(*theirs), Terms(higher=True, paired=True))
+    paired = judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, paired=True))
     shared = min(n, 5)
     assert paired.p == pytest.approx(stats.ttest_rel(ours[:shared], theirs[:shared]).pvalue) and paired.n == shared
     assert judged.pairs is not None and judged.pairs.p == pytest.approx(paired.p)
@@ -57,32 +57,32 @@ def test_one_seed_is_the_prediction_t() -> None:
 
 
 def test_a_given_sigma_is_taken_with_the_runs_it_is_from() -> None:
-    known = judge("a", seeds(3.0), seeds(1.0), Terms(higher=True, sigma=1.0))
+    known = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0))
     assert known.p == pytest.approx(2 * stats.norm.sf(2 / math.sqrt(2))) == known.p_face
-    of_four = judge("a", seeds(3.0), seeds(1.0), Terms(higher=True, sigma=1.0, sigma_runs=4))
+    of_four = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0, sigma_runs=4))
     assert of_four.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(2), 3))
 
 
 def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
-    asked = judge("a", seeds(6.0, 7.0, 8.0), BASE, Terms(higher=True, minimum_gain=2.0))
+    asked = judge("a", seeds(6.0, 7.0, 8.0), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
     assert asked.gain == 5.0 and asked.p == pytest.approx(judge("a", seeds(4.0, 5.0, 6.0), BASE, UP).p)
-    reached = judge("a", seeds(2.9, 3.9, 4.9), BASE, Terms(higher=True, minimum_gain=2.0))
-    assert reached.outcome is Outcome.FAILS and reached.t < 0 < reached.gain
+    reached = judge("a", seeds(2.9, 3.9, 4.9), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
+    assert reached.outcome is MethodVerdict.FAILS and reached.t < 0 < reached.gain
 
 
 @pytest.mark.parametrize(
     ("method", "terms", "outcome"),
     [
-        (seeds(9.0, 10.0, 11.0), UP, Outcome.SURVIVES),
-        (seeds(2.0, 3.0, 4.0), UP, Outcome.FAILS),  # 1 sigma: within the noise even if sigma were known
-        (seeds(3.8, 4.0, 4.2), UP, Outcome.OPEN),  # beyond it, were sigma known
-        (seeds(-9.0, -10.0, -11.0), UP, Outcome.FAILS),
-        (seeds(-9.0, -10.0, -11.0), Terms(higher=False), Outcome.SURVIVES),
-        (seeds(2.0, 3.0, 4.0), Terms(higher=True, claimed_gain=2.0), Outcome.OPEN),
-        (seeds(2.0, 3.0, 4.0), Terms(higher=True, claimed_gain=9.0), Outcome.FAILS),
+        (seeds(9.0, 10.0, 11.0), UP, MethodVerdict.SURVIVES),
+        (seeds(2.0, 3.0, 4.0), UP, MethodVerdict.FAILS),  # 1 sigma: within the noise even if sigma were known
+        (seeds(3.8, 4.0, 4.2), UP, MethodVerdict.OPEN),  # beyond it, were sigma known
+        (seeds(-9.0, -10.0, -11.0), UP, MethodVerdict.FAILS),
+        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), MethodVerdict.SURVIVES),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), MethodVerdict.OPEN),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), MethodVerdict.FAILS),
     ],
 )
-def test_what_is_said(method: Seeds, terms: Terms, outcome: Outcome) -> None:
+def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: MethodVerdict) -> None:
     assert judge("a", method, BASE, terms, tries=2).outcome is outcome
 
 
@@ -92,7 +92,7 @@ def test_every_further_try_makes_the_same_numbers_weaker() -> None:
     assert corrected[3].p_corrected == 1 and [each.high for each in corrected] == sorted(
         each.high for each in corrected
     )
-    assert (corrected[0].outcome, corrected[2].outcome) == (Outcome.SURVIVES, Outcome.OPEN)
+    assert (corrected[0].outcome, corrected[2].outcome) == (MethodVerdict.SURVIVES, MethodVerdict.OPEN)
 
 
 VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
@@ -102,7 +102,7 @@ VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_siz
 @given(ours=VALUES, theirs=VALUES)
 def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, theirs) -> None:
     up = judge("a", seeds(*ours), seeds(*theirs), UP)
-    down = judge("a", seeds(*(-value for value in ours)), seeds(*(-value for value in theirs)), Terms(higher=False))
+    down = judge("a", seeds(*(-value for value in ours)), seeds(*(-value for value in theirs)), ComparisonTerms(higher=False))
     for key in (
         "gain",
         "t",
@@ -122,7 +122,7 @@ def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, the
 
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_power_of_as_many_seeds_on_both_sides_is_the_librarys(n: int) -> None:
-    design = Design(math.sqrt(2 / n), 2 * n - 2, 0.05)
+    design = ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.05)
     assert design.power(3.0) == pytest.approx(power_of_gain(3.0, 1.0, n), abs=1e-4)
     assert design.power(design.resolved(0.8)) == pytest.approx(0.8, abs=1e-4)
 
@@ -131,7 +131,7 @@ def test_power_of_as_many_seeds_on_both_sides_is_the_librarys(n: int) -> None:
 @pytest.mark.parametrize("freedom", [1, 2, 5, 1e6])
 def test_the_resolved_gain_is_found_for_any_number_of_tries(alpha: float, freedom: float) -> None:
     """Where scipy's own series gives up, the law of sigma alone decides."""
-    design = Design(1.2, freedom, alpha)
+    design = ComparisonDesign(1.2, freedom, alpha)
     shift, sigma = (
         design.resolved(0.8) / 1.2,
         np.sqrt(stats.chi2.ppf((np.arange(20_000) + 0.5) / 20_000, freedom) / freedom),
@@ -143,16 +143,16 @@ def test_power_of_one_seed_against_five_is_what_a_simulation_finds() -> None:
     rng, worlds = np.random.default_rng(0), 40_000
     base, method = rng.normal(size=(worlds, 5)), rng.normal(3.0, size=worlds)
     t = (method - base.mean(axis=1)) / (base.std(axis=1, ddof=1) * math.sqrt(1 + 1 / 5))
-    design = Design(math.sqrt(1 + 1 / 5), 4, 0.05 / 3)
+    design = ComparisonDesign(math.sqrt(1 + 1 / 5), 4, 0.05 / 3)
     assert (t >= design.critical).mean() == pytest.approx(design.power(3.0), abs=4 * 0.5 / math.sqrt(worlds))
 
 
 @pytest.mark.parametrize(
     ("paired", "of"),
     [
-        (False, lambda n: Design(math.sqrt(2 / n), 2 * n - 2, 0.01)),
-        (True, lambda n: Design(math.sqrt(1 / n), n - 1, 0.01)),
-        (False, lambda n: Design(math.sqrt(2 / n), math.inf, 0.01)),
+        (False, lambda n: ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.01)),
+        (True, lambda n: ComparisonDesign(math.sqrt(1 / n), n - 1, 0.01)),
+        (False, lambda n: ComparisonDesign(math.sqrt(2 / n), math.inf, 0.01)),
     ],
 )
 def test_seeds_that_would_decide_are_the_fewest(paired: bool, of) -> None:
@@ -173,10 +173,10 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
     [
         (seeds(1.0, 2.0), seeds(1.0), UP, "the baseline has one seed"),
         (seeds(0.1, 0.1, 0.1), seeds(0.3, 0.3), UP, "no spread over seeds"),
-        ({"x": 1.0}, BASE, Terms(higher=True, paired=True), "share 0 seeds"),
+        ({"x": 1.0}, BASE, ComparisonTerms(higher=True, paired=True), "share 0 seeds"),
     ],
 )
-def test_where_there_is_no_noise_floor_it_is_said(method: Seeds, baseline: Seeds, terms: Terms, words: str) -> None:
+def test_where_there_is_no_noise_floor_it_is_said(method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str) -> None:
     with pytest.raises(PlumblineError, match=words):
         judge("a", method, baseline, terms)
 
@@ -203,4 +203,4 @@ def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
 )
 def test_terms_that_make_no_sense_are_refused(wrong) -> None:
     with pytest.raises(PlumblineError, match="--"):
-        Terms(higher=True, **wrong)
+        ComparisonTerms(higher=True, **wrong)

@@ -11,12 +11,12 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger
-from plumbline.experiment.ledger import NO_HEAD, Entry, append, compare, read, stated, statement
+from plumbline.experiment.ledger import NO_HEAD, LedgerEntry, append, compare, read, stated, statement
 
 
-def entry(name: str, **other) -> Entry:
+def entry(name: str, **other) -> LedgerEntry:
     fields = {"kind": "numbers", "fingerprint": f"of {name}", "baseline": "base", "metric": "loss", "test": "pooled t"}
-    return Entry(name=name, **(fields | other))
+    return LedgerEntry(name=name, **(fields | other))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file, shown
 from plumbline.experiment import checks, earlier, ledger, order, own
 from plumbline.experiment.__main__ import main as verdict
-from plumbline.experiment.ledger import Entry
+from plumbline.experiment.ledger import LedgerEntry
 from plumbline.specs import mine
 from tests.studies.transfer.world import World, curve, history, tasks_of
 
@@ -59,7 +59,7 @@ class Made:
         report = {"fingerprint": own.of_checks(self.mine), "checks": ["causality"], "methods": {"capped": found}}
         place = self.root / "checks.json"
         place.write_text(json.dumps(report | {"size": {"layers": 4, "width": 32, "vocabulary": 1024}}))
-        request = own.Request(
+        request = own.VerdictInputs(
             mine=self.mine,
             work=self.world.root,
             checks=place,
@@ -123,7 +123,7 @@ def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> N
     assert made.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
     for name in ("other/a", "other/b"):
         same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
-        ledger.append(made.root / "verdict/ledger.jsonl", [Entry(kind="spec", name=name, fingerprint=name, **same)])
+        ledger.append(made.root / "verdict/ledger.jsonl", [LedgerEntry(kind="spec", name=name, fingerprint=name, **same)])
     assert verdict(["--check-page", str(made.page)]) == 1
     made.write()
     third = made.numbers()["methods"]["capped"]
@@ -219,7 +219,7 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     made.mine = mine.load(str(made.file), "demo")
     same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
     place = made.root / "verdict/ledger.jsonl"
-    ledger.append(place, [Entry(name="o/a", fingerprint="a", metric="accuracy", **same)])
+    ledger.append(place, [LedgerEntry(name="o/a", fingerprint="a", metric="accuracy", **same)])
     made.write()
     assert len(ledger.read(place)) == 3, "the announcement is a line"
     assert section(made).startswith(
@@ -254,7 +254,7 @@ def test_another_familys_entries_leave_a_page_standing(tmp_path: Path) -> None:
     made = Made(tmp_path)
     made.write()
     assert "The recipe is that of the study" in section(made, "Limits")
-    other = Entry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
+    other = LedgerEntry(kind="spec", name="o/a", fingerprint="a", baseline="other", metric="accuracy", test="pooled t")
     ledger.append(made.root / "verdict/ledger.jsonl", [other])
     assert verdict(["--check-page", str(made.page)]) == 0
 

@@ -16,7 +16,7 @@ from plumbline.experiment import checks, parity, properties
 from plumbline.model import component
 from plumbline.model.ffn.swiglu import SwiGLU
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
 from tests.model_specs import small
@@ -53,7 +53,7 @@ class Unused(Softmax):
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__(model, layer)
-        self.idle = parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+        self.idle = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
 
 
 class Drawn(Softmax):
@@ -134,7 +134,7 @@ class DrawnBuffer(Softmax):
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__(model, layer)
-        self.gate = parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+        self.gate = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
         drawn = torch.randn(1, generator=torch.Generator().manual_seed(torch.initial_seed() % 1000))
         self.register_buffer("drawn", drawn, persistent=False)
 
@@ -147,7 +147,7 @@ class DrawnByNumpy(Softmax):
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__(model, layer)
-        self.gate = parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+        self.gate = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
         self.drawn = float(np.random.RandomState(np.random.get_state()[1][0] % 1000).randn())
 
     def forward(self, *arguments):
@@ -159,7 +159,7 @@ class ZeroGradient(Softmax):
 
     def __init__(self, model: ModelSpec, layer: int) -> None:
         super().__init__(model, layer)
-        self.idle = parameter(1, role="scalar", layer=layer, init=Constant(value=1.0))
+        self.idle = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=1.0))
 
     def forward(self, *arguments):
         return super().forward(*arguments) + 0 * self.idle
@@ -287,7 +287,7 @@ def test_a_weight_that_is_used_again_is_flagged(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(component, "load", lambda slot, name: Loop if slot == "ffn" else load(slot, name))
     looped = parity.count(spec)
     assert (looped.parameters, looped.operations) == (baseline.parameters, baseline.operations)
-    found = parity.Parity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
+    found = parity.CostParity(scale="base", method=looped, baseline=baseline, tolerance=1.0)
     assert found.flagged and found.run > 100 and "as they run: a weight is used more than once" in found.words
 
 

@@ -10,24 +10,24 @@ import pytest
 from scipy import integrate, stats
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.judge import Outcome
-from plumbline.experiment.read import Step
+from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.read import SearchRun
 from plumbline.experiment.search import SearchJudgement, judge_search, null_searches
 from plumbline.experiment.search_page import search_page, search_sentence
-from plumbline.experiment.terms import Terms
+from plumbline.experiment.terms import ComparisonTerms
 
 LOG = Path("log.tsv")
-UP = Terms(higher=True)
+UP = ComparisonTerms(higher=True)
 
 
-def log(*runs: tuple[str, float | None, str]) -> list[Step]:
+def log(*runs: tuple[str, float | None, str]) -> list[SearchRun]:
     return [
-        Step(line=line, commit=commit, value=value, status=status, description=f"try {commit}")
+        SearchRun(line=line, commit=commit, value=value, status=status, description=f"try {commit}")
         for line, (commit, value, status) in enumerate(runs, start=2)
     ]
 
 
-def greedy(rng: np.random.Generator, *, repeats: int, steps: int, gain: float = 0.0, sigma: float = 1.0) -> list[Step]:
+def greedy(rng: np.random.Generator, *, repeats: int, steps: int, gain: float = 0.0, sigma: float = 1.0) -> list[SearchRun]:
     """A search over noise, better upwards; from the first change on all runs are better by `gain`."""
     start = [("s", sigma * rng.normal(), "keep") for _ in range(repeats)]
     best, changes = start[0][1], []
@@ -68,7 +68,7 @@ def test_p_of_searches_over_noise_is_uniform(repeats: int) -> None:
 
 def test_a_gain_that_the_page_calls_resolved_is_found_with_its_chance() -> None:
     rng = np.random.default_rng(1)
-    known = Terms(higher=True, sigma=1.0)
+    known = ComparisonTerms(higher=True, sigma=1.0)
     resolved = judge_search(LOG, greedy(rng, repeats=3, steps=20), known).resolved
     found = [judge_search(LOG, greedy(rng, repeats=3, steps=20, gain=resolved), known).p <= 0.05 for _ in range(200)]
     assert np.mean(found) == pytest.approx(0.8, abs=4 * math.sqrt(0.16 / 200))
@@ -103,7 +103,7 @@ def test_of_a_kept_change_the_selected_run_is_no_repeat() -> None:
     assert judged.freedom == 2 and judged.sigma == pytest.approx(math.sqrt((0.5 + 2.0) / 2))
     again = judged.decided_by
     assert again is not None and (again.n, again.n_baseline, again.gain) == (2, 2, 0.5)
-    assert judged.outcome is again.outcome is Outcome.FAILS
+    assert judged.outcome is again.outcome is MethodVerdict.FAILS
     assert search_sentence(judged, "loss").startswith(
         "The last kept change, by its runs after it was kept: `a` does not"
     )
@@ -119,12 +119,12 @@ def outcome(repeats: list[float], last: float) -> tuple[SearchJudgement, str]:
 def test_first_sentences() -> None:
     many = list(np.linspace(-1.5, 1.5, 12))
     for repeats, last, verdict, begins in (
-        (many, 9.0, Outcome.SURVIVES, "The search's gain survives at p = "),
-        (many, 2.0, Outcome.FAILS, "The search's gain of 2.00 in `loss` does not survive (p = "),
+        (many, 9.0, MethodVerdict.SURVIVES, "The search's gain survives at p = "),
+        (many, 2.0, MethodVerdict.FAILS, "The search's gain of 2.00 in `loss` does not survive (p = "),
         (
             [-1.0, 1.0, 0.0],
             6.0,
-            Outcome.OPEN,
+            MethodVerdict.OPEN,
             "The search's gain of 6.0 in `loss` cannot be decided with 3 runs of the",
         ),
     ):
@@ -160,9 +160,9 @@ def test_a_log_that_cannot_be_judged_says_why(runs, words: str) -> None:
 
 def test_a_given_sigma_makes_up_for_missing_repeats() -> None:
     steps = log(("s", 1.0, "keep"), ("a", 9.0, "keep"))
-    assert judge_search(LOG, steps, Terms(higher=True, sigma=0.5)).outcome is Outcome.SURVIVES
-    weak = judge_search(LOG, steps, Terms(higher=True, sigma=0.5, sigma_runs=2))
-    assert weak.freedom == 1 and weak.p > judge_search(LOG, steps, Terms(higher=True, sigma=0.5)).p
+    assert judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5)).outcome is MethodVerdict.SURVIVES
+    weak = judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5, sigma_runs=2))
+    assert weak.freedom == 1 and weak.p > judge_search(LOG, steps, ComparisonTerms(higher=True, sigma=0.5)).p
 
 
 def test_a_change_that_was_run_again_until_it_was_kept_is_refused() -> None:

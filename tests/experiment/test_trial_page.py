@@ -11,7 +11,7 @@ import pytest
 from plumbline import project
 from plumbline.experiment import trial_page
 from plumbline.experiment.__main__ import main as verdict
-from plumbline.results.runs.expected_runs import Expected
+from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs.config import load_config
 
@@ -37,7 +37,7 @@ def frames(whole: project.Project, losses: dict[str, list[float]]) -> RunFrames:
         (folder / "outcome.json").write_text(json.dumps(known | {"run_id": run.spec.run_id}))
         manifest = {"run_id": run.spec.run_id, "parameters": 1_200_000, "spec": run.spec.to_dict()}
         (folder / "manifest.json").write_text(json.dumps(manifest))
-    expected = [Expected(key=key, run_id=run.spec.run_id) for key, run in whole.trial.runs.items()]
+    expected = [ExpectedRun(key=key, run_id=run.spec.run_id) for key, run in whole.trial.runs.items()]
     return load(expected, whole.paths.work, scores=False)
 
 

@@ -147,7 +147,7 @@ def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_pat
 def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
-        found = capability_check.Bears(cache=bears, padding=bears, hidden_states=bears)
+        found = capability_check.Capabilities(cache=bears, padding=bears, hidden_states=bears)
         said = card.card(run, record, requires=(), evaluation=None, bears=found)
         for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
             assert (words in said) is not bears, words
@@ -246,7 +246,7 @@ def test_a_run_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     wanted.parent.mkdir(parents=True)
     wanted.touch()
     tokenizer = tmp_path / "smoke/corpora/climbmix/tokenizer/tokenizer.json"
-    assert verb.find(key, "smoke") == verb.Found(wanted.parent, tokenizer, None)
+    assert verb.find(key, "smoke") == verb.RunWithScores(wanted.parent, tokenizer, None)
     scores = tmp_path / "smoke/scores" / key / "scores.parquet"
     scores.parent.mkdir(parents=True)
     scores.touch()

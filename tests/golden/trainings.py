@@ -15,13 +15,13 @@ import torch
 
 from plumbline.model.decoder import Decoder, create
 from plumbline.probes import read_all
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
-from plumbline.train.interventions import Attachment, Intervention, build
+from plumbline.train.interventions import InterventionInputs, Intervention, build
 from plumbline.train.interventions.qk_clip import CLIPPED
-from plumbline.train.online import Online
-from plumbline.train.optim import Optimizer
+from plumbline.train.online import OnlineProbes
+from plumbline.train.optim import GroupedOptimizer
 from plumbline.train.schedule import factor
 from tests.golden.runs import SEQUENCES, tokens
 from tests.model_specs import BASELINE, RUN, run_spec
@@ -112,8 +112,8 @@ def curves(training: str) -> Curves:
     run = spec(training)
     model = create(run.model, run.init_seed)
     hooks = _attached(run, model)
-    optimizer = Optimizer(model, model.parameter_roles, run.optimizer, hooks)
-    online = Online(run)
+    optimizer = GroupedOptimizer(model, model.parameter_roles, run.optimizer, hooks)
+    online = OnlineProbes(run)
     share = factor(run.schedule, STEPS)
     found: Curves = {LOSS: []}
     for step in range(1, STEPS + 1):
@@ -150,7 +150,7 @@ def apart(one: Curves, other: Curves) -> float:
 
 def _attached(run: RunSpec, model: Decoder) -> list[Intervention]:
     hooks = build(run.interventions)
-    ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
     rows_BT = _held_out(run).numpy()
     # As much of a pack and of a run's progress as interventions use.
     pack: Any = SimpleNamespace(
@@ -158,7 +158,7 @@ def _attached(run: RunSpec, model: Decoder) -> list[Intervention]:
     )
     silent: Any = SimpleNamespace(say=lambda text: None, event=lambda *given, **details: None)
     for hook in hooks:
-        hook.attach(Attachment(spec=run, model=model, ranks=ranks, validation=pack, progress=silent))
+        hook.attach(InterventionInputs(spec=run, model=model, ranks=ranks, validation=pack, progress=silent))
     return hooks
 
 

@@ -172,13 +172,13 @@ def test_steps_come_eager_compiled_and_with_a_kernel_of_ours() -> None:
 
 def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) -> None:
     from plumbline.kernels import softpick
-    from plumbline.kernels.tiles import Blocks
+    from plumbline.kernels.tiles import BlockSizes
 
     q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
     today = softpick.blocks_for(q_BHTW)
     with blocks.launched_with("softpick", (64, 16, 4, 3), "cuda"):
-        assert softpick.blocks_for(q_BHTW) == Blocks(held=64, walked=16, warps=4, stages=3)
-    assert softpick.blocks_for(q_BHTW) == today == Blocks(**dict(zip(("held", "walked"), blocks.CHOICES[0])))
+        assert softpick.blocks_for(q_BHTW) == BlockSizes(held=64, walked=16, warps=4, stages=3)
+    assert softpick.blocks_for(q_BHTW) == today == BlockSizes(**dict(zip(("held", "walked"), blocks.CHOICES[0])))
     assert all(held % walked == 0 for held, walked, _, _ in blocks.CHOICES)
     assert len(blocks.rows(GPU)) == len(blocks.CHOICES) * len(blocks.MIXERS)
     row = blocks.rows(TINY)["selective, 128/64/8/2"]()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.kernels.costs import COSTS, Shape, kept, operations
+from plumbline.kernels.costs import COSTS, AttentionShape, kept, operations
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import create
 from plumbline.model.mixers._base import Mixer
@@ -181,13 +181,13 @@ def test_costs_are_what_kernels_do(
     kernels: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, variant: str
 ) -> None:
     """Products by counting them, kept bytes by what autograd is given to keep: nothing of T x T."""
-    from plumbline.kernels.tiles import Blocks
+    from plumbline.kernels.tiles import BlockSizes
 
     mixer = built(variant).float()
     kernel = mixer.kernel or ""
-    monkeypatch.setattr(kernels[kernel], "blocks_for", lambda q_BHTW: Blocks(held=16, walked=16))
+    monkeypatch.setattr(kernels[kernel], "blocks_for", lambda q_BHTW: BlockSizes(held=16, walked=16))
     inputs = [x.bfloat16().requires_grad_() for x in drawn(mixer, 32, 32, batch=1)]
-    shape = Shape(batch=1, heads=4, groups=mixer.groups, out=mixer.output_heads, length=32, width=32)
+    shape = AttentionShape(batch=1, heads=4, groups=mixer.groups, out=mixer.output_heads, length=32, width=32)
     saved: dict[int, int] = {}
 
     def pack(x: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.mixers._base import grouped_matmul
 from plumbline.model.roles import roles
@@ -80,7 +80,7 @@ def test_decoding_continues_a_chunked_prefill() -> None:
     """Longer than a chunk, so that chunks with trimmed keys meet the cache."""
     model = create(small(init_std=0.15, mixer={"name": "softpick"}), 1)
     tokens = torch.randint(0, 97, (2, 70))
-    cache = Cache()
+    cache = DecodingCache()
     parts = [
         model(tokens[:, :66], cache=cache),
         model(tokens[:, 66:67], cache=cache),

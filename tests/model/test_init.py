@@ -11,7 +11,7 @@ from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initial_value, initialise, seed_of
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.model.roles import Constant, Normal, Rows, roles
+from plumbline.model.roles import ConstantInit, NormalInit, ExplicitInit, roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, overlay
 from tests.model_specs import small
@@ -129,10 +129,10 @@ def test_scores_at_the_start():
 def test_kinds_of_start():
     spec = small()
     shape = torch.Size([2, 3])
-    assert torch.equal(initial_value(Constant(value=-2.2), shape, 0, "a", spec), torch.full(shape, -2.2))
-    rows = initial_value(Rows(values=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)), shape, 0, "a", spec)
+    assert torch.equal(initial_value(ConstantInit(value=-2.2), shape, 0, "a", spec), torch.full(shape, -2.2))
+    rows = initial_value(ExplicitInit(values=(0.0, 1.0, 2.0, 3.0, 4.0, 5.0)), shape, 0, "a", spec)
     assert rows.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
-    assert not initial_value(Normal(std=0.0), shape, 0, "a", spec).any()
+    assert not initial_value(NormalInit(std=0.0), shape, 0, "a", spec).any()
     with pytest.raises(AssertionError, match="unknown kind of start"):
         initial_value("ones", shape, 0, "a", spec)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.flops import counted, measured
 from plumbline.model.roles import QUERY_KEY, roles
@@ -65,12 +65,12 @@ def test_is_what_its_definition_says(slots):
 
 @torch.no_grad()
 def test_decoding_remembers_latents_alone():
-    made, cache = model().float(), Cache()
+    made, cache = model().float(), DecodingCache()
     parts = [made(part, cache=cache) for part in TOKENS.split([4, 1, 1, 3], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), made(TOKENS), rtol=1e-4, atol=1e-4)
     # 12 numbers of the latent and 4 of the rotary key for each token and layer, where heads would have 2 x 64.
     assert cache.bytes == 2 * 9 * 4 * (12 + 4) * 4
-    whole = Cache()
+    whole = DecodingCache()
     create(ModelSpec.from_dict(BASELINE | {"key_value_heads": 8}), 5)(TOKENS, cache=whole)
     assert whole.bytes == 2 * 9 * 4 * (2 * 64) * 4
 

@@ -51,9 +51,9 @@ def at_paper_size() -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def counted_for_plans(tmp_path_factory) -> counts.Counted:
+def counted_for_plans(tmp_path_factory) -> counts.ModelCostLookup:
     study = study_config.load("transfer", "paper")
-    return counts.Counted(counts.update(tmp_path_factory.mktemp("counts") / "counts.json", study.runs.values()))
+    return counts.ModelCostLookup(counts.update(tmp_path_factory.mktemp("counts") / "counts.json", study.runs.values()))
 
 
 def test_the_studys_methods_at_paper_size(at_paper_size):

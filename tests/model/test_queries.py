@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import gelu
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.roles import roles
 from plumbline.specs.spec import ModelSpec
@@ -114,7 +114,7 @@ def test_a_position_that_was_not_learned_is_refused():
     assert made(torch.zeros(1, 32, dtype=torch.long)).isfinite().all()
     with pytest.raises(PlumblineError, match=r"a sequence of 33 tokens.*model.context \(32\)"):
         made(torch.zeros(1, 33, dtype=torch.long))
-    cache = Cache()
+    cache = DecodingCache()
     made(torch.zeros(1, 30, dtype=torch.long), cache=cache)
     with pytest.raises(PlumblineError, match="a sequence of 33 tokens"):
         made(torch.zeros(1, 3, dtype=torch.long), cache=cache)

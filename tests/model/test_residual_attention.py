@@ -8,7 +8,7 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.decoder import Decoder, create, on_meta
-from plumbline.model.residual._sources import Mixed, Scores
+from plumbline.model.residual._sources import SourceMixture, SourceScores
 from plumbline.model.roles import roles
 from tests.model.test_residual_streams import TOKENS, residual, run_by_hand, streams
 from tests.model_specs import small
@@ -78,8 +78,8 @@ class TestAttentionResiduals:
         v, query, weights, *sources = (
             torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes
         )
-        assert torch.autograd.gradcheck(lambda *given: Scores.apply(*given, 1e-3), (v, query))
-        assert torch.autograd.gradcheck(Mixed.apply, (weights, *sources))
+        assert torch.autograd.gradcheck(lambda *given: SourceScores.apply(*given, 1e-3), (v, query))
+        assert torch.autograd.gradcheck(SourceMixture.apply, (weights, *sources))
 
     def test_weights_sum_to_one_and_ignore_the_sources_size(self):
         module, _ = residual(name="attention_residuals", query_std=1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
@@ -60,7 +60,7 @@ def test_u2_appended_tokens_change_nothing(name: str) -> None:
 @torch.no_grad()
 def test_u3_prefill_is_decoding_token_by_token(name: str) -> None:
     model, whole = lively(name), tokens()
-    expected, cache = model(whole), Cache()
+    expected, cache = model(whole), DecodingCache()
     parts = [model(part, cache=cache) for part in whole.split([5, 1, 3, 1, 1, 1], dim=1)]
     close(torch.cat(parts, dim=1), expected)
 
@@ -78,7 +78,7 @@ def test_u4_padding_changes_no_real_row(name: str) -> None:
     close(actual[0, 4:], expected[0])
     close(actual[1, :-4], expected[1])
     # Decoding goes on from a padded prompt, each row from its own last token.
-    cache, following = Cache(), tokens(LENGTH + 1)[:, -1:]
+    cache, following = DecodingCache(), tokens(LENGTH + 1)[:, -1:]
     model(tokens_BT, padding_BT=padding_BT, cache=cache)
     close(model(following, cache=cache), model(torch.cat([whole, following], dim=1))[:, -1:])
 

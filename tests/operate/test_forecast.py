@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.operate.console import forecast
-from plumbline.operate.console.job_log import Job, JobLog, Snapshot
+from plumbline.operate.console.job_log import StartedJob, JobLog, JobCounts
 from plumbline.operate.console.progress import clock, roughly
 
 
@@ -79,9 +79,9 @@ def test_a_forecast_that_fails_is_a_warning(caplog: pytest.LogCaptureFixture) ->
     assert record.levelname == "WARNING" and "no attribute 'dag'" in record.getMessage()
 
 
-def snapshot(done: float, passed: float, wall: float | None, running: tuple[Job, ...] = ()) -> Snapshot:
+def snapshot(done: float, passed: float, wall: float | None, running: tuple[StartedJob, ...] = ()) -> JobCounts:
     began = time.monotonic() - passed
-    return Snapshot(stages=(), running=running, weight=100.0, done_weight=done, wall=wall, began=began)
+    return JobCounts(stages=(), running=running, weight=100.0, done_weight=done, wall=wall, began=began)
 
 
 def test_time_left_goes_by_the_forecast_first_and_by_the_pace_later() -> None:
@@ -91,7 +91,7 @@ def test_time_left_goes_by_the_forecast_first_and_by_the_pace_later() -> None:
     between = snapshot(10, 20, 50.0).seconds_left()
     assert between is not None and 45 < between < 180
     assert snapshot(20, 20, None).seconds_left() == pytest.approx(80, rel=0.01)
-    half = Job(number=1, rule="pretrain", name="", logs=(), state=None, out=None, local=True, weight=60.0)
+    half = StartedJob(number=1, rule="pretrain", name="", logs=(), state=None, out=None, local=True, weight=60.0)
     half.last = {"step": 5, "steps": 10}
     assert snapshot(20, 50, None, (half,)).seconds_left() == pytest.approx(50, rel=0.01), "half of a run counts"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.operate.console.job_log import Job
+from plumbline.operate.console.job_log import StartedJob
 
 TRACEBACK = """\
 step 3/6  loss 7.1
@@ -40,12 +40,12 @@ def test_the_message_of_a_failed_job(tmp_path: Path, log: str | None, said: str 
     if log is not None:
         (tmp_path / "log").write_text(log)
     logs = (str(tmp_path / "log"),)
-    job = Job(number=1, rule="pretrain", name="", logs=logs, state=None, out=None, local=True)
+    job = StartedJob(number=1, rule="pretrain", name="", logs=logs, state=None, out=None, local=True)
     assert job.fault(said) == told
 
 
 def test_a_run_that_was_asked_to_stop_in_an_earlier_attempt_failed_for_another_reason(tmp_path: Path) -> None:
-    job = Job(number=1, rule="pretrain", name="", logs=(), state=tmp_path, out=None, local=False)
+    job = StartedJob(number=1, rule="pretrain", name="", logs=(), state=tmp_path, out=None, local=False)
     line = {"event": "stopped", "step": 30, "time": job.since - 5}
     (tmp_path / "progress.jsonl").write_text(json.dumps(line))
     assert job.fault(SLURM) == SLURM

@@ -34,7 +34,7 @@ def with_model(run: Run, **changes: object) -> Run:
 
 def test_a_count_is_that_of_the_modules(demo: Project) -> None:
     runs = [demo.runs[f"transfer/{scale}/selective_attn/s42"] for scale in ("base", "large")]
-    sizes = counts.Counted(counts.update(Path(demo.paths.counts), runs))
+    sizes = counts.ModelCostLookup(counts.update(Path(demo.paths.counts), runs))
     for run in runs:
         model, size = run.spec.model, sizes(run.spec.model)
         assert size.exact
@@ -51,7 +51,7 @@ def test_what_is_estimated_is_near_what_is_counted(scale: str, tmp_path: Path) -
     study = study_config.load("transfer", "paper")
     runs = [run for run in study.runs.values() if run.spec.scale == scale]
     assert {run.spec.method for run in runs} >= (set(study.methods) if scale == "base" else {"attnres", "hyper"})
-    known = counts.Counted(counts.update(tmp_path / "counts.json", runs))
+    known = counts.ModelCostLookup(counts.update(tmp_path / "counts.json", runs))
     for run in runs:
         about, exact = estimated(run.spec.model), known(run.spec.model)
         assert (about.exact, exact.exact) == (False, True)
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(demo: Project, capsys: pyte
     run, path = demo.runs[BASELINE], Path(demo.config["work"]) / "a file" / "counts.json"
     path.parent.write_text("in the way")
     known = counts.update(path, [run])
-    assert counts.Counted(known)(run.spec.model).exact
+    assert counts.ModelCostLookup(known)(run.spec.model).exact
     assert f"counts of models cannot be kept in {path}" in capsys.readouterr().err
 
 
@@ -130,7 +130,7 @@ def test_a_model_that_cannot_be_built_is_named_and_estimated(demo: Project, caps
     bad = with_model(run, key_value_heads=run.spec.model.heads)
     known = counts.update(Path(demo.paths.counts), [bad, good])
     assert list(known) == [counts.key(good.spec.model)]
-    size = counts.Counted(known)(bad.spec.model)
+    size = counts.ModelCostLookup(known)(bad.spec.model)
     assert size == estimated(bad.spec.model)
     said = capsys.readouterr().err
     assert f"warning: {run.key}: its model cannot be counted" in said and "masking_heads" in said

@@ -132,9 +132,9 @@ def test_noise_and_speed_are_those_of_finished_runs(tmp_path: Path, monkeypatch:
 
 
 def test_noise_that_is_known_at_another_scale_is_named_and_what_is_assumed_is_marked(demo: Project) -> None:
-    known = noise.Noise(scale="base", tokens=1e6, sigma=0.01, runs=3)
-    ask = fit.Asked(seconds=7200, study="transfer", method="qknorm", against="baseline", gain=0.05, seeds=3)
-    fitted = fit.Fit(estimator=estimator(demo), asked=ask, sigmas=(known, *noise.assumed(demo.root)))
+    known = noise.SeedNoise(scale="base", tokens=1e6, sigma=0.01, runs=3)
+    ask = fit.FitQuestion(seconds=7200, study="transfer", method="qknorm", against="baseline", gain=0.05, seeds=3)
+    fitted = fit.BudgetFit(estimator=estimator(demo), asked=ask, sigmas=(known, *noise.assumed(demo.root)))
     page = fit_page.terminal(dataclasses.replace(fitted, asked=dataclasses.replace(ask, scale="large")))
     assert "no two seeds of the baseline are finished here at scale large" in " ".join(page.split())
     assert "(what was measured, 0.01 nats at scale base after 1.00 M tokens, is of another" in " ".join(page.split())
@@ -199,10 +199,10 @@ def test_the_pilots_words_are_its_own(repository: Path) -> None:
 
 
 def test_the_option_that_is_compared_is_resolved_by_its_own_noise(demo: Project) -> None:
-    sigmas = tuple(noise.Noise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7))
+    sigmas = tuple(noise.SeedNoise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7))
     sigmas += noise.assumed(demo.root)
-    ask = fit.Asked(seconds=7200, study="transfer", method="qknorm", against="baseline")
-    fitted = fit.Fit(estimator=estimator(demo), asked=ask, sigmas=sigmas)
+    ask = fit.FitQuestion(seconds=7200, study="transfer", method="qknorm", against="baseline")
+    fitted = fit.BudgetFit(estimator=estimator(demo), asked=ask, sigmas=sigmas)
     found = {(one.scale, one.seeds): one for one in fitted.options()}
     assert found["base", 3].noise.tokens == 1e7, "the nearest number of tokens"
     assert found["large", 3].noise.scale == "", "of another scale nothing is known"

@@ -40,11 +40,11 @@ def counted(whole: Project, **changes: float) -> Estimator:
 
 
 @cache
-def sizes() -> counts.Counted:
+def sizes() -> counts.ModelCostLookup:
     """Of every model of the study at paper size, counted once."""
     runs = study_config.load("transfer", "paper").runs.values()
     with tempfile.TemporaryDirectory() as folder:
-        return counts.Counted(counts.update(Path(folder) / "counts.json", runs))
+        return counts.ModelCostLookup(counts.update(Path(folder) / "counts.json", runs))
 
 
 @pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
@@ -62,7 +62,7 @@ def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> Non
 
 def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) -> None:
     runs = paper.studies["transfer"].group("large", "divergence")
-    some = estimator(paper, sizes=counts.Counted(counts.update(Path(paper.paths.counts), runs)))
+    some = estimator(paper, sizes=counts.ModelCostLookup(counts.update(Path(paper.paths.counts), runs)))
     frame = table(some)
     estimated = frame.set_index("target")["runs_estimated"]
     assert estimated["table6"] == estimated["table1"] == 0

@@ -17,7 +17,7 @@ from plumbline.plan import machines
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
 from plumbline.train.__main__ import arguments
-from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.batching import MicroBatching
 from tests.workflow.project import Project
 
 SIZES = {"node": ("paper", "base"), "two_nodes": ("paper", "large"), "one_gpu": ("mini", "large")}
@@ -80,7 +80,7 @@ def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str,
     for run in planned(preset).runs.values():
         flags = asked(profile, run)["trainer_flags"]
         micro = int(re.search(r"--micro-batch (\d+)", flags)[1])
-        batching = Batching.derive(run.spec.sequences_per_batch, micro, machines.load("h100").devices_of(run))
+        batching = MicroBatching.derive(run.spec.sequences_per_batch, micro, machines.load("h100").devices_of(run))
         assert batching.accumulation >= 1
 
 

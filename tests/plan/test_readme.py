@@ -44,7 +44,7 @@ def test_hours_are_the_plans(repository: Path, tmp_path: Path) -> None:
 
     def whole(preset: str) -> pd.DataFrame:
         of = planned(preset, tmp_path)
-        sizes = counts.Counted(counts.update(Path(of.paths.counts), of.runs.values()))
+        sizes = counts.ModelCostLookup(counts.update(Path(of.paths.counts), of.runs.values()))
         frame = table(estimator(of, machines.load(MACHINES[preset]), sizes=sizes))
         return frame[frame["target"] == WHOLE].set_index("study")
 

@@ -11,7 +11,7 @@ import torch
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.probes import _scores, read
-from plumbline.probes._scores import Scores
+from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from tests.model.architectures import KEY_NORMS, PREMATURE
 from tests.model_specs import small
@@ -76,7 +76,7 @@ def test_where_training_starts_at_the_width_of_the_premature_study() -> None:
 
 
 def entropy(q_TW: torch.Tensor, k_TW: torch.Tensor) -> torch.Tensor:
-    return Scores(q_TW[None, None], k_TW[None, None], 1.0).rows.entropy[0, 0]
+    return AttentionScores(q_TW[None, None], k_TW[None, None], 1.0).rows.entropy[0, 0]
 
 
 @pytest.mark.parametrize("score", [0.0, 3.0, -1000.0, 1000.0])
@@ -102,10 +102,10 @@ def test_large_scores_lose_no_digits_in_float32() -> None:
 def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
     q_BHTW, k_BGTW = torch.randn(1, 2, 1024, 4), torch.randn(1, 1, 1024, 4)
     with Largest() as largest:
-        scores = Scores(q_BHTW, k_BGTW, 1.0)
+        scores = AttentionScores(q_BHTW, k_BGTW, 1.0)
         assert scores.lse_BHT.shape == scores.rows.lse.shape == (1, 2, 1024)
     assert largest.elements == 2 * _scores.ROWS * 1024 < 2 * 1024 * 1024 / 4
-    torch.testing.assert_close(Scores(q_BHTW, k_BGTW, 1.0).lse_BHT, scores.rows.lse)
+    torch.testing.assert_close(AttentionScores(q_BHTW, k_BGTW, 1.0).lse_BHT, scores.rows.lse)
 
 
 def test_a_mixer_that_is_no_softmax_is_refused() -> None:

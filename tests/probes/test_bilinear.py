@@ -9,7 +9,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes import DecoderSubject, ProbeValue, observe, read_all
+from plumbline.probes import ProbedDecoder, ProbeValue, observe, read_all
 from plumbline.probes.bilinear import Bilinear, displacement, top_singular_value
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
@@ -19,7 +19,7 @@ NAMES = {"bilinear_displacement", "bilinear_relative", "bilinear_top", "bilinear
 
 
 def bilinear(model: Decoder, init_seed: int | None = 1) -> dict[Key, ProbeValue]:
-    return keyed(observe(DecoderSubject(model, init_seed=init_seed), [Bilinear()], tokens(model)[:0]))
+    return keyed(observe(ProbedDecoder(model, init_seed=init_seed), [Bilinear()], tokens(model)[:0]))
 
 
 def forms(model: Decoder, layer: int) -> list[torch.Tensor]:
@@ -67,7 +67,7 @@ def test_as_computed_from_the_forms_themselves(key_value_heads: int) -> None:
 def test_where_training_starts() -> None:
     """Width 960, heads of 64, N(0, 0.02^2): norm 0.02^2 x 960 x 8 = 3.07, top 0.526; nothing has moved."""
     spec = small(layers=1, width=960, heads=15, key_value_heads=15, head_width=64, ffn_width=64)
-    subject = DecoderSubject(create(spec, init_seed=42), init_seed=42)
+    subject = ProbedDecoder(create(spec, init_seed=42), init_seed=42)
     found = keyed(observe(subject, [Bilinear()], torch.zeros(0, 2)))
     for name in NAMES - {"bilinear_top"}:
         assert {probe_value.value for key, probe_value in found.items() if key[0] == name} == {0.0}
@@ -121,7 +121,7 @@ def test_small_displacements_lose_no_digits() -> None:
 def test_no_form_is_ever_made() -> None:
     model = create(small(layers=1, width=512, heads=4, key_value_heads=2, head_width=8, ffn_width=8), init_seed=1)
     with Largest() as largest:
-        observe(DecoderSubject(model, init_seed=1), [Bilinear()], torch.zeros(0, 2))
+        observe(ProbedDecoder(model, init_seed=1), [Bilinear()], torch.zeros(0, 2))
     assert largest.elements <= 2 * 4 * 8 * 512 < 512 * 512
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from plumbline.model.decoder import create
-from plumbline.probes import DecoderSubject, observe, read
-from plumbline.probes._scores import Scores
+from plumbline.probes import ProbedDecoder, observe, read
+from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.lower_copy import LowerCopy, lower_copy_score, nearest_earlier
 from tests.model_specs import small
@@ -55,7 +55,7 @@ def test_separators_count_where_asked_for() -> None:
     model = scrambled()
     batch_BT = tokens(model, vocabulary=9)
     everything, without = (
-        observe(DecoderSubject(model), [probe], batch_BT, 4)
+        observe(ProbedDecoder(model), [probe], batch_BT, 4)
         for probe in (LowerCopy(count_separators=True), LowerCopy())
     )
     assert everything == read(model, [LowerCopy()], batch_BT) != without
@@ -80,13 +80,13 @@ def test_uniform_attention_has_the_null_exactly() -> None:
 
 def test_attention_to_nothing_but_the_earlier_token_scores_one() -> None:
     """Made by hand: each query points at its own j(i), keys are one-hot positions."""
-    probe, subject = LowerCopy(), DecoderSubject(create(small(layers=2), init_seed=1))
+    probe, subject = LowerCopy(), ProbedDecoder(create(small(layers=2), init_seed=1))
     inputs_BT = torch.randint(0, 9, (1, 150), generator=torch.Generator().manual_seed(2))
     probe.begin(subject, None)
     probe.sequence(inputs_BT, inputs_BT)
     positions = torch.eye(150)
     q_TW = 1e4 * positions[nearest_earlier(inputs_BT)[0].clamp(min=0)]
-    probe.scores(0, Scores(q_TW[None, None], positions[None, None], 1.0))
+    probe.scores(0, AttentionScores(q_TW[None, None], positions[None, None], 1.0))
     assert [probe_value.value for probe_value in probe.probe_values(subject)] == [1.0, 1.0]
 
 
@@ -128,12 +128,12 @@ def test_training_may_ask_for_the_score_and_goes_on_as_it_was() -> None:
 
 
 def test_no_matrix_of_all_queries_and_keys_is_made() -> None:
-    probe, subject = LowerCopy(), DecoderSubject(create(small(layers=2), init_seed=1))
+    probe, subject = LowerCopy(), ProbedDecoder(create(small(layers=2), init_seed=1))
     inputs_BT = torch.randint(0, 99, (1, 2048))
     probe.begin(subject, None)
     probe.sequence(inputs_BT, inputs_BT)
     with Largest() as largest:
-        probe.scores(0, Scores(torch.randn(1, 2, 2048, 4), torch.randn(1, 1, 2048, 4), 0.5))
+        probe.scores(0, AttentionScores(torch.randn(1, 2, 2048, 4), torch.randn(1, 1, 2048, 4), 0.5))
     assert largest.elements == 2 * 128 * 2048
 
 

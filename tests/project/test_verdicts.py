@@ -74,9 +74,9 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
     entries = tries.entries(asked.mine)
     ledger.append(path, entries)
     assert asked.fingerprints.verdict() == before
-    ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
+    ledger.append(path, [ledger.LedgerEntry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
     assert asked.fingerprints.verdict() == before, "a try against another baseline costs this one nothing"
-    ledger.append(path, [ledger.Entry(**{**_fields(entries[0]), "name": "another"})])
+    ledger.append(path, [ledger.LedgerEntry(**{**_fields(entries[0]), "name": "another"})])
     assert asked.fingerprints.verdict() != before
 
 

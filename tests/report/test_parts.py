@@ -14,15 +14,15 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
 from plumbline.report import noise, prose
-from plumbline.report.curve import POINTS, Curve, Line, thinned
-from plumbline.report.found import Found
+from plumbline.report.curve import POINTS, Curve, CurveLine, thinned
+from plumbline.report.found import ResultsOnDisk
 from plumbline.report.run import page
 from plumbline.specs import code
 from plumbline.stats.power import resolved_distance
 from tests.report.world import planned
 from tests.studies.transfer.world import World, tasks_of
 
-SPREAD, EDGE = noise.Spread(0.01, 2), resolved_distance(0.01, 3)
+SPREAD, EDGE = noise.SeedSpread(0.01, 2), resolved_distance(0.01, 3)
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ SPREAD, EDGE = noise.Spread(0.01, 2), resolved_distance(0.01, 3)
         ("0.1234999999", "0.123", {"trained": False}, noise.SAME),
         ("0.1236", "0.123", {"trained": False}, noise.OTHER),
         ("1230", "1.23e3", {"trained": False}, noise.SAME),
-        ("0.5266", "0.53", {"trained": True, "spread": noise.Spread(0.0005, 2), "seeds": 3}, noise.WITHIN),
+        ("0.5266", "0.53", {"trained": True, "spread": noise.SeedSpread(0.0005, 2), "seeds": 3}, noise.WITHIN),
         ("soft", "hard", {"trained": False}, noise.OTHER),
         ("", "0.5", {"trained": True}, None),
         ("0.5", "", {"trained": True}, None),
         ("no label", "not printed", {"trained": False}, None),
     ],
 )
-def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.Mark | None) -> None:
+def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.CellMark | None) -> None:
     assert noise.mark(ours, printed, "paper", **how) is mark
     judged_elsewhere = noise.mark(ours, printed, "demo", **how)
     kept = mark in (None, noise.SAME)
@@ -50,7 +50,7 @@ def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.
 
 
 def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
-    def judged(printed: str, **how) -> noise.Mark | None:
+    def judged(printed: str, **how) -> noise.CellMark | None:
         return noise.mark("0.5", printed, "paper", texts=False, **how)
 
     assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is noise.TEXTS
@@ -58,9 +58,9 @@ def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
 
 
 def test_spreads_together_weigh_by_their_seeds() -> None:
-    both = noise.Spread.together([noise.Spread(0.01, 2), noise.Spread(0.03, 4)])
+    both = noise.SeedSpread.together([noise.SeedSpread(0.01, 2), noise.SeedSpread(0.03, 4)])
     assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)
-    assert noise.Spread.together([]) is None
+    assert noise.SeedSpread.together([]) is None
 
 
 def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
@@ -70,10 +70,10 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
     kept = thinned(points)
     assert len(kept) <= POINTS + POINTS // 2 and kept[0] == points[0] and kept[-1] == points[-1]
     assert points[30_001] in kept and any(math.isnan(value) for _, value in kept)
-    lines = [Line(name="train", points=points)]
+    lines = [CurveLine(name="train", points=points)]
     svg = Curve(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
     assert svg.count("M") >= 2 and len(svg) < 12_000 and "<b>" not in svg and 'class="ended"' in svg
-    assert Curve(title="Loss", lines=[Line(name="train", points=[(0, math.nan)])], steps=9, description="").svg() == ""
+    assert Curve(title="Loss", lines=[CurveLine(name="train", points=[(0, math.nan)])], steps=9, description="").svg() == ""
 
 
 def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
@@ -122,7 +122,7 @@ def test_a_run_that_two_studies_score_shows_both_and_says_on_which_suite(
     again = dataclasses.replace(project.runs[key], scored_by=("other", "premature7"))
     other = dataclasses.replace(project.studies["transfer"], name="other", runs={key: again})
     project = dataclasses.replace(project, studies=project.studies | {"other": other})
-    found = Found(project=project)
+    found = ResultsOnDisk(project=project)
     assert [grid.title for grid in page(found, found.run(key), []).content["scores"]] == [
         "Scores on the suite climb12, by which the study transfer judges the run."
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.core.errors import PlumblineError
 from plumbline.results.claims.checkers import (  # fmt: skip
-    Computed,
+    ComputedValues,
     at_most_partly,
     check,
     factor,
@@ -24,9 +24,9 @@ from plumbline.results.claims.checkers import (  # fmt: skip
 )
 
 
-def verdict(kind: str, printed: dict, measured: Computed | dict, compare=None, **claim) -> str:
-    measured = measured if isinstance(measured, Computed) else Computed(values=measured)
-    return check(Claim(id="x", text="", source="", kind=kind, values=printed, **claim), measured, compare)[0]
+def verdict(kind: str, printed: dict, measured: ComputedValues | dict, compare=None, **claim) -> str:
+    measured = measured if isinstance(measured, ComputedValues) else ComputedValues(values=measured)
+    return check(PaperClaim(id="x", text="", source="", kind=kind, values=printed, **claim), measured, compare)[0]
 
 
 @pytest.mark.parametrize(("value", "half"), [(0.48, 0.005), (3, 0.5), (1e-4, 5e-5), (2.6e-21, 5e-23), (62, 0.5)])
@@ -42,8 +42,8 @@ def test_numbers():
     assert verdict("number", {"a": 100}, {"a": 125.0}, tolerance="roughly") == "reproduced"
     assert verdict("number", {"a": [1, 2]}, {"a": [1, 2, 3]}) == "not reproduced"
     assert verdict("number", {"a": ["x", "y"]}, {"a": ["y", "x"]}) == "reproduced"
-    assert verdict("number", {"a": 1.0}, Computed(values={"a": 1.9}, near=factor(2))) == "reproduced"
-    assert verdict("number", {"a": 1.0}, Computed(values={"a": 1.9}, near={"a": near(0.1)})) == "not reproduced"
+    assert verdict("number", {"a": 1.0}, ComputedValues(values={"a": 1.9}, near=factor(2))) == "reproduced"
+    assert verdict("number", {"a": 1.0}, ComputedValues(values={"a": 1.9}, near={"a": near(0.1)})) == "not reproduced"
 
 
 def test_signs():
@@ -116,7 +116,7 @@ def test_ratios_and_names():
     assert verdict("qualitative", {"ids": ["a", "b"]}, {"ids": ["b", "a"]}) == "reproduced"
     assert verdict("qualitative", {"ids": ["a", "b"]}, {"ids": ["a"]}) == "partly"
     assert verdict("qualitative", {"ids": ["a", "b"]}, {"ids": []}) == "not reproduced"
-    assert verdict("qualitative", {}, Computed(holds=True)) == "reproduced"
+    assert verdict("qualitative", {}, ComputedValues(holds=True)) == "reproduced"
 
 
 def test_factor_needs_the_same_sign():

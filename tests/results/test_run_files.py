@@ -12,7 +12,7 @@ import pytest
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.results.runs.expected_runs import Expected
+from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.results.runs.finished_runs import RunFrames, load
 from tests.studies.transfer.world import World, tasks_of
 
@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> World:
 
 
 def read(world: World) -> RunFrames:
-    expected = [Expected(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
+    expected = [ExpectedRun(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
     found = load(expected, world.root, average="climb_avg", examples=True, probes=True)
     found.metrics(KEY)
     found.examples(KEY)

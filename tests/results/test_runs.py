@@ -14,7 +14,7 @@ import pytest
 from plumbline import NUMERICS
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
-from plumbline.results.runs.expected_runs import Expected, expected_runs
+from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
 from plumbline.results.runs.finished_runs import load
 from tests.studies.transfer.world import World, tasks_of
 
@@ -45,7 +45,7 @@ def made_otherwise(world: World, key: str, run_id: str, numerics: int) -> None:
 
 
 def test_the_average_is_the_suites(world: World) -> None:
-    expected = [Expected(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
+    expected = [ExpectedRun(key=KEY, run_id=world.study.runs[KEY].spec.run_id)]
     named = load(expected, world.root, average="climb_avg")
     assert named.runs.loc[KEY, "average"] == pytest.approx(0.30) and len(named.task_scores(KEY)) == 12
     unnamed = load(expected, world.root)
@@ -105,12 +105,12 @@ PROBES = pd.DataFrame(
 )
 
 
-def probed(world: World, key: str) -> list[Expected]:
+def probed(world: World, key: str) -> list[ExpectedRun]:
     path = world.root / "runs" / key / "manifest.json"
     content = json.loads(path.read_text())
     content["spec"]["probes"] = [{"name": "query_key_norms", "at": [0.0, 1.0]}]
     path.write_text(json.dumps(content))
-    return [Expected(key=name, run_id=world.study.runs[name].spec.run_id) for name in (key, "transfer/base/hyper/s42")]
+    return [ExpectedRun(key=name, run_id=world.study.runs[name].spec.run_id) for name in (key, "transfer/base/hyper/s42")]
 
 
 def test_probes_carry_their_run(world: World) -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import (
-    Distance,
+    MeanDifference,
     NoiseFloor,
     at_chance,
     item_distance,
@@ -130,13 +130,13 @@ def test_the_smaller_degrees_of_freedom_hold_the_level_where_more_would_not() ->
     assert np.mean(two_sided_t(t, n - 1) < level) < level
     for one in range(20):
         floor = NoiseFloor(mean=0.0, sigma=math.sqrt(seeds[one] / (1 + 1 / n)), n=n)
-        alone = Distance(delta=t[one], se=math.sqrt(items[one]), df=150.0)
+        alone = MeanDifference(delta=t[one], se=math.sqrt(items[one]), df=150.0)
         both = with_seeds(alone, floor)
         assert both.df == 2 and both.p >= max(alone.p, float(two_sided_t(floor.prediction(t[one]), n - 1)))
 
 
 def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
-    found = {"a": Distance(delta=0.03, se=0.01, df=90.0), "b": Distance(delta=0.03, se=math.nan, df=math.nan)}
+    found = {"a": MeanDifference(delta=0.03, se=0.01, df=90.0), "b": MeanDifference(delta=0.03, se=math.nan, df=math.nan)}
     frame = item_verdicts(found, NoiseFloor(mean=0.5, sigma=0.005, n=6), m=19)
     assert frame.loc["a", "p_items_bonferroni"] == pytest.approx(19 * two_sided_t(3.0, 90))
     total = 0.03 / math.sqrt(0.01**2 + 0.005**2 * 7 / 6)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 
 
-class Watched(Published):
+class Watched(PrintedNumbers):
     """Printed numbers that note which of their files are read, without their ending."""
 
-    def __init__(self, printed: Published) -> None:
+    def __init__(self, printed: PrintedNumbers) -> None:
         self.seen: set[str] = set()
         super().__init__(printed.directory, reads=_Noted(self.seen))
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.theory.basis_transfer import (
-    Fit,
-    Target,
+    FitSettings,
+    TargetFunction,
     best_linear,
     draw_target,
     fit_mlp,
@@ -26,7 +26,7 @@ from plumbline.theory.basis_transfer import (
 from plumbline.theory.gated_energy import gelu, second_moment
 
 CPU = torch.device("cpu")
-HOW = Fit(steps=150, batch=128, learning_rate=5e-3, weight_decay=0.1, gradient_clip=3.0, evaluations=3)
+HOW = FitSettings(steps=150, batch=128, learning_rate=5e-3, weight_decay=0.1, gradient_clip=3.0, evaluations=3)
 
 
 def drawn(width: int, samples: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -131,7 +131,7 @@ def test_a_target_that_is_the_skip_alone_is_met() -> None:
 
 
 def test_the_fit_goes_by_its_seed() -> None:
-    def fitted(seed: int, how: Fit = HOW) -> list[float]:
+    def fitted(seed: int, how: FitSettings = HOW) -> list[float]:
         target = draw_target(8, 0, CPU)
         held = list(inputs(8, 0, "held out", CPU, samples=256))
         return [found.relative_l2 for _, found in fit_mlp(target, how, seed, held)]
@@ -145,6 +145,6 @@ def test_the_fit_goes_by_its_seed() -> None:
 def test_a_fit_that_diverges_says_so() -> None:
     target = draw_target(8, 0, CPU)
     held = list(inputs(8, 0, "held out", CPU, samples=64))
-    broken = Target(into_FD=target.into_FD, out_DF=target.out_DF * math.nan, skip_DD=target.skip_DD)
+    broken = TargetFunction(into_FD=target.into_FD, out_DF=target.out_DF * math.nan, skip_DD=target.skip_DD)
     with pytest.raises(PlumblineError, match="not finite after step 50"):
         list(fit_mlp(broken, HOW, 0, held))

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.folder import read_model
 from plumbline.model.hf_read import gpt2
@@ -98,7 +98,7 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
 def test_decoding_step_by_step_gives_the_same(monkeypatch, tmp_path):
     model = made(tmp_path / "in", **SKIPS, **BIASED)
     eliminated(monkeypatch, tmp_path / "in", "--layer", 1)
-    again, cache = read_model(tmp_path / "out").eval(), Cache()
+    again, cache = read_model(tmp_path / "out").eval(), DecodingCache()
     steps = [again(part, cache=cache) for part in tokens(model).split(5, dim=1)]
     torch.testing.assert_close(torch.cat(steps, dim=1), model(tokens(model)), rtol=1e-3, atol=1e-4)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from plumbline.theory.logit_change import (
     Directions,
-    LogitChange,
+    LemmaRow,
     Norm,
-    Sizes,
-    Step,
+    HeadSizes,
+    HeadUpdate,
     Weights,
     bound,
     drawn,
@@ -27,12 +27,12 @@ from plumbline.theory.logit_change import (
     worst,
 )
 
-SIZES = Sizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=0.5, tokens=12)
+SIZES = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=0.5, tokens=12)
 SHAPES = settings(max_examples=60, deadline=None)
 ALL = rows(SIZES)
 
 
-def quack(now: Step, start: Step, kind: Norm) -> tuple[float, float]:
+def quack(now: HeadUpdate, start: HeadUpdate, kind: Norm) -> tuple[float, float]:
     return rates("quack", now, start, rate=SIZES.rate, tau=SIZES.tau, kind=kind)
 
 
@@ -41,9 +41,9 @@ def largest(values: np.ndarray) -> float:
 
 
 @st.composite
-def steps(draw: st.DrawFn) -> Step:
+def steps(draw: st.DrawFn) -> HeadUpdate:
     head_width = draw(st.integers(1, 12))
-    sizes = Sizes(
+    sizes = HeadSizes(
         width=head_width * draw(st.integers(1, 6)), head_width=head_width, init_std=0.3, rate=1.0, tau=1.0, tokens=5
     )
     weights, directions = draw(st.sampled_from(get_args(Weights))), draw(st.sampled_from(get_args(Directions)))
@@ -52,7 +52,7 @@ def steps(draw: st.DrawFn) -> Step:
 
 @SHAPES
 @given(steps(), st.floats(0, 2), st.floats(0, 2))
-def test_first_and_second_order_are_the_whole_change(step: Step, query_rate: float, key_rate: float) -> None:
+def test_first_and_second_order_are_the_whole_change(step: HeadUpdate, query_rate: float, key_rate: float) -> None:
     parts = step.first_order(query_rate, key_rate) + step.second_order(query_rate, key_rate)
     exact = step.exact(query_rate, key_rate)
     np.testing.assert_allclose(exact, parts, atol=1e-10 * max(1.0, largest(parts), largest(step.logits)))
@@ -75,7 +75,7 @@ def test_logits_and_their_change_are_those_of_the_weights() -> None:
 
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_with_quacks_rates_no_weights_break_the_bound(start: Step, kind: Norm, by_query: float, by_key: float) -> None:
+def test_with_quacks_rates_no_weights_break_the_bound(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
     now = start.scaled(by_query, by_key)
     at = quack(now, start, kind)
     allowed = bound(start, SIZES.tau * SIZES.rate, kind)
@@ -88,7 +88,7 @@ def test_with_quacks_rates_no_weights_break_the_bound(start: Step, kind: Norm, b
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_with_quacks_rates_the_first_order_change_does_not_know_the_scale(
-    start: Step, kind: Norm, by_query: float, by_key: float
+    start: HeadUpdate, kind: Norm, by_query: float, by_key: float
 ) -> None:
     now = start.scaled(by_query, by_key)
     np.testing.assert_allclose(
@@ -116,9 +116,9 @@ def test_no_other_direction_or_input_moves_a_logit_further(seed: int) -> None:
     draw = np.random.default_rng(seed)
     query_WD, key_WD = (draw.standard_normal((4, 10)) for _ in range(2))
     most = largest(worst(query_WD, key_WD, length=1.0).first_order(0.3, 0.7))
-    other = drawn(Sizes(width=10, head_width=4, init_std=1, rate=1, tau=1), "drawn", "random", seed)
+    other = drawn(HeadSizes(width=10, head_width=4, init_std=1, rate=1, tau=1), "drawn", "random", seed)
     length = np.sqrt(10)
-    tried = Step(
+    tried = HeadUpdate(
         query_WD=query_WD,
         key_WD=key_WD,
         query_update_WD=other.query_update_WD,
@@ -129,7 +129,7 @@ def test_no_other_direction_or_input_moves_a_logit_further(seed: int) -> None:
     assert largest(tried.first_order(0.3, 0.7)) <= most * (1 + 1e-9)
 
 
-def chosen(**wanted: Any) -> list[LogitChange]:
+def chosen(**wanted: Any) -> list[LemmaRow]:
     return [row for row in ALL if all(getattr(row, name) == value for name, value in wanted.items())]
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from plumbline.theory import query_elimination as eliminate
 from plumbline.theory import query_elimination_checks as module
-from plumbline.theory.plain_transformer import Form, Weights, attention, drawn, forward, relative, with_query
-from plumbline.theory.query_elimination_checks import TABLE_1, Try, query_elimination_checks
-from plumbline.theory.theorem_check import PREMISES, ROUNDING, Broken, TheoremCheck
+from plumbline.theory.plain_transformer import Architecture, ModelWeights, attention, drawn, forward, relative, with_query
+from plumbline.theory.query_elimination_checks import TABLE_1, WeightChange, query_elimination_checks
+from plumbline.theory.theorem_check import PREMISES, ROUNDING, BrokenPremise, TheoremCheck
 
 #: Rounding of a product with an inverse grows with the condition number; this many times eps is allowed for each.
 ROOM = 100
@@ -32,7 +32,7 @@ def models(
     shared: bool = False,
     any_norm: bool = False,
     **form: bool,
-) -> tuple[Weights, Form, np.ndarray, float]:
+) -> tuple[ModelWeights, Architecture, np.ndarray, float]:
     """Weights, a form, tokens, and the largest relative residual that is rounding. What is None is drawn."""
     heads = draw(st.integers(1, 4)) if heads is None else heads
     context, seed = draw(st.integers(1, 7)), draw(st.integers(0, 2**32 - 1))
@@ -48,7 +48,7 @@ def models(
         shared=shared,
         dtype=dtype,
     )
-    chosen = Form(
+    chosen = Architecture(
         heads=heads,
         groups=heads,
         causal=draw(st.booleans()),
@@ -62,7 +62,7 @@ def models(
     return weights, chosen, tokens_BT, ROOM * worst * float(np.finfo(dtype).eps)
 
 
-def left(found: Weights, case: tuple[Weights, Form, np.ndarray, float]) -> float:
+def left(found: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]) -> float:
     """The relative residual of a model's logits, and that nothing was widened on the way."""
     weights, form, tokens_BT, _ = case
     logits_BTV = forward(found, tokens_BT, form)
@@ -70,13 +70,13 @@ def left(found: Weights, case: tuple[Weights, Form, np.ndarray, float]) -> float
     return relative(logits_BTV, forward(weights, tokens_BT, form))
 
 
-def is_rounding(found: Weights, case: tuple[Weights, Form, np.ndarray, float]) -> bool:
+def is_rounding(found: ModelWeights, case: tuple[ModelWeights, Architecture, np.ndarray, float]) -> bool:
     residual = left(found, case)
     strict = case[0].embedding_VD.dtype == np.float32 or residual < ROUNDING
     return residual < case[3] and strict
 
 
-def identities(weights: Weights, layers: range | None = None) -> bool:
+def identities(weights: ModelWeights, layers: range | None = None) -> bool:
     """Whether W_Q is I, to the bit, in some layers (all of them)."""
     chosen = range(len(weights.layers)) if layers is None else layers
     return all(np.array_equal(weights.layers[i].query_DD, np.eye(weights.width)) for i in chosen)
@@ -161,7 +161,7 @@ def test_the_reference_is_torchs_attention_and_norm(causal):
     """Against torch's own functions, which share no line with it."""
     weights = drawn(3, layers=1, heads=4, groups=2, head_width=6, context=5, tied=False)
     layer, x_TD = weights.layers[0], np.random.default_rng(1).standard_normal((5, 24))
-    form = Form(heads=4, groups=2, causal=causal)
+    form = Architecture(heads=4, groups=2, causal=causal)
     x = torch.from_numpy(x_TD)
     q, k, v = (
         (x @ torch.from_numpy(weight)).unflatten(-1, (-1, 6)).transpose(0, 1)[None]
@@ -198,16 +198,16 @@ def test_every_statement_holds_and_fails_without_each_premise(rows):
 def test_a_check_is_seen_to_fail(rows):
     """A construction that forgets one of its steps, a premise that is none, and residuals that are no numbers."""
 
-    def forgets_the_output(weights: Weights, form: Form) -> Weights:
+    def forgets_the_output(weights: ModelWeights, form: Architecture) -> ModelWeights:
         found = eliminate.attention_skip_only(weights)
         layers = [replace(new, output_DD=old.output_DD) for new, old in zip(found.layers, weights.layers)]
         return replace(found, layers=tuple(layers))
 
-    assert max(Try(change=forgets_the_output, form={"ffn_skip": False}).residuals()) > 0.01
+    assert max(WeightChange(change=forgets_the_output, form={"ffn_skip": False}).residuals()) > 0.01
     good = rows[0]
     assert not replace(good, residual=1e-8).holds and not replace(good, residual=float("nan")).holds
-    assert not replace(good, broken=(*good.broken, Broken(premise="none", residual=1e-13))).holds
-    assert not replace(good, broken=(Broken(premise="none", residual=float("nan")),)).holds
+    assert not replace(good, broken=(*good.broken, BrokenPremise(premise="none", residual=1e-13))).holds
+    assert not replace(good, broken=(BrokenPremise(premise="none", residual=float("nan")),)).holds
 
 
 def test_premises_are_those_that_table_1_prints(repository: Path, rows):

@@ -22,12 +22,12 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train import __main__ as trainer
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.interventions import _released
-from plumbline.train.loop import Loop
+from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import pretrain
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 
 
-def child(spec: str, chosen: Settings, environment: dict[str, str], operations: int | None) -> None:
+def child(spec: str, chosen: TrainerSettings, environment: dict[str, str], operations: int | None) -> None:
     """Train, and exit as the command line does; die by SIGKILL before the file operation number `operations`."""
     stop = StopRequest().install()
     if operations is not None:
@@ -52,7 +52,7 @@ def child(spec: str, chosen: Settings, environment: dict[str, str], operations: 
 
 
 def of_user(
-    user: int, group: int, warm: Settings, spec: str, chosen: Settings, operations: int | None, said: str
+    user: int, group: int, warm: TrainerSettings, spec: str, chosen: TrainerSettings, operations: int | None, said: str
 ) -> None:
     """`child` as another user with umask 002, once all is imported that a run imports: `warm` is carried out first.
 
@@ -96,20 +96,20 @@ def _die_before(operations: int) -> None:
 
 
 def _stop_after(step: int, stop: StopRequest) -> None:
-    original = Loop.train_step
+    original = TrainingLoop.train_step
 
-    def train_step(self: Loop) -> tuple[bool, bool]:
+    def train_step(self: TrainingLoop) -> tuple[bool, bool]:
         stop.asked = self.step + 1 == step
         return original(self)
 
-    Loop.train_step = train_step  # type: ignore[method-assign]
+    TrainingLoop.train_step = train_step  # type: ignore[method-assign]
 
 
 def _die_writing(step: int, at: int) -> None:
     """Die in the step number `at`, while the checkpoint after `step` is still being written."""
-    writing, write, train_step = threading.Event(), snapshot.write, Loop.train_step
+    writing, write, train_step = threading.Event(), snapshot.write, TrainingLoop.train_step
 
-    def half(directory: Path, files: list[snapshot.File]) -> None:
+    def half(directory: Path, files: list[snapshot.TensorFile]) -> None:
         if directory.name != f".step-{step:07d}":
             write(directory, files)
             return
@@ -117,40 +117,40 @@ def _die_writing(step: int, at: int) -> None:
         writing.set()
         threading.Event().wait()
 
-    def deadly(self: Loop) -> tuple[bool, bool]:
+    def deadly(self: TrainingLoop) -> tuple[bool, bool]:
         if self.step + 1 == at and writing.wait(60):
             os.kill(os.getpid(), signal.SIGKILL)
         return train_step(self)
 
     snapshot.write = half
-    Loop.train_step = deadly  # type: ignore[method-assign]
+    TrainingLoop.train_step = deadly  # type: ignore[method-assign]
 
 
 def _fall(how: str) -> None:
     """In the third step be `killed`, or fall to an error."""
-    train_step = Loop.train_step
+    train_step = TrainingLoop.train_step
 
-    def fall(self: Loop) -> tuple[bool, bool]:
+    def fall(self: TrainingLoop) -> tuple[bool, bool]:
         if self.step + 1 == 3:
             if how == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
             raise ZeroDivisionError("nothing to divide by")
         return train_step(self)
 
-    Loop.train_step = fall  # type: ignore[method-assign]
+    TrainingLoop.train_step = fall  # type: ignore[method-assign]
 
 
-def _clamp_scores(by_rank: list[float], chosen: Settings) -> None:
+def _clamp_scores(by_rank: list[float], chosen: TrainerSettings) -> None:
     """Each rank reads a lower-copy score of its own, and leaves in the state when it released."""
     rank = int(os.environ["RANK"])
     _released.lower_copy_score = lambda *arguments, **options: (by_rank[rank], 0.05)  # type: ignore[assignment]
-    original = _released.Released.begin
+    original = _released.UntilRelease.begin
 
-    def begin(self: _released.Released, step: int) -> None:
+    def begin(self: _released.UntilRelease, step: int) -> None:
         original(self, step)
         (chosen.state / f"released-{rank}.json").write_text(json.dumps(self.released))
 
-    _released.Released.begin = begin  # type: ignore[method-assign]
+    _released.UntilRelease.begin = begin  # type: ignore[method-assign]
 
 
 def of_a_terminal(words: list[str], said: str) -> None:
@@ -158,7 +158,7 @@ def of_a_terminal(words: list[str], said: str) -> None:
     ever written to its end."""
     os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
 
-    def never(directory: Path, files: list[snapshot.File]) -> None:
+    def never(directory: Path, files: list[snapshot.TensorFile]) -> None:
         print("writing", file=sys.stderr, flush=True)
         threading.Event().wait()
 

@@ -13,7 +13,7 @@ import numpy as np
 from plumbline.core.files import sha256_file
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 
 #: Children are forked from a server that has imported torch and done nothing else: they start at once.
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -53,7 +53,7 @@ def write_pack(manifest: Path, tokens_ST: np.ndarray) -> None:
     manifest.write_text(json.dumps(content))
 
 
-def settings(packs: Path, work: Path, **overrides: Any) -> Settings:
+def settings(packs: Path, work: Path, **overrides: Any) -> TrainerSettings:
     """Settings of a run whose state and outputs lie under `work`."""
     given = {
         "data": packs / "train.json",
@@ -63,10 +63,10 @@ def settings(packs: Path, work: Path, **overrides: Any) -> Settings:
         "device": "cpu",
         "report_seconds": 0.0,
     }
-    return Settings(**(given | overrides))
+    return TrainerSettings(**(given | overrides))
 
 
-def train(spec: RunSpec, chosen: Settings, stop: StopRequest | None = None) -> int:
+def train(spec: RunSpec, chosen: TrainerSettings, stop: StopRequest | None = None) -> int:
     """Train in this process."""
     from plumbline.train.pretrain import pretrain
 
@@ -93,7 +93,7 @@ def free_port() -> int:
 
 
 def start_child(
-    spec: RunSpec, chosen: Settings, environment: dict[str, str] | None = None, operations: int | None = None
+    spec: RunSpec, chosen: TrainerSettings, environment: dict[str, str] | None = None, operations: int | None = None
 ) -> Any:
     """Train in another process; its exit code is the trainer's (1 for a PlumblineError).
 
@@ -106,7 +106,7 @@ def start_child(
     return process
 
 
-def train_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str) -> list[int]:
+def train_ranks(world: int, spec: RunSpec, chosen: TrainerSettings, **environment: str) -> list[int]:
     """Train on several ranks, as torchrun would start them."""
     processes = start_ranks(world, spec, chosen, **environment)
     for process in processes:
@@ -114,7 +114,7 @@ def train_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str)
     return [process.exitcode for process in processes]
 
 
-def start_ranks(world: int, spec: RunSpec, chosen: Settings, **environment: str) -> list[Any]:
+def start_ranks(world: int, spec: RunSpec, chosen: TrainerSettings, **environment: str) -> list[Any]:
     """Start the ranks and return their processes."""
     common = {"WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), **environment}
     return [start_child(spec, chosen, common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(world)]

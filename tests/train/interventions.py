@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 
 from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
-from plumbline.train.interventions import Attachment, Intervention, build
+from plumbline.train.interventions import InterventionInputs, Intervention, build
 from tests.model_specs import BASELINE, RUN, run_spec
 
 MODEL = BASELINE | {
@@ -70,9 +70,9 @@ class Silent:
 def attached(chosen: RunSpec, model: torch.nn.Module, validation: Any = None) -> list[Intervention]:
     """The interventions of a spec on a bare model of one process."""
     hooks = build(chosen.interventions)
-    ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
     for hook in hooks:
-        hook.attach(Attachment(spec=chosen, model=model, ranks=ranks, validation=validation, progress=Silent()))
+        hook.attach(InterventionInputs(spec=chosen, model=model, ranks=ranks, validation=validation, progress=Silent()))
     return hooks
 
 

@@ -23,15 +23,15 @@ def test_a_run_goes_on(
     packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
     """Its lock is then stamped by the other clock, until its next heartbeat."""
-    original, clock = loop_module.Loop.train_step, time.time
+    original, clock = loop_module.TrainingLoop.train_step, time.time
 
-    def train_step(self: loop_module.Loop) -> tuple[bool, bool]:
+    def train_step(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
         if self.step == 5:
             monkeypatch.setattr(time, "time", lambda: clock() + 3600 * hours)
             os.utime(tmp_path / "state" / run_lock.NAME, (clock() - 3600 * hours,) * 2)
         return original(self)
 
-    monkeypatch.setattr(loop_module.Loop, "train_step", train_step)
+    monkeypatch.setattr(loop_module.TrainingLoop, "train_step", train_step)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=2)) == 0
     assert products(tmp_path) == products(undisturbed)
     assert [start["ended"] for start in read(tmp_path / "state/starts.json")] == ["completed"]
@@ -53,9 +53,9 @@ def test_status_forecasts_no_more_than_the_trainer_said(packs: Path, tmp_path: P
     """The trainer's last word lies an hour ahead."""
     state, clock = tmp_path / "work/smoke/state/a/b/c/s1", time.time
     seen: list[float] = []
-    original = loop_module.Loop.train_step
+    original = loop_module.TrainingLoop.train_step
 
-    def train_step(self: loop_module.Loop) -> tuple[bool, bool]:
+    def train_step(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
         if self.step == 8:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(time, "time", lambda: clock() - 3600)
@@ -63,6 +63,6 @@ def test_status_forecasts_no_more_than_the_trainer_said(packs: Path, tmp_path: P
                 seen.append(status.row(state, tmp_path / "out")["eta_seconds"])
         return original(self)
 
-    monkeypatch.setattr(loop_module.Loop, "train_step", train_step)
+    monkeypatch.setattr(loop_module.TrainingLoop, "train_step", train_step)
     assert train(run_spec(), settings(packs, tmp_path, state=state)) == 0
     assert len(seen) == 1 and seen[0] < 600

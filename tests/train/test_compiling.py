@@ -13,9 +13,9 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.train import compiling
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train, train_ranks
 from tests.train.interventions import spec
@@ -36,7 +36,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
     return use
 
 
-def compiled(packs: Path, work: Path, **given: Any) -> Settings:
+def compiled(packs: Path, work: Path, **given: Any) -> TrainerSettings:
     return settings(packs, work, compile=True, compile_cache=work / "cache", **given)
 
 
@@ -158,7 +158,7 @@ def test_processors_that_differ_share_nothing_that_is_compiled(
         """Of what is compiled, with that of this processor."""
         told = "\n".join({**dict(enumerate(lines)), **dict(changed)}.values())
         monkeypatch.setattr(Path, "read_text", lambda path: told if path == Path("/proc/cpuinfo") else read_text(path))
-        compiling.Compiled(model, model, "ddp", Ranks(rank=0, world=1, device=torch.device("cpu")), tmp_path)
+        compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).parent == tmp_path
         return set(tmp_path.iterdir())
 
@@ -174,7 +174,7 @@ def test_installations_of_other_versions_share_nothing_that_is_compiled(
     model, found = create(run_spec().model, 0), set()
     for version in (torch.__version__, "2.12.9", torch.__version__):
         monkeypatch.setattr(torch, "__version__", version)
-        compiling.Compiled(model, model, "ddp", Ranks(rank=0, world=1, device=torch.device("cpu")), tmp_path)
+        compiling.CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=torch.device("cpu")), tmp_path)
         folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         assert folder.parent == tmp_path and f"-torch{version}-cpython" in folder.name
         assert Path(os.environ["TRITON_CACHE_DIR"]).parent == folder

@@ -13,14 +13,14 @@ from torch.utils._pytree import tree_leaves
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.files import sha256_file
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train import pretrain, step_time
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.interventions import Intervention, build
-from plumbline.train.loop import Loop
+from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import deferred_metrics
 from plumbline.train.monitoring.deferred_metrics import steps_late
 from tests.model_specs import RUN, run_spec
@@ -78,9 +78,9 @@ def noisy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
     """Gradients of one step that are no numbers, all others as they are."""
-    original = Loop.train_step
+    original = TrainingLoop.train_step
 
-    def train_step(self: Loop) -> tuple[bool, bool]:
+    def train_step(self: TrainingLoop) -> tuple[bool, bool]:
         parts, clip = self.parts, self.parts.optimizer.clip
 
         def clip_none() -> torch.Tensor:
@@ -93,7 +93,7 @@ def diverging_at(number: int, patch: pytest.MonkeyPatch) -> None:
                 step.setattr(parts.optimizer, "clip", clip_none)
             return original(self)
 
-    patch.setattr(Loop, "train_step", train_step)
+    patch.setattr(TrainingLoop, "train_step", train_step)
 
 
 def left(work: Path) -> dict[str, Any]:
@@ -193,13 +193,13 @@ def is_batch(value: torch.Tensor) -> bool:
     return value.ndim == 2 and value.dtype == torch.long
 
 
-def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch) -> Loop:
+def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch) -> TrainingLoop:
     """A run's loop on the device that has no values: to read one there is an error."""
     pack = step_time.random_pack(folder / "pack.json", spec, spec.sequences_per_batch)
     chosen = settings(packs, folder, data=pack, validation=pack, read_late=LATE, report_seconds=1e9)
-    spec = step_time.on_random_tokens(spec, step_time.Timing(sequences=spec.sequences_per_batch))
+    spec = step_time.on_random_tokens(spec, step_time.TimingSettings(sequences=spec.sequences_per_batch))
     patch.setattr(deferred_metrics, "sent", lambda values: list)
-    loop = pretrain.untrained(spec, chosen, StopRequest(), Ranks(rank=0, world=1, device=torch.device("meta")))
+    loop = pretrain.untrained(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))
     loop.parts.model.register_forward_pre_hook(lambda model, given: (torch.empty_like(given[0], device="meta"),))
     return loop
 
@@ -223,8 +223,8 @@ def test_no_step_reads_a_value_of_its_device(
 
 
 def test_how_late_is_a_matter_of_the_device() -> None:
-    def ranks(world: int, device: str) -> Ranks:
-        return Ranks(rank=0, world=world, device=torch.device(device))
+    def ranks(world: int, device: str) -> RankGroup:
+        return RankGroup(rank=0, world=world, device=torch.device(device))
 
     assert steps_late(None, ranks(1, "cpu"), True) == 0 and steps_late(3, ranks(1, "cpu"), True) == 3
     assert steps_late(None, ranks(1, "cuda"), True) > steps_late(None, ranks(8, "cuda"), True) > 1

@@ -19,11 +19,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs import finished_runs
-from plumbline.results.runs.expected_runs import Expected
+from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
@@ -34,8 +34,8 @@ from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.checkpoint.state import StateDirectory
-from plumbline.train.compiling import Compiled
-from plumbline.train.monitoring.metrics import Metrics
+from plumbline.train.compiling import CompiledModel
+from plumbline.train.monitoring.metrics import RunMetrics
 from tests.model_specs import run_spec
 from tests.train.children import of_a_terminal
 from tests.train.helpers import PROCESSES, products, read, settings, start_child, train
@@ -116,14 +116,14 @@ def test_what_was_set_aside_before_stays(tmp_path: Path) -> None:
 def halfway(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The state of the small run, stopped after step 7, with checkpoints after 3, 6 and 7."""
     work = tmp_path_factory.mktemp("halfway")
-    stop, original = StopRequest(), loop_module.Loop.train_step
+    stop, original = StopRequest(), loop_module.TrainingLoop.train_step
 
-    def train_step(self: loop_module.Loop) -> tuple[bool, bool]:
+    def train_step(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
         stop.asked = self.step == 7
         return original(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", train_step)
+        patch.setattr(loop_module.TrainingLoop, "train_step", train_step)
         assert train(run_spec(), settings(packs, work, checkpoint_steps=3), stop) == EXIT_RUN_AGAIN
     assert [path.name for path in sorted((work / "state").glob("step-*"))] == [
         f"step-000000{step}" for step in (3, 6, 7)
@@ -214,7 +214,7 @@ def test_a_stop_before_the_first_step_is_no_kill(
     place = {
         "find": (Resumption, "find"),
         "create": (pretrain_module, "create"),
-        "compile": (Compiled, "attempt"),
+        "compile": (CompiledModel, "attempt"),
     }[where]
     original = (lambda *given: "no compiler") if where == "compile" else getattr(*place)
     chosen = settings(packs, tmp_path, compile=where == "compile")
@@ -324,7 +324,7 @@ def test_a_trainer_suspended_inside_its_outputs_leaves_those_of_the_next_alone(
         patch.setattr(module, name, call)
 
     with pytest.MonkeyPatch.context() as patch:
-        before(Metrics, "write")
+        before(RunMetrics, "write")
         before(Saver, "leave")
         before(outcome, "atomic_write_json")
         if hasattr(outcome, "fsync_directory"):
@@ -351,7 +351,7 @@ def test_state_belongs_to_its_run(packs: Path, interrupted: Path, undisturbed: P
     assert "this run's state is back from" in said and "resumed at step 7" in said
     assert products(interrupted) == products(undisturbed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained again"))
         assert train(other, chosen) == 0
     assert products(interrupted) == of_other
     assert len([name for name in names(interrupted) if name.startswith("state.")]) == 1
@@ -408,9 +408,9 @@ def test_a_kill_while_runs_change_places_loses_nothing(tmp_path: Path, moves: in
 def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, checkpoint_steps: int | None) -> None:
     """The loss and gradient of the last step are numbers, its update is not: no further step comes to notice."""
     spec, chosen = run_spec(), settings(packs, tmp_path, checkpoint_steps=checkpoint_steps)
-    original = loop_module.Loop.train_step
+    original = loop_module.TrainingLoop.train_step
 
-    def overflow(self: loop_module.Loop) -> tuple[bool, bool]:
+    def overflow(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
         asked = original(self)
         if self.step == spec.train.steps:
             with torch.no_grad():
@@ -418,7 +418,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
         return asked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", overflow)
+        patch.setattr(loop_module.TrainingLoop, "train_step", overflow)
         assert train(spec, chosen) == 0
     outcome = read(tmp_path / "out/outcome.json")
     assert outcome["outcome"] == "diverged" and outcome["validation_loss"] is None
@@ -430,7 +430,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
     finished = FinishedRun.read(tmp_path / "out")
     assert finished.outcome == "diverged" and finished.weights_sha256()
     shutil.copytree(tmp_path / "out", tmp_path / "work/runs" / spec.key)
-    frames = finished_runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
+    frames = finished_runs.load([ExpectedRun(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
     row = frames.runs.loc[spec.key]
     assert (row.outcome, row.step, row.last_finite_step) == ("diverged", 12, 12) and np.isnan(row.validation_loss)
     assert _in_table6(frames, "base/baseline/s42") == ("diverged", 12, outcome["reason"])
@@ -441,7 +441,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
 
 def _in_table6(frames: finished_runs.RunFrames, row: str) -> tuple[Any, ...]:
     """What the study's table of divergences says of a run."""
-    made = table6(frames, study_config.load("transfer", "smoke"), Published.of("transfer"))
+    made = table6(frames, study_config.load("transfer", "smoke"), PrintedNumbers.of("transfer"))
     return tuple(made.cell(row, column).value for column in ("outcome", "nan_step", "reason"))
 
 
@@ -450,7 +450,7 @@ def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path
     wild = {"optimizer__learning_rate": 3e38, "optimizer__weight_decay": 3.0, "schedule__warmup_steps": 1}
     spec = run_spec(**wild, train__steps=1)
     assert train(spec, settings(packs, tmp_path, out=tmp_path / "work/runs" / spec.key)) == 0
-    frames = finished_runs.load([Expected(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
+    frames = finished_runs.load([ExpectedRun(key=spec.key, run_id=spec.run_id)], tmp_path / "work")
     reason = "step 1: weights that are not finite after its update"
     assert _in_table6(frames, "base/baseline/s42") == ("diverged", 1, reason)
     assert FinishedRun.read(tmp_path / "work/runs" / spec.key).model(), "evaluation can read what is left"
@@ -459,12 +459,12 @@ def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path
 def test_a_last_held_out_loss_that_is_no_number_diverges(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Metrics.validation
+    original = RunMetrics.validation
 
-    def no_number(self: Metrics, step: int, loss: float, *rest: Any) -> None:
+    def no_number(self: RunMetrics, step: int, loss: float, *rest: Any) -> None:
         original(self, step, float("nan") if step == 12 else loss, *rest)
 
-    monkeypatch.setattr(Metrics, "validation", no_number)
+    monkeypatch.setattr(RunMetrics, "validation", no_number)
     assert train(run_spec(), settings(packs, tmp_path)) == 0
     outcome = read(tmp_path / "out/outcome.json")
     assert (outcome["outcome"], outcome["weights_step"]) == ("diverged", 12)
@@ -550,7 +550,7 @@ def test_the_second_ctrl_c_interrupts() -> None:
 
 
 def test_metrics_know_their_last_numbers() -> None:
-    metrics = Metrics()
+    metrics = RunMetrics()
     assert metrics.last_finite_train() is None
     for step, loss, norm in ((1, 2.0, 1.0), (2, 1.5, np.inf), (3, np.nan, 1.0)):
         metrics.train(step, loss, norm, 0.1, step)

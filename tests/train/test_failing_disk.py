@@ -20,9 +20,9 @@ from safetensors import SafetensorError
 from plumbline.core.errors import PlumblineError
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.training_state import Written
-from plumbline.train.monitoring.metrics import Metrics
-from plumbline.train.online import Online
+from plumbline.train.checkpoint.training_state import SavedTrainingState
+from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.online import OnlineProbes
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train
 
@@ -158,10 +158,10 @@ def test_a_shard_that_is_cut_short_while_it_is_read_kills_nobody(packs: Path, tm
 @pytest.mark.parametrize("steps", [40, 4000])
 def test_numbers_that_find_no_room_are_told_with_their_file(tmp_path: Path, steps: int) -> None:
     """numpy by itself says that so many were "requested" and so many "written", or, where few are lost, nothing."""
-    metrics = Metrics()
+    metrics = RunMetrics()
     for step in range(steps):
         metrics.train(step, 1.0, 1.0, 0.1, step)
-    written = Written(metrics=metrics, online=Online(run_spec()), loop="{}")
+    written = SavedTrainingState(metrics=metrics, online=OnlineProbes(run_spec()), loop="{}")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
     try:

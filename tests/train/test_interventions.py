@@ -25,9 +25,9 @@ from tests.train.interventions import ALWAYS, MODEL, NEVER, WINDOW, is_upper_que
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Of every step that is made: the rate that was asked for, and those of the slowed and the other parameters."""
     made: list[dict[str, Any]] = []
-    original = optim.Optimizer.step
+    original = optim.GroupedOptimizer.step
 
-    def step(self: optim.Optimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+    def step(self: optim.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
         made.append(
@@ -40,7 +40,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             }
         )
 
-    monkeypatch.setattr(optim.Optimizer, "step", step)
+    monkeypatch.setattr(optim.GroupedOptimizer, "step", step)
     return made
 
 
@@ -87,13 +87,13 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
 ) -> None:
     """And nothing else differs by a bit."""
     updates: list[dict[str, torch.Tensor]] = []
-    original = optim.Optimizer.step
+    original = optim.GroupedOptimizer.step
 
-    def step(self: optim.Optimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+    def step(self: optim.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
 
-    monkeypatch.setattr(optim.Optimizer, "step", step)
+    monkeypatch.setattr(optim.GroupedOptimizer, "step", step)
     monkeypatch.setattr(optim, "load", lambda kind, name: Descent)
     short = {"train__steps": 1, "schedule": {"name": "constant", "warmup_steps": 0}, "optimizer__learning_rate": 0.3}
     window = {"window_start": 1.0, "window_end": 1.0, "include_bias": include_bias}
@@ -216,7 +216,7 @@ def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_p
 def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, slowed: Path, capfd) -> None:
     """In the frame of online probe values, in the state's log, and on stderr with the limit that is used."""
     from plumbline.data.loader import Pack
-    from plumbline.train.interventions._release import Rule, release_step
+    from plumbline.train.interventions._release import ReleaseRule, release_step
     from plumbline.train.interventions._released import lower_copy_score
 
     logged = frames.read(slowed / "out/points/online.parquet", "probes")
@@ -228,7 +228,7 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
     assert (logged.value[0], logged.null[0]) == expected and logged.null.nunique() == 1
     assert expected[0] == pytest.approx(expected[1], rel=0.1), "at the start, attention is nearly uniform"
     assert logged.value.nunique() == 7
-    rule = Rule(release="online", **{key: value for key, value in (WINDOW | ALWAYS).items() if key != "sequences"})
+    rule = ReleaseRule(release="online", **{key: value for key, value in (WINDOW | ALWAYS).items() if key != "sequences"})
     replayed = list(zip(logged.step, logged.value, logged.null))
     assert release_step(replayed, rule, 24) == 8
     events = [json.loads(line) for line in (slowed / "state/progress.jsonl").read_text().splitlines()]

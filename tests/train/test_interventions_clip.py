@@ -18,7 +18,7 @@ from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
-from plumbline.train.optim import Optimizer
+from plumbline.train.optim import GroupedOptimizer
 from tests.model_specs import run_spec, small
 from tests.train.helpers import read, settings, train
 from tests.train.interventions import ADAMW, KINDS, MANY_HEADS, MUON, attached
@@ -185,7 +185,7 @@ def test_momentum_stays_and_the_update_comes_first(optimizer: dict[str, Any]) ->
     for with_clip in (True, False):
         model = sharpened(of).float()
         hook = on(model, of)
-        built = Optimizer(model, model.parameter_roles, of.optimizer, [hook] if with_clip else [])
+        built = GroupedOptimizer(model, model.parameter_roles, of.optimizer, [hook] if with_clip else [])
         loss = model(TOKENS).logsumexp(-1).sum()
         hook.extra_loss(1, TOKENS)
         loss.backward()

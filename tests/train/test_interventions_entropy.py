@@ -14,7 +14,7 @@ from plumbline.core.files import sha256_file
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.train.interventions import Attachment, build
+from plumbline.train.interventions import InterventionInputs, build
 from plumbline.train.interventions.entropy_floor import EntropyFloor, is_softmax, normalised_entropy
 from tests.model_specs import run_spec, small
 from tests.train.helpers import products, read, settings, train, train_ranks
@@ -98,7 +98,7 @@ def attached(model: Decoder, **options: Any) -> EntropyFloor:
     """The intervention on a bare model, before step 1 of 24."""
     chosen = spec(floor(**options))
     (hook,) = build(chosen.interventions)
-    hook.attach(Attachment(spec=chosen, model=model, ranks=None, validation=None, progress=Quiet()))  # type: ignore
+    hook.attach(InterventionInputs(spec=chosen, model=model, ranks=None, validation=None, progress=Quiet()))  # type: ignore
     hook.begin(1)
     return hook
 

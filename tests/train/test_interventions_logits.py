@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder, create
-from plumbline.probes._scores import Scores
+from plumbline.probes._scores import AttentionScores
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop
 from plumbline.train.interventions.logit_change import change
@@ -50,11 +50,11 @@ def test_the_change_of_a_product_is_the_difference_of_products() -> None:
     q0, k0, q1, k1 = (torch.randn(2, 1, 7, 4, generator=generator, dtype=torch.float64) for _ in range(4))
     seen = torch.ones(7, 7, dtype=torch.bool).tril()
     moved = (q1 @ k1.mT - q0 @ k0.mT)[..., seen].abs()
-    found = change(Scores(q0, k0, 1.0), Scores(q1, k1, 1.0))
+    found = change(AttentionScores(q0, k0, 1.0), AttentionScores(q1, k1, 1.0))
     assert found == pytest.approx((moved.mean().item(), moved.max().item()), rel=1e-12)
-    assert change(Scores(q0, k0, 1.0), Scores(q0, k0, 1.0)) == pytest.approx((0.0, 0.0), abs=1e-14)
+    assert change(AttentionScores(q0, k0, 1.0), AttentionScores(q0, k0, 1.0)) == pytest.approx((0.0, 0.0), abs=1e-14)
     for factor in (0.0, 2.0):  # all fall, or rise, by themselves
-        largest = change(Scores(q0, k0, 1.0), Scores(factor * q0, k0, 1.0))[1]
+        largest = change(AttentionScores(q0, k0, 1.0), AttentionScores(factor * q0, k0, 1.0))[1]
         assert largest == pytest.approx((q0 @ k0.mT)[..., seen].abs().max().item(), rel=1e-12), "either way"
 
 
@@ -66,16 +66,16 @@ def test_values_are_those_of_the_weights_around_a_step(
 ) -> None:
     """Before it and after everything that was done in it, wherever in the list this intervention stands."""
     kept: list[dict[str, torch.Tensor]] = []
-    original = loop.Loop.train_step
+    original = loop.TrainingLoop.train_step
 
-    def train_step(self: loop.Loop) -> tuple[bool, bool]:
+    def train_step(self: loop.TrainingLoop) -> tuple[bool, bool]:
         if not kept:
             kept.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
         done = original(self)
         kept.append({name: value.clone() for name, value in self.parts.model.state_dict().items()})
         return done
 
-    monkeypatch.setattr(loop.Loop, "train_step", train_step)
+    monkeypatch.setattr(loop.TrainingLoop, "train_step", train_step)
     of = chosen(KINDS[kind], *([watch(), *others] if first else [*others, watch()]))
     assert train(of, settings(packs, tmp_path)) == 0
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))

@@ -15,9 +15,9 @@ from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import Intervention
-from plumbline.train.interventions._heads import Heads
+from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack
-from plumbline.train.optim import Optimizer
+from plumbline.train.optim import GroupedOptimizer
 from tests.model_specs import run_spec
 from tests.train.helpers import read, settings, train
 from tests.train.interventions import ADAMW, KINDS, LATENT, MANY_HEADS, MUON, SHARED_KEYS, attached, parameter, weights
@@ -37,7 +37,7 @@ def chosen(model: dict[str, Any], *interventions: dict[str, Any], optimizer: str
     return run_spec(model=model, optimizer=OPTIMIZERS[optimizer], interventions=list(interventions))
 
 
-def trainer(of: RunSpec) -> tuple[Decoder, Optimizer]:
+def trainer(of: RunSpec) -> tuple[Decoder, GroupedOptimizer]:
     """A model and its optimizer before step 1. Biases are not where they start, so that decay moves them."""
     model = create(of.model, of.init_seed)
     hooks = attached(of, model)
@@ -47,10 +47,10 @@ def trainer(of: RunSpec) -> tuple[Decoder, Optimizer]:
                 model.get_parameter(name).add_(0.1)
     for hook in hooks:
         hook.begin(1)
-    return model, Optimizer(model, model.parameter_roles, of.optimizer, hooks)
+    return model, GroupedOptimizer(model, model.parameter_roles, of.optimizer, hooks)
 
 
-def step(model: Decoder, optimizer: Optimizer, number: int = 1) -> dict[str, torch.Tensor]:
+def step(model: Decoder, optimizer: GroupedOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
     """One update by made-up gradients; returns what it added to each parameter."""
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
     generator = torch.Generator().manual_seed(number)
@@ -216,7 +216,7 @@ def test_rates_of_one_keep_every_bit(packs: Path, tmp_path: Path, monkeypatch, o
     control, held = chosen(SHARED_KEYS, optimizer=optimizer), chosen(SHARED_KEYS, quack(), optimizer=optimizer)
     assert train(control, settings(packs, tmp_path / "control")) == 0
     ones = {"query": torch.ones(2, 4, dtype=torch.float64), "key": torch.ones(2, 2, dtype=torch.float64)}
-    monkeypatch.setattr(Heads, "norms", lambda self, norm: ones)
+    monkeypatch.setattr(QueryKeyMatrices, "norms", lambda self, norm: ones)
     assert train(held, settings(packs, tmp_path / "held")) == 0
     monkeypatch.setattr(interventions, "build", lambda specs: [Ones()])
     assert train(control, settings(packs, tmp_path / "ones")) == 0

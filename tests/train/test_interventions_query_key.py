@@ -11,7 +11,7 @@ import torch
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.specs.spec import RunSpec
-from plumbline.train.interventions._heads import Heads
+from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train, train_ranks
@@ -65,8 +65,8 @@ def test_norms_at_the_start_are_taken_once(packs: Path, tmp_path: Path, whole, m
     """They are in the checkpoint, and it is these that a resumed run goes by: others give another run."""
     of, uninterrupted = whole
     taken = []
-    original = Heads.norms
-    monkeypatch.setattr(Heads, "norms", lambda self, norm: taken.append(None) or original(self, norm))
+    original = QueryKeyMatrices.norms
+    monkeypatch.setattr(QueryKeyMatrices, "norms", lambda self, norm: taken.append(None) or original(self, norm))
     chosen = settings(packs, tmp_path, checkpoint_seconds=1e9, micro_batch=4)
     assert train(of, chosen, StopAt(9)) == EXIT_RUN_AGAIN
     (checkpoint,) = (tmp_path / "state").glob("step-*")

@@ -10,17 +10,17 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import components
-from plumbline.train.interventions._release import Rule, follow, ramped, release_step
+from plumbline.train.interventions._release import ReleaseRule, follow, ramped, release_step
 
 STEPS = 4768
 NULL = 0.0036
 
 
-def rule(**options: Any) -> Rule:
-    return Rule(**({"release": "online"} | options))
+def rule(**options: Any) -> ReleaseRule:
+    return ReleaseRule(**({"release": "online"} | options))
 
 
-def scores(chosen: Rule, **reached: int) -> list[tuple[int, float, float]]:
+def scores(chosen: ReleaseRule, **reached: int) -> list[tuple[int, float, float]]:
     """Scores at the rule's evaluations: 0.004 at first, then what each keyword says from that evaluation on (its
     number on the grid), as ``at_0_006=6``."""
     found = []
@@ -40,8 +40,8 @@ def percent(step: int | None) -> str:
 @pytest.mark.parametrize("name", ["slow_query_key", "entropy_floor", "learning_rate_factor"])
 def test_a_rule_and_what_follows_one_have_the_same_defaults(name: str) -> None:
     known = components.options("intervention", name)
-    made = Rule(release=known["release"].default)
-    own = {field.name for field in dataclasses.fields(Rule)} - {"context"}
+    made = ReleaseRule(release=known["release"].default)
+    own = {field.name for field in dataclasses.fields(ReleaseRule)} - {"context"}
     assert {key: known[key].default for key in own} == {key: getattr(made, key) for key in own}
 
 

@@ -87,14 +87,14 @@ def test_reading_the_score_leaves_no_trace(packs: Path, tmp_path: Path, monkeypa
     states = []
     from plumbline.train import loop as loop_module
 
-    original_begin = _released.Released.begin
+    original_begin = _released.UntilRelease.begin
 
-    def begin(self: _released.Released, step: int) -> None:
+    def begin(self: _released.UntilRelease, step: int) -> None:
         before = loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu")))
         original_begin(self, step)
         states.append(before == loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu"))))
 
-    monkeypatch.setattr(_released.Released, "begin", begin)
+    monkeypatch.setattr(_released.UntilRelease, "begin", begin)
     assert train(spec(slow(**ALWAYS)), settings(packs, tmp_path)) == 0
     assert len(modes) == 14 and set(modes) == {(True, False)} and states == [True] * 24
 

@@ -16,8 +16,8 @@ import torch
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
-from plumbline.runtime.distributed import Ranks
-from plumbline.runtime.stop import Stopped, StopRequest
+from plumbline.runtime.distributed import RankGroup
+from plumbline.runtime.stop import StopRequested, StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop as loop_module
 from plumbline.train.batches import packs as packs_module
@@ -117,7 +117,7 @@ def test_a_damaged_pack_is_not_trained_on(own_packs: Path, tmp_path: Path, split
     assert train(SPEC, chosen, StopAt(6)) == EXIT_RUN_AGAIN
     flip(own_packs / f"{split}.bin")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained"))
+        patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained"))
         with pytest.raises(PlumblineError, match=rf"{split}.bin of .* is damaged: sha256 .* rerun the rule `pack`"):
             train(SPEC, chosen)
     assert not (tmp_path / "state/fault.json").exists(), "whoever mends the pack goes on"
@@ -152,7 +152,7 @@ def test_a_pack_that_cannot_be_read_is_no_verified_one(packs: Path, monkeypatch:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(packs_module, "verify_once", fail)
-    alone = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    alone = RankGroup(rank=0, world=1, device=torch.device("cpu"))
     with pytest.raises(PlumblineError, match=r"train.json: its shards cannot be verified: OSError: .*Input/output"):
         packs_module.verify([Pack(packs / "train.json")], alone, StopRequest())
 
@@ -162,8 +162,8 @@ def test_a_stop_is_heeded_while_packs_are_read(packs: Path, monkeypatch: pytest.
     monkeypatch.setattr(packs_module, "verify_once", lambda pack: released.wait(60))
     stop = StopRequest()
     stop.asked = True
-    with pytest.raises(Stopped):
-        packs_module.verify([packs], Ranks(rank=0, world=1, device=torch.device("cpu")), stop)  # type: ignore[list-item]
+    with pytest.raises(StopRequested):
+        packs_module.verify([packs], RankGroup(rank=0, world=1, device=torch.device("cpu")), stop)  # type: ignore[list-item]
     released.set()
 
 

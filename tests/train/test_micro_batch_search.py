@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from plumbline.model.decoder import create
-from plumbline.runtime.distributed import Ranks
-from plumbline.train.batches.batching import Batching
+from plumbline.runtime.distributed import RankGroup
+from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted, largest
 from tests.model_specs import run_spec
 
@@ -38,8 +38,8 @@ def test_a_trial_leaves_nothing_behind():
     model = create(spec.model, 0)
     weights = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.get_rng_state()
-    batching = Batching.derive(spec.sequences_per_batch, None, 1)
-    ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    batching = MicroBatching.derive(spec.sequences_per_batch, None, 1)
+    ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
     assert fitted(batching, model, spec, ranks) == batching
     assert all(value.grad is None for value in model.parameters())
     assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())

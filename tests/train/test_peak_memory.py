@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.train.monitoring import peak_memory
 from tests.model_specs import run_spec
 from tests.train.helpers import read, settings, train
@@ -54,7 +54,7 @@ def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypa
     asked = []
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", asked.append)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 5)
-    alone = Ranks(rank=0, world=1, device=torch.device("cuda", 1))
+    alone = RankGroup(rank=0, world=1, device=torch.device("cuda", 1))
     peak_memory.begin(alone)
     assert asked == [alone.device]
     assert peak_memory.recorded(alone, 3) == {
@@ -65,7 +65,7 @@ def test_of_a_gpu_it_is_what_torch_allocated_there_since_training_began(monkeypa
 
 def test_the_largest_of_the_ranks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peak_memory, "resident", lambda: 5)
-    monkeypatch.setattr(Ranks, "max", lambda self, values: [max(value, 9.0) for value in values])
-    first = Ranks(rank=0, world=2, device=torch.device("cpu"))
+    monkeypatch.setattr(RankGroup, "max", lambda self, values: [max(value, 9.0) for value in values])
+    first = RankGroup(rank=0, world=2, device=torch.device("cpu"))
     assert peak_memory.recorded(first, 0)["peak_memory_bytes"] == 9
     assert peak_memory.recorded(first, 1, alone=True)["peak_memory_bytes"] == 4, "the others may be gone"

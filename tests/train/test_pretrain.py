@@ -23,7 +23,7 @@ from plumbline.operate import cleanup
 from plumbline.runtime.stop import StopRequest
 from plumbline.train import held_out, pretrain
 from plumbline.train import loop as loop_module
-from plumbline.train.interventions import Attachment, Intervention
+from plumbline.train.interventions import InterventionInputs, Intervention
 from plumbline.train.training_context import TrainingContext
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
@@ -194,7 +194,7 @@ class Hooked(Intervention):
     def __init__(self) -> None:
         self.count = 0
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         self.norm = run.model.final_norm
 
     def label(self, name: str, role: ParameterRole) -> str | None:
@@ -278,7 +278,7 @@ def test_an_absurd_learning_rate_ends_as_an_outcome(packs: Path, tmp_path: Path)
     before = products(tmp_path)
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained again"))
         assert train(spec, chosen) == 0
     assert products(tmp_path) == before and read(tmp_path / "out/outcome.json") == outcome
 
@@ -380,11 +380,11 @@ def test_a_disk_full_while_saving_names_the_directory_and_harms_nothing(packs: P
 def test_a_run_that_makes_no_progress_is_given_up(packs: Path, tmp_path: Path) -> None:
     chosen = settings(packs, tmp_path)
 
-    def broken(self: loop_module.Loop) -> None:
+    def broken(self: loop_module.TrainingLoop) -> None:
         raise OSError("the file system went away")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", broken)
+        patch.setattr(loop_module.TrainingLoop, "train_step", broken)
         for _ in range(3):
             with pytest.raises(OSError, match=r"went away"):
                 train(run_spec(), chosen)
@@ -398,11 +398,11 @@ def test_a_run_that_makes_no_progress_is_given_up(packs: Path, tmp_path: Path) -
 
 
 def test_out_of_memory_in_the_first_step_is_not_tried_again(packs: Path, tmp_path: Path) -> None:
-    def greedy(self: loop_module.Loop) -> None:
+    def greedy(self: loop_module.TrainingLoop) -> None:
         torch.empty(1 << 60)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", greedy)
+        patch.setattr(loop_module.TrainingLoop, "train_step", greedy)
         with pytest.raises(PlumblineError, match=r"out of memory in the first step.*smaller --micro-batch"):
             train(run_spec(), settings(packs, tmp_path))
     with pytest.raises(PlumblineError, match=r"out of memory.*delete .*fault.json"):

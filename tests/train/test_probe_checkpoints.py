@@ -22,7 +22,7 @@ from plumbline.model.decoder import create
 from plumbline.operate import cleanup
 from plumbline.probes import Probe, ProbeValue, _pass
 from plumbline.runtime import provenance
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.probe_checkpoints import read_index
 from plumbline.train import held_out, pretrain
 from plumbline.train import loop as loop_module
@@ -123,7 +123,7 @@ def test_a_stop_at_every_poll_loses_no_reading(packs: Path, tmp_path: Path, prob
 
 
 def test_a_reading_that_is_no_number_survives_a_checkpoint(tmp_path: Path) -> None:
-    ranks = Ranks(rank=0, world=1, device=torch.device("cpu"))
+    ranks = RankGroup(rank=0, world=1, device=torch.device("cpu"))
     before, after = (TrainingState(SPEC, ranks.device) for _ in range(2))
     online = before.online
     probe_values = [
@@ -158,7 +158,7 @@ def test_a_run_that_diverged_says_which_points_it_never_reached(packs: Path, tmp
     before = products(tmp_path)
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained again"))
         assert train(spec, chosen) == 0
     assert products(tmp_path) == before and read(tmp_path / "out/outcome.json") == outcome
 
@@ -168,7 +168,7 @@ def test_deleted_outputs_are_given_again_from_the_state(packs: Path, tmp_path: P
     assert train(SPEC, chosen) == 0
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", lambda self: pytest.fail("trained again"))
+        patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained again"))
         patch.setattr(held_out, "probe_values", lambda parts, due: pytest.fail("read again"))
         assert train(SPEC, chosen) == 0
     assert products(tmp_path) == products(probed)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.core import process_record
-from plumbline.runtime.stop import Stopped, StopRequest
+from plumbline.runtime.stop import StopRequested, StopRequest
 from plumbline.train.checkpoint import records, run_lock
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
@@ -58,7 +58,7 @@ def test_a_waiting_trainer_can_be_stopped(tmp_path: Path) -> None:
     with take(tmp_path):
         waiting = take(tmp_path, wait=60.0)
         waiting.stop.asked = True
-        with pytest.raises(Stopped):
+        with pytest.raises(StopRequested):
             waiting.acquire()
 
 
@@ -195,14 +195,14 @@ def test_a_trainer_that_lost_its_lock_writes_nothing(packs: Path, tmp_path: Path
     from tests.model_specs import run_spec
     from tests.train import helpers
 
-    original = loop_module.Loop.train_step
+    original = loop_module.TrainingLoop.train_step
 
-    def lose(self: loop_module.Loop) -> Any:
+    def lose(self: loop_module.TrainingLoop) -> Any:
         holder(tmp_path / "state", token="thief")
         return original(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.Loop, "train_step", lose)
+        patch.setattr(loop_module.TrainingLoop, "train_step", lose)
         with pytest.raises(RunLockError, match=r"was taken over"):
             helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()

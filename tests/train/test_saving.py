@@ -17,17 +17,17 @@ import torch
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.train import loop as loop_module
-from plumbline.train.batches.batching import Batching
-from plumbline.train.batches.prefetch import Batches
+from plumbline.train.batches.batching import MicroBatching
+from plumbline.train.batches.prefetch import BatchReader
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.background import BackgroundSaving, Saved
+from plumbline.train.checkpoint.background import BackgroundSaving, CheckpointContents
 from plumbline.train.checkpoint.rolling import RollingCheckpoints, damage
-from plumbline.train.checkpoint.training_state import Written
-from plumbline.train.monitoring.metrics import Metrics
-from plumbline.train.online import Online
+from plumbline.train.checkpoint.training_state import SavedTrainingState
+from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.online import OnlineProbes
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
 
@@ -40,13 +40,13 @@ def before_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], No
     """Have something called with the number of each step before it is taken."""
 
     def install(call: Callable[[int], None]) -> None:
-        original = loop_module.Loop.train_step
+        original = loop_module.TrainingLoop.train_step
 
-        def train_step(self: loop_module.Loop) -> tuple[bool, bool]:
+        def train_step(self: loop_module.TrainingLoop) -> tuple[bool, bool]:
             call(self.step + 1)
             return original(self)
 
-        monkeypatch.setattr(loop_module.Loop, "train_step", train_step)
+        monkeypatch.setattr(loop_module.TrainingLoop, "train_step", train_step)
 
     return install
 
@@ -112,7 +112,7 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
     chosen = settings(packs, tmp_path, checkpoint_steps=2, overlap=True)
     original, full, steps = snapshot.write, threading.Event(), []
 
-    def write(directory: Path, files: list[snapshot.File]) -> None:
+    def write(directory: Path, files: list[snapshot.TensorFile]) -> None:
         if directory.name == ".step-0000004":
             full.set()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -201,10 +201,10 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     run_lock: Any = SimpleNamespace(check=lambda: None)
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     saving, rows = BackgroundSaving(checkpoints, ranks, run_lock, progress), torch.arange(6.0)
-    file = snapshot.File(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
-    saved = Saved(
+    file = snapshot.TensorFile(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
+    saved = CheckpointContents(
         step=7, diverged=False, sharded=True, files=[file], metadata={"finite": True},
-        state=Written(metrics=Metrics(), online=Online(run_spec()), loop="{}"),
+        state=SavedTrainingState(metrics=RunMetrics(), online=OnlineProbes(run_spec()), loop="{}"),
     )  # fmt: skip
     saving.begin(saved, beside=True)
     rows.zero_()
@@ -237,14 +237,14 @@ def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None
                 raise OSError(errno.ESTALE, "gone")
             return np.repeat(indices[:, None], 3, axis=1)
 
-    ranks, batching = Ranks(rank=0, world=1, device=torch.device("cpu")), Batching.derive(8, 4, 1)
+    ranks, batching = RankGroup(rank=0, world=1, device=torch.device("cpu")), MicroBatching.derive(8, 4, 1)
     pack: Any = Failing()
-    batches = Batches(pack, spec, batching, ranks, ahead=True)
+    batches = BatchReader(pack, spec, batching, ranks, ahead=True)
     ahead = [batches.take(step) for step in (1, 2)]
     with pytest.raises(OSError, match="gone"):
         batches.take(3)
     assert read_by == [True, True, False, False, False]
-    at_once = Batches(pack, spec, batching, ranks, ahead=False)
+    at_once = BatchReader(pack, spec, batching, ranks, ahead=False)
     for step, rows in enumerate(ahead, start=1):
         assert len(rows) == 2 and all(map(torch.equal, rows, at_once.take(step)))
     assert [len(value) for value in batches.take(spec.train.steps)] == [4, 4], "and out of turn, as after a resume"

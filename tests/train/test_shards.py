@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.shards import HEADER, Shards, file_name
+from plumbline.train.checkpoint.shards import HEADER, ShardReader, file_name
 from tests.model_specs import small
 
 ROWS = torch.arange(21.0).reshape(7, 3)
@@ -45,7 +45,7 @@ def written(folder: Path, cuts: list[tuple[int, int]], ranks: int | None = None)
 
 
 def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
-    shards = Shards(written(tmp_path, [(0, 3), (3, 6), (6, 7)]))
+    shards = ShardReader(written(tmp_path, [(0, 3), (3, 6), (6, 7)]))
     assert shards.shapes == {"model.a": torch.Size([7, 3]), "optimizer.a.step": torch.Size([])}
     for first in range(8):
         for last in range(first, 8):
@@ -67,7 +67,7 @@ def test_rows_are_read_from_the_files_that_have_them(tmp_path: Path) -> None:
 )
 def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, int]], ranks: int, said: str) -> None:
     with pytest.raises(PlumblineError, match=said):
-        Shards(written(tmp_path, cuts, ranks))
+        ShardReader(written(tmp_path, cuts, ranks))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_rows_that_are_not_there_are_told(tmp_path: Path, cuts: list[tuple[int, 
 def test_a_header_of_another_form_is_refused(tmp_path: Path, header: str) -> None:
     save_file({"model.a": ROWS}, tmp_path / file_name(0), metadata={HEADER: header})
     with pytest.raises(PlumblineError, match=r"rank-00000\.safetensors is not a file of sharded training"):
-        Shards(tmp_path)
+        ShardReader(tmp_path)
 
 
 def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_files_of_two_checkpoints_are_not_put_together(tmp_path: Path) -> None:
     written(tmp_path, [(0, 3), (3, 7)])
     rank_1(torch.float32, 3)
     with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors is one of 3 ranks' files, and .* one of 2"):
-        Shards(tmp_path)
+        ShardReader(tmp_path)
     rank_1(torch.bfloat16, 2)
     with pytest.raises(PlumblineError, match=r"rank-00001\.safetensors .*model\.a is BF16 here, and F32 in another"):
-        Shards(tmp_path)
+        ShardReader(tmp_path)
 
 
 @pytest.mark.parametrize("name", [".metadata", file_name(0)])

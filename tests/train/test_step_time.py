@@ -17,11 +17,11 @@ from plumbline.model.norms_per_block import norm_modules, norms_per_block
 from plumbline.specs.spec import RunSpec
 from plumbline.train import step_time
 from plumbline.train.interventions.learning_rate_factor import LearningRateFactor
-from plumbline.train.loop import Loop
-from plumbline.train.step_time import Timing, measure
+from plumbline.train.loop import TrainingLoop
+from plumbline.train.step_time import TimingSettings, measure
 from tests.model_specs import BASELINE, RUN, run_spec, small
 
-HOW = Timing(sequences=4, repeats=4, warmup=2, device="cpu")
+HOW = TimingSettings(sequences=4, repeats=4, warmup=2, device="cpu")
 FACTOR = [{"name": "learning_rate_factor", "factor": 0.5}]
 
 
@@ -30,20 +30,20 @@ def runs(**second: Any) -> list[RunSpec]:
 
 
 @pytest.fixture
-def loops(monkeypatch: pytest.MonkeyPatch) -> list[Loop]:
+def loops(monkeypatch: pytest.MonkeyPatch) -> list[TrainingLoop]:
     """The loops whose steps were taken, one entry a step."""
-    taken: list[Loop] = []
-    original = Loop.train_step
+    taken: list[TrainingLoop] = []
+    original = TrainingLoop.train_step
 
-    def train_step(self: Loop) -> tuple[bool, bool]:
+    def train_step(self: TrainingLoop) -> tuple[bool, bool]:
         taken.append(self)
         return original(self)
 
-    monkeypatch.setattr(Loop, "train_step", train_step)
+    monkeypatch.setattr(TrainingLoop, "train_step", train_step)
     return taken
 
 
-def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list[Loop]) -> None:
+def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list[TrainingLoop]) -> None:
     said: list[str] = []
     frame = measure(runs(), HOW, said.append)
     assert list(frame.columns) == ["key", "repeat", "place", "seconds"]
@@ -57,7 +57,7 @@ def test_every_run_takes_its_steps_in_turn_and_the_first_one_rotates(loops: list
     assert len(said) == 2 and "3 runs on cpu" in said[-1]
 
 
-def test_the_steps_are_those_of_training_on_the_same_tokens(loops: list[Loop]) -> None:
+def test_the_steps_are_those_of_training_on_the_same_tokens(loops: list[TrainingLoop]) -> None:
     """Equal specs stay equal to the bit; an intervention changes what is trained."""
     measure(runs(interventions=FACTOR), HOW, print)
     one, other, third = (dict(loop.parts.model.named_parameters()) for loop in loops[:3])
@@ -79,14 +79,14 @@ def test_what_an_intervention_does_counts(monkeypatch: pytest.MonkeyPatch) -> No
     assert seconds["transfer/base/other/s42"] >= 0.2
 
 
-def test_a_batch_is_accumulated_over_micro_batches(loops: list[Loop]) -> None:
-    measure(runs(), Timing(sequences=4, micro_batch=1, repeats=1, warmup=1, device="cpu"), print)
+def test_a_batch_is_accumulated_over_micro_batches(loops: list[TrainingLoop]) -> None:
+    measure(runs(), TimingSettings(sequences=4, micro_batch=1, repeats=1, warmup=1, device="cpu"), print)
     assert {(loop.parts.batching.micro_batch, loop.parts.batching.accumulation) for loop in loops} == {(1, 4)}
     with pytest.raises(PlumblineError, match="does not divide the 4 sequences"):
-        measure(runs(), Timing(sequences=4, micro_batch=3, device="cpu"), print)
+        measure(runs(), TimingSettings(sequences=4, micro_batch=3, device="cpu"), print)
 
 
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loops: list[Loop]) -> None:
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loops: list[TrainingLoop]) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     measure(runs(), HOW, print)
     assert loops[0].parts.settings.state.is_relative_to(tmp_path) and not list(tmp_path.iterdir())
@@ -108,7 +108,7 @@ def test_what_is_no_comparison_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
         measure([run_spec(), shorter], HOW, print)
     if not torch.cuda.is_available():
         with pytest.raises(PlumblineError, match="no CUDA device"):
-            measure(runs(), Timing(sequences=4, device="cuda"), print)
+            measure(runs(), TimingSettings(sequences=4, device="cuda"), print)
 
 
 def test_the_clock_waits_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_norms_are_counted_in_the_modules() -> None:
 def test_steps_are_timed_on_a_gpu() -> None:
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    frame = measure(runs(), Timing(sequences=4, repeats=3, device="cuda"), print)
+    frame = measure(runs(), TimingSettings(sequences=4, repeats=3, device="cuda"), print)
     assert len(frame) == 9 and (frame.seconds > 0).all()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plumbline.runtime.stop import Stopped, StopRequest
+from plumbline.runtime.stop import StopRequested, StopRequest
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -27,7 +27,7 @@ def test_a_signal_is_a_wish_to_stop(number: signal.Signals) -> None:
     stop = StopRequest().install()
     assert signal.getsignal(number) is not signal.SIG_DFL, "it would end the process at once"
     os.kill(os.getpid(), number)
-    with pytest.raises(Stopped):
+    with pytest.raises(StopRequested):
         stop.poll()
 
 

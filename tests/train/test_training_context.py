@@ -15,17 +15,17 @@ from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import schedule
-from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.interventions import Intervention, build
-from plumbline.train.interventions.none import Null
-from plumbline.train.optim import Optimizer, decayed
+from plumbline.train.interventions.none import NoIntervention
+from plumbline.train.optim import GroupedOptimizer, decayed
 from tests.model_specs import run_spec
 
 
 @settings(deadline=None, max_examples=50)
 @given(some.integers(1, 6), some.integers(1, 6), some.integers(1, 6))
 def test_micro_batches_of_all_ranks_are_the_batch_once(micro_batch: int, accumulation: int, ranks: int) -> None:
-    batching = Batching.derive(micro_batch * accumulation * ranks, micro_batch, ranks)
+    batching = MicroBatching.derive(micro_batch * accumulation * ranks, micro_batch, ranks)
     assert batching.accumulation == accumulation
     batch = list(range(batching.sequences))
     read = [batch[place] for rank in range(ranks) for place in batching.micro_batches(rank)]
@@ -33,11 +33,11 @@ def test_micro_batches_of_all_ranks_are_the_batch_once(micro_batch: int, accumul
 
 
 def test_a_batch_that_cannot_be_cut_says_what_can_be() -> None:
-    assert Batching.derive(12, 8, 2).micro_batch == 6, "no more than there is"
+    assert MicroBatching.derive(12, 8, 2).micro_batch == 6, "no more than there is"
     with pytest.raises(PlumblineError, match=r"--micro-batch 5 does not divide the 6 .* 2 rank\(s\).*\[1, 2, 3, 6\]"):
-        Batching.derive(12, 5, 2)
+        MicroBatching.derive(12, 5, 2)
     with pytest.raises(PlumblineError, match="16 sequences cannot be shared by 3 ranks"):
-        Batching.derive(16, None, 3)
+        MicroBatching.derive(16, None, 3)
 
 
 def test_cosine_warms_up_peaks_and_ends_at_the_floor() -> None:
@@ -63,13 +63,13 @@ def test_an_unknown_schedule_is_named() -> None:
         schedule.factor(ScheduleSpec(name="cosin", warmup_steps=0), 5)
 
 
-def optimizer(*hooks: Intervention, **overrides: Any) -> tuple[torch.nn.Module, Optimizer]:
+def optimizer(*hooks: Intervention, **overrides: Any) -> tuple[torch.nn.Module, GroupedOptimizer]:
     spec = run_spec(**overrides)
     model = create(spec.model, spec.init_seed)
-    return model, Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
+    return model, GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
 
 
-def step(model: torch.nn.Module, optimizer: Optimizer, number: int = 1) -> dict[str, torch.Tensor]:
+def step(model: torch.nn.Module, optimizer: GroupedOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
     """One update on a fixed batch; returns what it added to each parameter."""
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
     tokens = torch.arange(64).reshape(2, 32)
@@ -114,7 +114,7 @@ def test_adamw_has_the_bits_of_torchs() -> None:
 
 
 def test_no_intervention_is_bit_identical_to_none() -> None:
-    plain, null = step(*optimizer()), step(*optimizer(Null()))
+    plain, null = step(*optimizer()), step(*optimizer(NoIntervention()))
     assert all(torch.equal(plain[name], null[name]) for name in plain)
 
 
@@ -178,7 +178,7 @@ def test_the_state_survives_by_name(tmp_path) -> None:
 
 
 def test_interventions_are_chosen_by_name_and_their_options_checked() -> None:
-    assert [type(hook) for hook in build(run_spec(interventions=[{"name": "none"}]).interventions)] == [Null]
+    assert [type(hook) for hook in build(run_spec(interventions=[{"name": "none"}]).interventions)] == [NoIntervention]
     for entry, said in (
         ({"name": "none", "rate": 1}, r"interventions\[0\]: the component 'none' has no option 'rate'"),
         ({"name": "non"}, r"interventions\[0\]\.name: no component 'non'; did you mean 'none'"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.experiment import ledger
-from plumbline.experiment.ledger import Entry
+from plumbline.experiment.ledger import LedgerEntry
 from tests.workflow.project import Project, jobs_by_rule
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
@@ -93,7 +93,7 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
 
     first = project.read("results/smoke/verdict/cosine.json")["methods"]["cosine"]
     same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
-    others = [Entry(kind="spec", name=name, fingerprint=name, **same) for name in ("a", "b")]
+    others = [LedgerEntry(kind="spec", name=name, fingerprint=name, **same) for name in ("a", "b")]
     ledger.append(project.root / "results/smoke/verdict/ledger.jsonl", others)
     assert project.planned(*words) == {"verdict": 1, "copy_verdict": 1}
     done = project.snakemake(*words)

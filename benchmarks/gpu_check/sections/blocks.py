@@ -94,12 +94,12 @@ def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -
         yield
         return
     from plumbline.kernels.selection import TABLE
-    from plumbline.kernels.tiles import Blocks
+    from plumbline.kernels.tiles import BlockSizes
 
     held, walked, warps, stages = choice
     module: Any = importlib.import_module(str(TABLE[kernel].module))
     before = module.blocks_for
-    module.blocks_for = lambda q_BHTW: Blocks(held=held, walked=walked, warps=warps, stages=stages)
+    module.blocks_for = lambda q_BHTW: BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ from benchmarks.gpu_check.state import State
 if TYPE_CHECKING:
     import torch
 
-    from plumbline.runtime.distributed import Ranks
+    from plumbline.runtime.distributed import RankGroup
 
 TITLE = "DDP and NCCL on one rank"
 SHARE = 0.1
@@ -33,12 +33,12 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
 
 
 @contextlib.contextmanager
-def _one_rank(device: str) -> Iterator[Ranks]:
+def _one_rank(device: str) -> Iterator[RankGroup]:
     """A process group of one. `world` is said to be two, since with one rank the trainer calls no collective at all."""
     import torch
     from torch import distributed
 
-    from plumbline.runtime.distributed import Ranks
+    from plumbline.runtime.distributed import RankGroup
 
     chosen = torch.device(device, 0) if device == "cuda" else torch.device(device)
     if device == "cuda":
@@ -52,7 +52,7 @@ def _one_rank(device: str) -> Iterator[Ranks]:
             device_id=chosen if device == "cuda" else None,
         )
         try:
-            yield Ranks(rank=0, world=2, device=chosen)
+            yield RankGroup(rank=0, world=2, device=chosen)
         finally:
             distributed.destroy_process_group()
 

@@ -38,15 +38,15 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.runtime.numerics import numerics
     from plumbline.runtime.stop import StopRequest
     from plumbline.train.pretrain import untrained
-    from plumbline.train.settings import Settings
-    from plumbline.train.step_time import Timing, on_random_tokens, random_pack
+    from plumbline.train.settings import TrainerSettings
+    from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
 
     with ranks(device) as group, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         numerics(group.device)
-        spec = on_random_tokens(spec, Timing(sequences=SEQUENCES))
+        spec = on_random_tokens(spec, TimingSettings(sequences=SEQUENCES))
         pack = random_pack(folder / "random.json", spec, SEQUENCES)
-        settings = Settings(
+        settings = TrainerSettings(
             data=pack, validation=pack, state=folder, out=folder, device=device, micro_batch=SEQUENCES,
             checkpoint_seconds=float("inf"), report_seconds=float("inf"), read_late=0,
         )  # fmt: skip

@@ -58,11 +58,11 @@ def trainer(
 ) -> dict[str, Any]:
     """Whole steps of the trainer, of so many accumulated micro-batches of the sizes' sequences."""
     from benchmarks.gpu_check.device import forget_peak, peak_gib
-    from plumbline.train.step_time import Timing, measure
+    from plumbline.train.step_time import TimingSettings, measure
 
     sequences = setting.size.sequences * accumulated
     forget_peak(setting.device)
-    how = Timing(
+    how = TimingSettings(
         sequences=sequences,
         micro_batch=min(micro_batch, sequences),
         repeats=repeats,
@@ -85,7 +85,7 @@ def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str,
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
     from plumbline.runtime.numerics import autocast, numerics
-    from plumbline.train.optim import Optimizer
+    from plumbline.train.optim import GroupedOptimizer
 
     size, device = setting.size, torch.device(setting.device)
     numerics(device)
@@ -94,7 +94,7 @@ def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str,
     began = time.perf_counter()
     forward = _compiled(model, spec, size.sequences, device) if compiled else model
     taken_by_compiler = {"compiled_in_seconds": round(time.perf_counter() - began, 1)} if compiled else {}
-    optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, [])
+    optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, [])
     tokens_BT = torch.randint(spec.model.vocabulary, (size.sequences, spec.model.context), device=device)
     losses: list[torch.Tensor] = []
 
@@ -122,11 +122,11 @@ def _compiled(model: Decoder, spec: RunSpec, sequences: int, device: Any) -> Cal
     import torch
 
     from plumbline.core.errors import PlumblineError
-    from plumbline.runtime.distributed import Ranks
-    from plumbline.train.compiling import Compiled
+    from plumbline.runtime.distributed import RankGroup
+    from plumbline.train.compiling import CompiledModel
 
     torch._dynamo.reset()  # what the last method left
-    made = Compiled(model, model, "ddp", Ranks(rank=0, world=1, device=device), None)
+    made = CompiledModel(model, model, "ddp", RankGroup(rank=0, world=1, device=device), None)
     if (fault := made.attempt(sequences, spec.train.precision)) is not None:
         raise PlumblineError(f"{spec.key} is not compiled: {fault}")
     return made
@@ -138,7 +138,7 @@ def drawn_there(spec: ModelSpec, device: Any) -> Decoder:
 
     from plumbline.model.decoder import Decoder
     from plumbline.model.init import initial_value
-    from plumbline.model.roles import Normal, roles
+    from plumbline.model.roles import NormalInit, roles
 
     with torch.device(device):
         model = Decoder(spec)
@@ -146,7 +146,7 @@ def drawn_there(spec: ModelSpec, device: Any) -> Decoder:
     with torch.no_grad():
         for name, value in model.named_parameters():
             init = starts[name].init
-            if isinstance(init, Normal):
+            if isinstance(init, NormalInit):
                 value.normal_(0.0, spec.init_std if init.std is None else init.std)
             else:
                 value.copy_(initial_value(init, value.shape, 0, name, spec))

@@ -15,12 +15,12 @@ from pathlib import Path
 import pandas as pd
 
 from plumbline.audit.interval import Cell
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.specs.config import check, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unchecked:
+class UncheckedNumbers:
     """An entry of `unchecked_numbers.yaml`: patterns of the printed cells that no row of the audit reads, and the
     reason."""
 
@@ -53,7 +53,7 @@ class Coverage:
     printed: int
     listed: dict[str, list[Cell]] = field(default_factory=dict)
     missing: list[Cell] = field(default_factory=list)
-    idle: list[Unchecked] = field(default_factory=list)
+    idle: list[UncheckedNumbers] = field(default_factory=list)
 
     @property
     def read(self) -> int:
@@ -69,7 +69,7 @@ def keyed(table: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis(pd.Index(keys, name=table.index.name))
 
 
-def printed_cells(published: Published) -> list[Cell]:
+def printed_cells(published: PrintedNumbers) -> list[Cell]:
     """Every printed number of a paper, as (file, row, column), in the order of its files."""
     found = []
     for name in published.tables():
@@ -80,7 +80,7 @@ def printed_cells(published: Published) -> list[Cell]:
     return found
 
 
-def read_unchecked(path: Path) -> list[Unchecked]:
+def read_unchecked(path: Path) -> list[UncheckedNumbers]:
     """Read `unchecked_numbers.yaml`, the list of printed numbers that no row reads; empty where there is no file.
 
     Raises:
@@ -91,7 +91,7 @@ def read_unchecked(path: Path) -> list[Unchecked]:
     content = read_yaml(path)
     check(content, "unchecked_numbers", path)
     return [
-        Unchecked(
+        UncheckedNumbers(
             file=entry["file"],
             rows=tuple(entry.get("rows", ["*"])),
             columns=tuple(entry.get("columns", ["*"])),
@@ -101,7 +101,7 @@ def read_unchecked(path: Path) -> list[Unchecked]:
     ]
 
 
-def coverage(published: Published, read: Collection[Cell], entries: Collection[Unchecked]) -> Coverage:
+def coverage(published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]) -> Coverage:
     """Compare a paper's printed numbers with the cells that the audit `read` and with those that `entries` list."""
     cells = printed_cells(published)
     unchecked = [cell for cell in cells if cell not in read]

@@ -223,7 +223,7 @@ def _inputs(operands: Sequence[Expression]) -> tuple[Input, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class NamedFunction:
     """A named function: what it means, for the reader, the module that defines it, and what makes an expression of its
     operands."""
 
@@ -233,7 +233,7 @@ class Function:
 
 
 #: The named functions, by name: all that an expression may call.
-FUNCTIONS: dict[str, Function] = {}
+FUNCTIONS: dict[str, NamedFunction] = {}
 
 
 def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., Interval]], Callable[..., Expression]]:
@@ -271,7 +271,7 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
                 spans=spans or any(operand.spans for operand in operands),
             )
 
-        FUNCTIONS[name] = Function(meaning, compute.__module__, call)
+        FUNCTIONS[name] = NamedFunction(meaning, compute.__module__, call)
         return call
 
     return register

@@ -18,7 +18,7 @@ from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Number(Operand):
+class PrintedNumber(Operand):
     """A number that a paper prints.
 
     Attributes:
@@ -93,19 +93,19 @@ class Number(Operand):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Column(Operand):
+class PrintedColumn(Operand):
     """The printed numbers of one column under one name; operators take them one by one."""
 
     name: str
-    numbers: tuple[Number, ...]
+    numbers: tuple[PrintedNumber, ...]
 
-    def __iter__(self) -> Iterator[Number]:
+    def __iter__(self) -> Iterator[PrintedNumber]:
         return iter(self.numbers)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, place: int) -> Number:
+    def __getitem__(self, place: int) -> PrintedNumber:
         return self.numbers[place]
 
     def exactly(self) -> Self:
@@ -128,15 +128,15 @@ class Column(Operand):
         )
 
 
-def exact(value: int | float, name: str = "") -> Number:
+def exact(value: int | float, name: str = "") -> PrintedNumber:
     """A setting or count as an exact number."""
-    return Number(text=str(value), exact=True, name=name)
+    return PrintedNumber(text=str(value), exact=True, name=name)
 
 
-def derived(value: int | float, *numbers: Number, name: str = "") -> Number:
+def derived(value: int | float, *numbers: PrintedNumber, name: str = "") -> PrintedNumber:
     """An exact number that was computed from printed ones, and counts as read from their cells."""
     cells = tuple(cell for number in numbers for cell in number.cells)
-    return Number(text=str(value), exact=True, name=name, cells=cells)
+    return PrintedNumber(text=str(value), exact=True, name=name, cells=cells)
 
 
 #: Units of printed counts, as expressions call them.

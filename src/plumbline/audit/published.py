@@ -23,7 +23,7 @@ NOT_PRINTED = "not printed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class PaperClaim:
     """A checkable statement of a paper. `values` are numbers as parsed: for their printed digits, see the tables."""
 
     id: str
@@ -47,7 +47,7 @@ class ProseNumber:
     source: str
 
 
-class Published:
+class PrintedNumbers:
     """Reader of the numbers that one paper prints.
 
     Args:
@@ -63,7 +63,7 @@ class Published:
         self.directory, self.reads = Path(directory), reads
 
     @classmethod
-    def of(cls, study: str, root: Path = ROOT, reads: Collection[str] | None = None) -> Published:
+    def of(cls, study: str, root: Path = ROOT, reads: Collection[str] | None = None) -> PrintedNumbers:
         """Open the printed numbers of a study of the project."""
         return cls(study_folders.folder(study, root) / study_folders.PUBLISHED, reads)
 
@@ -99,7 +99,7 @@ class Published:
                 frame[column] = parsed.astype("float64")
         return frame
 
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[PaperClaim]:
         """The paper's claims, in its order; empty where the study checks none."""
         if not (self.directory / "claims.yaml").exists():
             return []
@@ -108,7 +108,7 @@ class Published:
             given = {**entry, **{key: tuple(entry.get(key) or ()) for key in ("needs", "lines", "derived")}}
             given["source"] = str(given.get("source", ""))
             try:
-                claims.append(Claim(**given))
+                claims.append(PaperClaim(**given))
             except TypeError as error:
                 raise PlumblineError(f"{self.directory / 'claims.yaml'}: entry {entry.get('id')!r}: {error}") from error
         return claims

@@ -9,8 +9,8 @@ import pandas as pd
 
 from plumbline.audit.coverage import Coverage, coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
-from plumbline.audit.published import Published
-from plumbline.audit.rows import COLUMNS, VERDICTS, Ledger
+from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.rows import COLUMNS, VERDICTS, AuditRows
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders, study_parts
 from plumbline.specs.config import ROOT, papers
@@ -33,13 +33,13 @@ def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
     return list(dict.fromkeys(studies)) or known
 
 
-def ledger(study: str, root: Path = ROOT) -> Ledger:
+def ledger(study: str, root: Path = ROOT) -> AuditRows:
     """Compute the audit's rows of one study; none where the study has no module `audit`.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there.
     """
-    made = Ledger(study, Published.of(study, root))
+    made = AuditRows(study, PrintedNumbers.of(study, root))
     if study_parts.has(study, "audit", root):
         study_parts.part(study, "audit", root).audit(made)
     return made
@@ -53,7 +53,7 @@ def findings(study: str, root: Path = ROOT) -> list[Finding]:
 def covered(study: str, root: Path = ROOT) -> Coverage:
     """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
     entries = read_unchecked(_beside(study, "unchecked_numbers", root))
-    return coverage(Published.of(study, root), ledger(study, root).read, entries)
+    return coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
 
 
 def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:

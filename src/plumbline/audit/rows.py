@@ -9,10 +9,10 @@ from typing import Literal
 
 from plumbline.audit.expression import Given, cells_of, inputs_of, lift
 from plumbline.audit.interval import Cell, high, low, meet, touch, without_noise
-from plumbline.audit.number import Number
-from plumbline.audit.published import ProseNumber, Published
-from plumbline.audit.settings import Settings
-from plumbline.audit.tables import Table
+from plumbline.audit.number import PrintedNumber
+from plumbline.audit.published import ProseNumber, PrintedNumbers
+from plumbline.audit.settings import PrintedSetup
+from plumbline.audit.tables import PrintedTable
 from plumbline.core.errors import PlumblineError, nearest
 
 MATCH, WITHIN, EDGE, MISMATCH = "match", "within rounding", "knife edge", "mismatch"
@@ -62,7 +62,7 @@ COLUMNS = [
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class AuditRow:
     """A computed check of a printed number; `COLUMNS` describes the fields.
 
     `recomputed` is the value at the printed inputs, or the middle of a range that no printed number narrows
@@ -90,7 +90,7 @@ class Row:
         return CONTRADICTION if broken else self.basis
 
 
-def verdict(printed: Number, at_printed_inputs: object, over_roundings: object) -> str:
+def verdict(printed: PrintedNumber, at_printed_inputs: object, over_roundings: object) -> str:
     """Judge a printed number: match, within rounding, knife edge or mismatch, as `VERDICTS` defines them.
 
     Args:
@@ -104,33 +104,33 @@ def verdict(printed: Number, at_printed_inputs: object, over_roundings: object) 
     return WITHIN if meet(printed.interval(), over_roundings) else MISMATCH
 
 
-class Ledger:
+class AuditRows:
     """Collects the rows of one paper's audit and hands out its printed numbers.
 
     `settings` is the paper's stated configuration; `read` holds the printed cells that some row uses or tests.
     """
 
-    def __init__(self, study: str, published: Published) -> None:
+    def __init__(self, study: str, published: PrintedNumbers) -> None:
         self.study = study
-        self.settings = Settings(published)
-        self.rows: list[Row] = []
+        self.settings = PrintedSetup(published)
+        self.rows: list[AuditRow] = []
         self.read: set[Cell] = set()
         self._published = published
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, PrintedTable] = {}
 
     @cached_property
     def _prose(self) -> dict[str, ProseNumber]:
         return self._published.prose()
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> PrintedTable:
         """A printed table, whose cells and columns are numbers for the audit's formulas.
 
         Raises:
             PlumblineError: (when a cell is first read) the paper prints no such table.
         """
-        return self._tables.setdefault(name, Table(self._published, name))
+        return self._tables.setdefault(name, PrintedTable(self._published, name))
 
-    def prose(self, name: str) -> Number:
+    def prose(self, name: str) -> PrintedNumber:
         """A number printed in running text, by its id in prose.csv.
 
         Raises:
@@ -141,14 +141,14 @@ class Ledger:
         except KeyError:
             raise PlumblineError(f"{self.study}/prose.csv has no entry {name!r}{nearest(name, self._prose)}") from None
         cell = ("prose", name, "printed")
-        return Number(text=number.text, exact=number.exact, name=name, where=number.source, cells=(cell,))
+        return PrintedNumber(text=number.text, exact=number.exact, name=name, where=number.source, cells=(cell,))
 
     def check(
         self,
         id: str,
         what: str,
         source: str,
-        printed: Number,
+        printed: PrintedNumber,
         formula: Given,
         *,
         basis: Basis = "follows",
@@ -177,7 +177,7 @@ class Ledger:
             raise PlumblineError(f"{self.study}: the audit row {id!r} does not give a number")
         scale = max(abs(low(ranges)), abs(high(ranges)))
         self.rows.append(
-            Row(
+            AuditRow(
                 study=self.study,
                 id=id,
                 basis=basis,
@@ -195,6 +195,6 @@ class Ledger:
         )
         self.read.update(printed.cells, cells_of(expression))
 
-    def copy(self, id: str, what: str, source: str, printed: Number, original: Number) -> None:
+    def copy(self, id: str, what: str, source: str, printed: PrintedNumber, original: PrintedNumber) -> None:
         """Check a number that is printed twice: the shorter text must be the longer one, rounded."""
         self.check(id, what, source, printed, original, basis="copy")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from plumbline.audit.number import Number, exact
-from plumbline.audit.published import Published
+from plumbline.audit.number import PrintedNumber, exact
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core.errors import PlumblineError, nearest
 
 
-class Settings:
+class PrintedSetup:
     """Reader of single values of a paper's setup.yaml. The file is read when the first value is asked for.
 
     Raises:
         PlumblineError: (from each method) there is no such entry or key, or its value is of another type.
     """
 
-    def __init__(self, published: Published) -> None:
+    def __init__(self, published: PrintedNumbers) -> None:
         self._published = published
         self._path = published.directory / "setup.yaml"
 
@@ -32,7 +32,7 @@ class Settings:
             raise PlumblineError(f"{self._path}: {entry}.{key} is {value!r}; write a whole number")
         return value
 
-    def number(self, entry: str, key: str) -> Number:
+    def number(self, entry: str, key: str) -> PrintedNumber:
         """Read a number of any kind, as an exact one."""
         value = self._value(entry, key)
         if not isinstance(value, int | float) or isinstance(value, bool):

@@ -8,12 +8,12 @@ from functools import cached_property
 import pandas as pd
 
 from plumbline.audit.coverage import keyed
-from plumbline.audit.number import Column, Number
-from plumbline.audit.published import Published
+from plumbline.audit.number import PrintedColumn, PrintedNumber
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core.errors import PlumblineError, nearest
 
 
-class Table:
+class PrintedTable:
     """A printed table; `coverage.keyed` gives its rows unique keys.
 
     Expressions write a cell as `table.row.column`; a column as `table[:].column` (all rows that print one), `table[a,
@@ -21,7 +21,7 @@ class Table:
     columns, `table.row[a, b]`.
     """
 
-    def __init__(self, published: Published, name: str) -> None:
+    def __init__(self, published: PrintedNumbers, name: str) -> None:
         self._published, self._name, self._file = published, name, f"{published.study}/{name}.csv"
 
     @cached_property
@@ -41,7 +41,7 @@ class Table:
         """The texts of a column by row, without the rows that print nothing there."""
         return dict(self._frame[column].dropna())
 
-    def __getitem__(self, cell: tuple[str, str]) -> Number:
+    def __getitem__(self, cell: tuple[str, str]) -> PrintedNumber:
         """A printed cell as a number.
 
         Raises:
@@ -51,26 +51,26 @@ class Table:
         if not self.prints(row, column):
             raise PlumblineError(f"{self._file}: {row}.{column} is not printed")
         name = f"{self._name}.{row}.{column}"
-        return Number(text=str(self._text(row, column)), name=name, cells=((self._name, row, column),))
+        return PrintedNumber(text=str(self._text(row, column)), name=name, cells=((self._name, row, column),))
 
-    def column(self, column: str, rows: Sequence[str] | None = None) -> Column:
+    def column(self, column: str, rows: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a column: those of `rows`, or of all rows that print one."""
         chosen = list(self.words(column)) if rows is None else rows
         where = ":" if rows is None else ", ".join(rows)
         return self._numbers(column, chosen, where)
 
-    def others(self, column: str, row: str) -> Column:
+    def others(self, column: str, row: str) -> PrintedColumn:
         """The printed numbers of a column without that of one row."""
         return self._numbers(column, [other for other in self.words(column) if other != row], f"not {row}")
 
-    def line(self, row: str, columns: Sequence[str] | None = None) -> Column:
+    def line(self, row: str, columns: Sequence[str] | None = None) -> PrintedColumn:
         """The printed numbers of a row: of these columns, or of all in which it prints something."""
         chosen = [name for name in map(str, self._frame) if self.prints(row, name)] if columns is None else columns
         where = ":" if columns is None else ", ".join(columns)
-        return Column(name=f"{self._name}.{row}[{where}]", numbers=tuple(self[row, column] for column in chosen))
+        return PrintedColumn(name=f"{self._name}.{row}[{where}]", numbers=tuple(self[row, column] for column in chosen))
 
-    def _numbers(self, column: str, rows: Sequence[str], where: str) -> Column:
-        return Column(name=f"{self._name}[{where}].{column}", numbers=tuple(self[row, column] for row in rows))
+    def _numbers(self, column: str, rows: Sequence[str], where: str) -> PrintedColumn:
+        return PrintedColumn(name=f"{self._name}[{where}].{column}", numbers=tuple(self[row, column] for row in rows))
 
     def _text(self, row: str, column: str) -> object:
         for kind, key, known in (("row", row, self.rows), ("column", column, list(map(str, self._frame)))):

@@ -20,7 +20,7 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
-from plumbline.project.bundles import Product
+from plumbline.project.bundles import BundleProduct
 from plumbline.results.tables.table import PRESET_NOTES
 from plumbline.specs.config import PRESETS, load_config
 
@@ -65,7 +65,7 @@ def main() -> None:
     print(given.out)
 
 
-def pack(project: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.Contents, list[Product]]:
+def pack(project: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.BundleContents, list[BundleProduct]]:
     """Write the release bundle of a configuration.
 
     Args:
@@ -132,7 +132,7 @@ def _packed(path: Path) -> bytes | Path:
     return pretty_json(process_record.travelling(manifest)).encode()
 
 
-def _made(project: Project, product: Product) -> contents.Made:
+def _made(project: Project, product: BundleProduct) -> contents.BundleEntry:
     folder = project.root / project.paths.results
     says = next(name for name in product.files if name.endswith(".json"))
     fingerprint = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
@@ -146,7 +146,7 @@ def _made(project: Project, product: Product) -> contents.Made:
             "(other code "
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
-    return contents.Made(
+    return contents.BundleEntry(
         study=product.study,
         kind=product.kind,
         target=product.target,
@@ -161,11 +161,11 @@ def _within(project: Project) -> str:
     return WORK if path.is_absolute() or ".." in path.parts else str(path)
 
 
-def _contents(project: Project, products: Iterable[Product], work: str, facts: Iterable[str]) -> contents.Contents:
+def _contents(project: Project, products: Iterable[BundleProduct], work: str, facts: Iterable[str]) -> contents.BundleContents:
     commit, committed, edited = contents.checkout(project.root)
     ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
     own = {"studies": list(project.studies), "work": work, "mine": "", "trial": {}}
-    return contents.Contents(
+    return contents.BundleContents(
         format=contents.FORMAT,
         configuration=project.config | own,
         called=project.paths.work,
@@ -180,9 +180,9 @@ def _contents(project: Project, products: Iterable[Product], work: str, facts: I
     )
 
 
-def _described(said: contents.Contents, results: frozenset[str]) -> crate.Described:
+def _described(said: contents.BundleContents, results: frozenset[str]) -> crate.CrateMetadata:
     studies = ", ".join(said.asked.studies)
-    return crate.Described(
+    return crate.CrateMetadata(
         name=f"Plumbline: {studies} at preset {said.asked.preset}"[:250],
         description=(
             f"Tables, figures, claims, interpretations and the audit of the studies {studies} at preset "
@@ -198,7 +198,7 @@ def _described(said: contents.Contents, results: frozenset[str]) -> crate.Descri
     )
 
 
-def _readme(said: contents.Contents) -> str:
+def _readme(said: contents.BundleContents) -> str:
     where = f"commit {said.commit}" if said.commit else "no repository"
     where += " with edits that are in no commit" if said.edited else ""
     return (

@@ -46,7 +46,7 @@ _OF_OTHERS = (
 )
 
 
-def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Described) -> None:
+def write(out: Path, files: Mapping[str, bytes | Path], described: crate.CrateMetadata) -> None:
     """Write an archive of `files` (name within the archive -> content, or where it lies).
 
     Their crate comes first, then they by name, without times, owners and modes of this machine.
@@ -72,7 +72,7 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.Describ
         _require_believable(listed, raw.tell(), out)
 
 
-def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
+def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.ArchivedFile]:
     """Unpack an archive into a folder that is new or empty; nothing of it stays if anything is wrong.
 
     Args:
@@ -124,7 +124,7 @@ def read_one(archive: Path, name: str) -> bytes:
     raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
 
 
-def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.Entry]:
+def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.ArchivedFile]:
     seen: set[str] = set()
     with _opened(archive) as (tar, stream):
         members = iter(tar)
@@ -176,7 +176,7 @@ def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
         ) from error
 
 
-def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, crate.Entry]:
+def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, crate.ArchivedFile]:
     """What the crate lists, which is the archive's first file."""
     if first is None or first.name != f"{TOP}/{crate.NAME}" or not first.isreg() or first.size > LARGEST_CRATE:
         raise PlumblineError(f"{archive} does not begin with {TOP}/{crate.NAME}, so it is not a Plumbline bundle")
@@ -193,7 +193,7 @@ def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -
     return listed
 
 
-def _require_believable(listed: Iterable[crate.Entry], size: int, archive: Path) -> None:
+def _require_believable(listed: Iterable[crate.ArchivedFile], size: int, archive: Path) -> None:
     """Refuse an archive of so many bytes that would become too many.
 
     Raises:
@@ -209,7 +209,7 @@ def _require_believable(listed: Iterable[crate.Entry], size: int, archive: Path)
         )
 
 
-def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive: Path) -> crate.Entry:
+def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.ArchivedFile], archive: Path) -> crate.ArchivedFile:
     """What the crate says of a member, which must be a plain file that it lists, of that size."""
     parts = PurePosixPath(member.name).parts
     if member.name.startswith("/") or ".." in parts:
@@ -224,7 +224,7 @@ def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.Entry], archive
     return listed[name]
 
 
-def _compare(entry: crate.Entry, size: int, sha256: str, archive: Path) -> None:
+def _compare(entry: crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
     if (size, sha256) != (entry.size, entry.sha256):
         raise PlumblineError(
             f"{archive}: {entry.name} is not the file that {crate.NAME} describes ({size} bytes of {entry.size}, "
@@ -232,10 +232,10 @@ def _compare(entry: crate.Entry, size: int, sha256: str, archive: Path) -> None:
         )
 
 
-def _entry(name: str, content: bytes | Path) -> crate.Entry:
+def _entry(name: str, content: bytes | Path) -> crate.ArchivedFile:
     if isinstance(content, bytes):
-        return crate.Entry(name, len(content), hashlib.sha256(content).hexdigest())
-    return crate.Entry(name, os.path.getsize(content), sha256_file(content))
+        return crate.ArchivedFile(name, len(content), hashlib.sha256(content).hexdigest())
+    return crate.ArchivedFile(name, os.path.getsize(content), sha256_file(content))
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes] | _Hashed) -> None:

@@ -19,7 +19,7 @@ from plumbline.project.bundles import FILES
 NAME = "plumbline.json"
 
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
-#: `Contents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is another
+#: `BundleContents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is another
 #: format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`, `commit` and
 #: `edited`, so that any version can say what rebuilds it.
 FORMAT = 2
@@ -45,8 +45,8 @@ _Results = Annotated[str, msgspec.Meta(pattern=r"^results/\w+\Z")]
 _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
-class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A product of a bundle (see `plumbline.project.bundles.Product`), with the fingerprint of what it was made of."""
+class BundleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A product of a bundle (see `plumbline.project.bundles.BundleProduct`), with the fingerprint of what it was made of."""
 
     study: str
     kind: str
@@ -58,7 +58,7 @@ class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return " ".join(word for word in (self.kind, self.study, self.target) if word)
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+class BundledConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a configuration that a rebuild reads; the project checks the others when it loads them."""
 
     preset: str
@@ -66,7 +66,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     work: _Work
 
 
-class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BundleContents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that a bundle says of itself.
 
     `configuration` is that of the project, its `work` the folder within the archive; `called` is what products call
@@ -86,12 +86,12 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     finished: str | None
     openblas: str | None
     versions: dict[str, str]
-    products: list[Made]
+    products: list[BundleEntry]
 
     @property
-    def asked(self) -> Configuration:
+    def asked(self) -> BundledConfiguration:
         """The parts of the bundle's configuration that a rebuild reads."""
-        return msgspec.convert(self.configuration, Configuration)
+        return msgspec.convert(self.configuration, BundledConfiguration)
 
     @property
     def work(self) -> str:
@@ -99,7 +99,7 @@ class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return f"{self.asked.work}/{self.asked.preset}"
 
 
-def parse(text: bytes, where: str) -> Contents:
+def parse(text: bytes, where: str) -> BundleContents:
     """Read the text of a bundle's `plumbline.json`; `where` names the bundle in errors.
 
     Raises:
@@ -117,7 +117,7 @@ def parse(text: bytes, where: str) -> Contents:
             f"{FORMAT}; {remedy}"
         )
     try:
-        found = msgspec.json.decode(text, type=Contents)
+        found = msgspec.json.decode(text, type=BundleContents)
         _require_meant(found)
     except msgspec.DecodeError as error:
         raise PlumblineError(
@@ -127,7 +127,7 @@ def parse(text: bytes, where: str) -> Contents:
     return found
 
 
-def _require_meant(said: Contents) -> None:
+def _require_meant(said: BundleContents) -> None:
     """Refuse values of the right type that no bundle has, before anything is unpacked or started with them."""
     preset, studies = said.asked.preset, said.asked.studies
     if not re.fullmatch(r"\w+", preset):

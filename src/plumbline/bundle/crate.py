@@ -36,7 +36,7 @@ _AUTHORS, _ACTION, _SNAKEMAKE = "#authors", "#made", "https://snakemake.readthed
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchivedFile:
     """A file of an archive: its name within the crate, its size in bytes, and its SHA-256 in hex."""
 
     name: str
@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Described:
+class CrateMetadata:
     """Everything that the crate says beside the list of its files.
 
     `results`: files that were made; all others are what they were made from. `date`: an ISO 8601 date or time.
@@ -61,7 +61,7 @@ class Described:
     packages: Mapping[str, str] = field(default_factory=dict)
 
 
-def build(files: Iterable[Entry], said: Described) -> dict[str, Any]:
+def build(files: Iterable[ArchivedFile], said: CrateMetadata) -> dict[str, Any]:
     """Build the crate's content (JSON-LD) for files of these names, sizes and checksums."""
     files = list(files)
     made = [_at(file.name) for file in files if file.name in said.results]
@@ -115,7 +115,7 @@ def text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def check(document: Any, where: str) -> dict[str, Entry]:
+def check(document: Any, where: str) -> dict[str, ArchivedFile]:
     """Check a crate's content against what RO-Crate 1.2 asks of all crates, and what a bundle needs of its files.
 
     Returns:
@@ -152,12 +152,12 @@ def check(document: Any, where: str) -> dict[str, Entry]:
     parts = [part.get("@id") for part in (listed if isinstance(listed, list) else [listed]) if isinstance(part, dict)]
     files = {one["@id"]: one for one in graph if one["@type"] == "File" or one["@type"] == _WORKFLOW_TYPES}
     require(set(parts) == set(files) and len(parts) == len(files), "hasPart is not the list of its files")
-    found: dict[str, Entry] = {}
+    found: dict[str, ArchivedFile] = {}
     for at, one in files.items():
         size, sha256 = one.get("contentSize"), one.get("sha256")
         sized = isinstance(size, str) and size.isdecimal() and len(size) <= LONGEST_SIZE
         require(sized and isinstance(sha256, str), f"{at} has no size and sha256")
-        found[unquote(at)] = Entry(unquote(at), int(size), sha256)
+        found[unquote(at)] = ArchivedFile(unquote(at), int(size), sha256)
     return found
 
 
@@ -179,7 +179,7 @@ def _package(name: str, version: str) -> dict[str, Any]:
     return {"@id": f"#{name}", "@type": "SoftwareApplication", "name": name, "url": url, "version": version}
 
 
-def _workflow(file: Entry, said: Described, software: list[dict[str, str]]) -> dict[str, Any]:
+def _workflow(file: ArchivedFile, said: CrateMetadata, software: list[dict[str, str]]) -> dict[str, Any]:
     return _file(file) | {
         "@type": _WORKFLOW_TYPES,
         "name": "Plumbline",
@@ -194,7 +194,7 @@ def _one_or_all(values: list[dict[str, str]]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-def _file(file: Entry) -> dict[str, Any]:
+def _file(file: ArchivedFile) -> dict[str, Any]:
     ending = "." + file.name.rpartition(".")[2]
     return {
         "@id": quote(file.name),

@@ -42,7 +42,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rebuilt:
+class RebuildResult:
     """The outcome of a rebuild: what the bundle says of itself (`said`), and for each file whether it came out equal,
     different or missing (`verdicts`).
 
@@ -50,7 +50,7 @@ class Rebuilt:
     in words.
     """
 
-    said: contents.Contents
+    said: contents.BundleContents
     verdicts: dict[str, str]
     failed: dict[str, str]
     otherwise: tuple[str, ...]
@@ -98,7 +98,7 @@ def rebuild(
     at_commit: bool = False,
     any_commit: bool = False,
     any_versions: bool = False,
-) -> Rebuilt:
+) -> RebuildResult:
     """Unpack a bundle, make its products again, and compare.
 
     Args:
@@ -131,10 +131,10 @@ def rebuild(
     verdicts = {name: _compared(folder, name, listed[name].sha256) for name in brought}
     failed = {name: why for answer in answers for name, why in answer.failed.items()}
     _list(folder, verdicts)
-    return Rebuilt(said=said, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
+    return RebuildResult(said=said, verdicts=verdicts, failed=failed, otherwise=tuple(otherwise))
 
 
-def told(found: Rebuilt, folder: Path | None = None) -> str:
+def told(found: RebuildResult, folder: Path | None = None) -> str:
     """Report the outcome of a rebuild as text for a terminal.
 
     `folder`, where it is kept, is named as the place to look.
@@ -156,8 +156,8 @@ def told(found: Rebuilt, folder: Path | None = None) -> str:
 
 
 def _made(
-    said: contents.Contents, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
-) -> list[remake.Answer]:
+    said: contents.BundleContents, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
+) -> list[remake.RebuildAnswer]:
     """Have the products made, every `jobs`-th by one process. `remedy`: what to do where the package of a bundle's
     commit does not answer as this version asks."""
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -166,7 +166,7 @@ def _made(
         started = []
         for number in range(min(jobs, len(said.products))):
             answer = Path(scratch) / f"{number}.json"
-            request = remake.Request(
+            request = remake.RebuildRequest(
                 configuration=said.configuration,
                 work=said.work,
                 called=said.called,
@@ -186,7 +186,7 @@ def _made(
         if wrong := [status for status, _ in ended if status]:
             raise PlumblineError(f"rebuilding the targets ended with {wrong[0]}; its output is above{otherwise}")
         try:
-            found = [msgspec.json.decode(path.read_bytes(), type=remake.Answer) for _, path in ended]
+            found = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildAnswer) for _, path in ended]
         except (OSError, msgspec.DecodeError) as error:
             raise PlumblineError(
                 f"rebuilding the targets wrote no answer that this version reads ({error}){otherwise}"
@@ -198,7 +198,7 @@ def _made(
 
 
 @contextmanager
-def _code(said: contents.Contents, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
+def _code(said: contents.BundleContents, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
     """The package that makes the products, and the folder of the studies with their code: those here, or for the time
     of the block those of the bundle's commit."""
     if not at_commit:
@@ -254,7 +254,7 @@ def _check_out(repository: Path, commit: str, folder: Path) -> None:
             )
 
 
-def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[str]:
+def _versions(said: contents.BundleContents, bundle: Path, *, allowed: bool) -> list[str]:
     """What packages are of other versions here, in words.
 
     Raises:
@@ -272,7 +272,7 @@ def _versions(said: contents.Contents, bundle: Path, *, allowed: bool) -> list[s
     return [f"{name} {here.get(name, 'is not there')}, not {said.versions[name]}" for name in other]
 
 
-def _of_another_commit(said: contents.Contents, bundle: Path, other: list[str]) -> str:
+def _of_another_commit(said: contents.BundleContents, bundle: Path, other: list[str]) -> str:
     commit, _, edited = contents.checkout(code.PACKAGE.parents[1])
     here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
     if said.commit is None or said.edited:

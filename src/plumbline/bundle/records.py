@@ -26,7 +26,7 @@ from plumbline.project.paths import BUNDLE
 FOLDER, SAYS = Path("records"), "record.json"
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class KeptBundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The description of a kept bundle: what it shows, in a person's words, and which archive of which commit it is.
 
     `format`: that of the archive (`plumbline.bundle.contents.FORMAT`).
@@ -91,7 +91,7 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
         raise PlumblineError(f"{bundle} was made from uncommitted sources; commit them, and make it again")
     folder.mkdir(parents=True)
     shutil.copyfile(bundle, folder / BUNDLE)
-    kept = Record(
+    kept = KeptBundle(
         words=words,
         format=said.format,
         commit=said.commit,
@@ -105,7 +105,7 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
     return folder / SAYS
 
 
-def read(folder: Path) -> Record:
+def read(folder: Path) -> KeptBundle:
     """Read a record's description, once it is known to be of the archive beside it.
 
     Raises:
@@ -119,7 +119,7 @@ def read(folder: Path) -> Record:
                 f"folder away, and keep its archive again: python -m plumbline.bundle.records keep {folder.name} "
                 f'MOVED/{BUNDLE} --words "..."'
             )
-        kept = msgspec.json.decode(text, type=Record)
+        kept = msgspec.json.decode(text, type=KeptBundle)
     except (OSError, msgspec.DecodeError) as error:
         raise PlumblineError(f"{folder / SAYS} does not say what the record is about ({error})") from error
     bundle = folder / BUNDLE

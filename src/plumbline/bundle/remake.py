@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from plumbline.project import Project
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request that a rebuild writes for this module: which products of a bundle to make, and where to answer.
 
-    `configuration` to `products` are of `contents.Contents`. `any_commit`: make products even where some would be made
-    of something else here. `answer`: the file that an `Answer` is written to.
+    `configuration` to `products` are of `contents.BundleContents`. `any_commit`: make products even where some would be made
+    of something else here. `answer`: the file that an `RebuildAnswer` is written to.
     """
 
     configuration: dict[str, Any]
     work: str
     called: str
     results: str
-    products: list[contents.Made]
+    products: list[contents.BundleEntry]
     any_commit: bool
     answer: str
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a `Request`: the folder of the package that ran, products that it would make of something else, and
+class RebuildAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a `RebuildRequest`: the folder of the package that ran, products that it would make of something else, and
     errors by product.
     """
 
@@ -57,7 +57,7 @@ def main() -> None:
     """Make the products of the request that the command line names, one after the other."""
     from plumbline.project import load
 
-    request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
+    request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RebuildRequest)
     project = load(request.configuration)
     for each in request.products:
         if each.target:
@@ -72,11 +72,11 @@ def main() -> None:
             if said := _make(_command(request, project, each, fingerprint)):
                 failed[str(each)] = said
             print(f"{'failed' if said else 'made'} {visible(str(each))} ({time.monotonic() - begun:.1f} s)", flush=True)
-    answer = Answer(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
+    answer = RebuildAnswer(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
-def _command(request: Request, project: Project, product: contents.Made, fingerprint: str) -> list[str]:
+def _command(request: RebuildRequest, project: Project, product: contents.BundleEntry, fingerprint: str) -> list[str]:
     """The module of the rule's shell line, and its words."""
     kind, study, target = product.kind, product.study, product.target
     ending = {"figure": ".png", "interpretations": ".md"}.get(kind, ".csv")

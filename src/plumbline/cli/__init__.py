@@ -57,7 +57,7 @@ VERBS = {
 }
 
 
-class OneVerb(click.Command):
+class VerbCommand(click.Command):
     """Hands all words after the verb to the verb's own argparse parser, which knows its options and its help."""
 
     def __init__(self, name: str, verb: Verb) -> None:
@@ -117,4 +117,4 @@ def main() -> None:
 
 
 for _name, _verb in VERBS.items():
-    main.add_command(OneVerb(_name, _verb))
+    main.add_command(VerbCommand(_name, _verb))

@@ -42,7 +42,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunWithScores:
     """A run's folder, with the tokenizer and the scores that the workflow made for the run (None where it is not
     known).
     """
@@ -52,7 +52,7 @@ class Found:
     scores: Path | None = None
 
 
-def find(run: str, preset: str | None) -> Found:
+def find(run: str, preset: str | None) -> RunWithScores:
     """Find a run by its folder, or by its name such as ``transfer/base/qknorm/s42``.
 
     Raises:
@@ -64,7 +64,7 @@ def find(run: str, preset: str | None) -> Found:
             raise PlumblineError(
                 f"--preset: {folder} is a folder, whose manifest states its preset; leave out --preset"
             )
-        return Found(folder)
+        return RunWithScores(folder)
     config = load_config()
     project = load(config | {"preset": preset or config["preset"]})
     named = project.runs.get(run)
@@ -81,7 +81,7 @@ def find(run: str, preset: str | None) -> Found:
         )
     scores = project.root / project.paths.scores(named)
     tokenizer = project.root / project.paths.tokenizer(named.spec.data.corpus)
-    return Found((project.root / outcome).parent, tokenizer, scores if scores.is_file() else None)
+    return RunWithScores((project.root / outcome).parent, tokenizer, scores if scores.is_file() else None)
 
 
 def main() -> None:

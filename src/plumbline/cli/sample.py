@@ -31,9 +31,9 @@ def continuation(
     """
     import torch
 
-    from plumbline.model.cache import Cache
+    from plumbline.model.cache import DecodingCache
 
-    cache, found = Cache(), list[int]()
+    cache, found = DecodingCache(), list[int]()
     read_BT = torch.tensor([prompt])
     with torch.inference_mode():
         while len(found) < tokens:

@@ -19,7 +19,7 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs.config import PRESETS, load_config, parse_yaml
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import PARTS, overlay
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 
 
 def changed(spec: RunSpec, words: list[str]) -> RunSpec:
@@ -122,7 +122,7 @@ def main() -> int:
             )
     from plumbline.train.pretrain import pretrain
 
-    settings = Settings(
+    settings = TrainerSettings(
         data=Path(packs["data"]), validation=Path(packs["validation"]), out=given.out,
         state=given.out.with_name(f"{given.out.name}.state"), device=given.device, micro_batch=given.micro_batch,
         tensorboard=given.tensorboard, mlflow=given.mlflow,

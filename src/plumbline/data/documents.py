@@ -31,22 +31,22 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_json, path_or_none, sha256_file
 from plumbline.data import budget, hub_reading, token_files
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
-from plumbline.data.split import By, Shuffle, held_out, rule
-from plumbline.data.stream_cursor import Kept, Tally
+from plumbline.data.split import By, DocumentShuffle, held_out, rule
+from plumbline.data.stream_cursor import StreamCache, StreamTotals
 from plumbline.data.text import pieces
 from plumbline.data.turn import alone
 
 SPLITS = ("train", "validation")
 
 
-class Taking:
+class DocumentSplitter:
     """Puts documents on their side of the split, cut into pieces, and counts them."""
 
-    def __init__(self, folder: Path, tally: Tally, *, validation_percent: float, held_out_by: By, piece_bytes: int):
+    def __init__(self, folder: Path, tally: StreamTotals, *, validation_percent: float, held_out_by: By, piece_bytes: int):
         """`folder` is for the shuffles; `tally` is counted on."""
-        self.tally, self.shuffles = tally, {split: Shuffle(folder / split) for split in SPLITS}
+        self.tally, self.shuffles = tally, {split: DocumentShuffle(folder / split) for split in SPLITS}
         self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
 
     def take(self, document: Document) -> None:
@@ -74,7 +74,7 @@ def gather(
     held_out_by: By,
     piece_bytes: int,
     about: dict[str, Any],
-    kept: Kept | None = None,
+    kept: StreamCache | None = None,
 ) -> dict[str, Any]:
     """Split, cut and shuffle the documents of `corpus` into the folder `out`.
 
@@ -95,8 +95,8 @@ def gather(
     wanted = about.get("budget")
     with contextlib.ExitStack() as stack:
         folder = kept.folder if kept else Path(stack.enter_context(_temporary(out)))
-        tally = kept.tally if kept else Tally()
-        taking = Taking(
+        tally = kept.tally if kept else StreamTotals()
+        taking = DocumentSplitter(
             folder, tally, validation_percent=validation_percent, held_out_by=held_out_by, piece_bytes=piece_bytes
         )
         if kept:
@@ -132,11 +132,11 @@ def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out)
 
 
-def _read(source: Iterator[Document], taking: Taking, kept: Kept | None, limit: float, label: str) -> bool:
+def _read(source: Iterator[Document], taking: DocumentSplitter, kept: StreamCache | None, limit: float, label: str) -> bool:
     """Take documents until so many bytes of text are there; whether the source ended before."""
     whole = True  # no document is half taken
     try:
-        with Progress(label, "documents") as progress:
+        with ProgressCounter(label, "documents") as progress:
             while taking.tally.bytes < limit:
                 document = next(source, None)
                 if document is None:
@@ -163,7 +163,7 @@ def _read(source: Iterator[Document], taking: Taking, kept: Kept | None, limit: 
     return taking.tally.bytes < limit
 
 
-def _shuffled(path: Path, split: str, shuffle: Shuffle, kept: Kept | None) -> dict[str, Any]:
+def _shuffled(path: Path, split: str, shuffle: DocumentShuffle, kept: StreamCache | None) -> dict[str, Any]:
     """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
     before = kept.before(split) if kept else None
     if kept and before and not shuffle.documents:
@@ -225,7 +225,7 @@ def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
     return stream, {"source": given.source, "collections": collections}
 
 
-def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], Kept | None]:
+def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
     """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
     licence = given.licence or "not stated"
     if given.source == "local":

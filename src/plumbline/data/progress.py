@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Progress:
+class ProgressCounter:
     """Counts units of work on standard error, with a rate, and the time left where the `total` is known."""
 
     def __init__(self, label: str, unit: str, total: int | None = None) -> None:

@@ -57,7 +57,7 @@ def rule(percent: float, by: By) -> str:
     )
 
 
-class Shuffle:
+class DocumentShuffle:
     """Takes documents in any order and yields their lines in the order of the hash of their ids.
 
     Documents go to 256 files by the first byte of the hash. A file of more than `sort_bytes` is split again by the next
@@ -195,7 +195,7 @@ class Shuffle:
         """The same of a file that is too large to be sorted."""
         level = self._level + 1
         folder = path.with_name(f"{path.name}.split")
-        inner = Shuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
+        inner = DocumentShuffle(folder, write_bytes=self._write_bytes, sort_bytes=self._sort_bytes, level=level)
         for line in _written(path, crc):
             if 2 * level == _KEY:  # every hash in the file is the same
                 raise _twice(memoryview(line)[_KEY:])

@@ -30,8 +30,8 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.data.sources import START, Document, Position, key
-from plumbline.data.split import Shuffle, Sizes
+from plumbline.data.sources import START, Document, StreamPosition, key
+from plumbline.data.split import DocumentShuffle, Sizes
 
 #: Changes with the bytes of documents of the same data set: what was read before is then read again.
 FORMAT = 2
@@ -46,7 +46,7 @@ _CURSOR = "cursor.json"
 
 
 @dataclass(kw_only=True)
-class Tally:
+class StreamTotals:
     """Counts of the documents taken so far.
 
     Attributes:
@@ -64,19 +64,19 @@ class Tally:
     last: int = 0
 
     @classmethod
-    def read(cls, content: dict[str, Any]) -> Tally:
+    def read(cls, content: dict[str, Any]) -> StreamTotals:
         """Read a tally from the dictionary that `vars` gave of one."""
         sources = {split: Counter(counts) for split, counts in content["sources"].items()}
         counters = {name: Counter(content[name]) for name in ("taken", "sizes")}
         return cls(**counters, sources=sources, bytes=content["bytes"], last=content["last"])
 
 
-class Kept:
+class StreamCache:
     """The folder that keeps what was read of one data set; this process is its only user."""
 
     #: Up to where documents were taken, and what was counted of them.
-    at: Position
-    tally: Tally
+    at: StreamPosition
+    tally: StreamTotals
     #: Bytes a token as measured, with how; None before.
     measured: dict[str, Any] | None
     #: Folder of finished documents that those in the files come on top of ("": none), with number and checksum.
@@ -101,7 +101,7 @@ class Kept:
             cursor = json.loads(path.read_text(encoding="utf-8"))
             if cursor.pop("sha256") != sha256_text(canonical_json(cursor)):
                 raise ValueError("its sha256 is another")
-            self.at, self.tally = Position(**cursor["position"]), Tally.read(cursor["tally"])
+            self.at, self.tally = StreamPosition(**cursor["position"]), StreamTotals.read(cursor["tally"])
             self.measured, self.whole = cursor["measured"], cursor["whole"]
             self._files = {
                 split: {int(number): size for number, size in sizes.items()} for split, sizes in cursor["files"].items()
@@ -121,7 +121,7 @@ class Kept:
         )
 
     def _begin(self) -> None:
-        self.at, self.tally, self.measured = START, Tally(), None
+        self.at, self.tally, self.measured = START, StreamTotals(), None
         self.whole = {"folder": "", "splits": {}}
         self._files, self._saved = {}, 0
 
@@ -145,7 +145,7 @@ class Kept:
         self._begin()
         self.measured = measured
 
-    def restore(self, shuffles: dict[str, Shuffle]) -> None:
+    def restore(self, shuffles: dict[str, DocumentShuffle]) -> None:
         """Continue the shuffles of the kept folder from the last `save`."""
         for split, shuffle in shuffles.items():
             shuffle.restore(self._files.get(split, {}))
@@ -155,7 +155,7 @@ class Kept:
         assert document.end is not None
         self.at = document.end
 
-    def save(self, shuffles: dict[str, Shuffle], *, now: bool = True) -> None:
+    def save(self, shuffles: dict[str, DocumentShuffle], *, now: bool = True) -> None:
         """Make the documents taken so far survive a kill or a power cut; unless `now`, only every `SAVE_BYTES`."""
         if now or self.tally.bytes - self._saved >= SAVE_BYTES:
             self._files = {split: shuffle.save() for split, shuffle in shuffles.items()}

@@ -22,7 +22,7 @@ from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, path_or_none
 from plumbline.data import token_files
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, tokens
 from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
@@ -49,21 +49,21 @@ def lines_of_shard(path: Path, shard: int, shards: int) -> Iterator[tuple[int, b
 
 
 @dataclass(slots=True)
-class Documents:
+class DocumentCounter:
     """A counter of the documents tokenised so far."""
 
     count: int = 0
 
 
 def tokenize(
-    documents: Path, tokenizer: Tokenizer, shard: int, shards: int, counted: Documents | None = None
+    documents: Path, tokenizer: Tokenizer, shard: int, shards: int, counted: DocumentCounter | None = None
 ) -> Iterator[np.ndarray]:
     """Tokenise a shard, some documents at a time, into arrays of `tokenizer.dtype`; `counted` counts the documents."""
     batch: list[str] = []
     ends: list[bool] = []  # whether a document ends with the part
     held = 0
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype).tobytes()
-    with Progress(f"tokenize {documents.name} shard {shard} of {shards}", "documents") as progress:
+    with ProgressCounter(f"tokenize {documents.name} shard {shard} of {shards}", "documents") as progress:
 
         def flush() -> np.ndarray:
             nonlocal held
@@ -133,7 +133,7 @@ def main(arguments: list[str] | None = None) -> None:
     fingerprint_file.checked(given.tokenizer)
     made_from = {"tokenizer_sha256": tokenizer.fingerprint, "documents_sha256": verify_documents(given.documents)}
     if given.folder is None:
-        counted = Documents()
+        counted = DocumentCounter()
         count = save(
             given.out, tokenize(given.documents, tokenizer, given.shard, given.shards, counted), tokenizer.dtype
         )

@@ -23,11 +23,11 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, sha256_file
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
 from plumbline.data.verify import verify_documents
-from plumbline.data.words import Words
+from plumbline.data.words import WordEncoder
 
 SEPARATOR = "<|endoftext|>"
 
@@ -99,9 +99,9 @@ class Tokenizer:
         return [found.ids for found in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     @functools.cached_property
-    def words(self) -> Words:
+    def words(self) -> WordEncoder:
         """An encoder for many texts that remembers words; it gives the same ids, as bytes of `dtype`."""
-        return Words(self._tokenizer, self.dtype)
+        return WordEncoder(self._tokenizer, self.dtype)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some ids, separators included. Bytes cut inside a character come out as U+FFFD."""
@@ -153,7 +153,7 @@ def _byte_level(tokenizer: tokenizers.Tokenizer) -> None:
 
 def _texts(documents: Path, megabytes: float) -> Iterator[str]:
     size = 0
-    with Progress("tokenizer: reading", "documents") as progress:
+    with ProgressCounter("tokenizer: reading", "documents") as progress:
         for document in jsonl.read(documents):
             size += len(document.text.encode())
             if size > megabytes * 1e6:

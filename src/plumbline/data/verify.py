@@ -31,7 +31,7 @@ from plumbline.core.files import atomic_write_json, naming, parse_json
 from plumbline.core.system import fcntl
 from plumbline.data.loader import Pack
 from plumbline.data.manifest import read_documents
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 
 FOLDER = ".verified"
 _PIECE = 1 << 20
@@ -113,7 +113,7 @@ def _read_through(listed: _Listed, known: Record, found: Record) -> int:
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
     unknown = [name for name in paths if known.get(name) != _facts(os.stat(paths[name]), expected[name], listed)]
-    with Progress(f"verify {listed.manifest}", "files", len(unknown)) as progress:
+    with ProgressCounter(f"verify {listed.manifest}", "files", len(unknown)) as progress:
         for name in unknown:
             with naming(paths[name]), open(paths[name], "rb") as file:
                 # Before it is read: a change while it is read is then seen at the next start.

@@ -56,7 +56,7 @@ def exact(tokenizer: tokenizers.Tokenizer) -> bool:
     )
 
 
-class Words:
+class WordEncoder:
     """An encoder of texts to the bytes of their ids, which remembers the ids of words."""
 
     def __init__(self, tokenizer: tokenizers.Tokenizer, dtype: np.dtype) -> None:

@@ -25,12 +25,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, sha256_file
 from plumbline.core.versions import version
 from plumbline.evaluate import items
-from plumbline.evaluate.score import Questions, one_by_one, score
+from plumbline.evaluate.score import EvaluationItems, one_by_one, score
 from plumbline.specs import suites
 from plumbline.specs.tasks import MetricPolicy
 
 if TYPE_CHECKING:
-    from plumbline.evaluate.texts import Texts
+    from plumbline.evaluate.texts import TextEncoder
 
 
 def main() -> None:
@@ -65,13 +65,13 @@ def main() -> None:
     os.environ.setdefault("TQDM_DISABLE", "1")
 
     @functools.cache
-    def common() -> tuple[Texts, Questions]:
+    def common() -> tuple[TextEncoder, EvaluationItems]:
         """What the runs share, made for the first that has a model."""
         from tokenizers import Tokenizer
 
-        from plumbline.evaluate.texts import Texts
+        from plumbline.evaluate.texts import TextEncoder
 
-        return Texts(Tokenizer.from_file(str(given.tokenizer))), Questions.read(suite, given.items, given.limit)
+        return TextEncoder(Tokenizer.from_file(str(given.tokenizer))), EvaluationItems.read(suite, given.items, given.limit)
 
     def write(run: Path, out: Path) -> None:
         scores, examples, more = _evaluate(run, given, common)
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def _evaluate(
-    run: Path, given: argparse.Namespace, common: Callable[[], tuple[Texts, Questions]]
+    run: Path, given: argparse.Namespace, common: Callable[[], tuple[TextEncoder, EvaluationItems]]
 ) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
     from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
 

@@ -10,9 +10,9 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tokenizers import Tokenizer
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate.prefixes import Segment
-from plumbline.evaluate.reader import Reader
-from plumbline.evaluate.texts import Texts
+from plumbline.evaluate.prefixes import TokenSegment
+from plumbline.evaluate.reader import PrefixTreeReader
+from plumbline.evaluate.texts import TextEncoder
 from plumbline.model.decoder import Decoder
 
 #: Names under which tokenizers keep the token that separates documents.
@@ -36,7 +36,7 @@ class CheckpointLM(TemplateLM):
 
     Args:
         model: the decoder. It is put into evaluation mode.
-        tokenizer: its tokenizer; as `Texts`, what other models of the same tokenizer have met is not encoded again.
+        tokenizer: its tokenizer; as `TextEncoder`, what other models of the same tokenizer have met is not encoded again.
         context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
             own models. A continuation longer than that is scored in the harness's rolling windows.
         batch_tokens: the most tokens, padding included, in one forward pass; default by device.
@@ -53,7 +53,7 @@ class CheckpointLM(TemplateLM):
     def __init__(
         self,
         model: Decoder,
-        tokenizer: Tokenizer | Texts,
+        tokenizer: Tokenizer | TextEncoder,
         *,
         context: int,
         device: str | torch.device = "cpu",
@@ -61,12 +61,12 @@ class CheckpointLM(TemplateLM):
         document_end: int | None = None,
     ) -> None:
         super().__init__()
-        self.texts = tokenizer if isinstance(tokenizer, Texts) else Texts(tokenizer)
+        self.texts = tokenizer if isinstance(tokenizer, TextEncoder) else TextEncoder(tokenizer)
         self.encoder = self.texts.tokenizer
         self.context = context
         self.truncated = 0
         self._eot = end_of_text(self.encoder) if document_end is None else document_end
-        self.reader = Reader(model.to(device).eval(), batch_tokens=batch_tokens, padding=self._eot)
+        self.reader = PrefixTreeReader(model.to(device).eval(), batch_tokens=batch_tokens, padding=self._eot)
         self._encoded: dict[str, list[int]] = {}
 
     @property
@@ -93,7 +93,7 @@ class CheckpointLM(TemplateLM):
 
     def loglikelihood_rolling(self, requests: Sequence, disable_tqdm: bool = False) -> list[float]:
         """Log-probability (nats) of each whole text after the end-of-text token."""
-        segments: list[Segment] = []
+        segments: list[TokenSegment] = []
         for index, request in enumerate(requests):
             tokens = self.tok_encode(request.args[0])
             segments += self._windows(index, self.eot_token_id, tokens)
@@ -109,7 +109,7 @@ class CheckpointLM(TemplateLM):
         Raises:
             PlumblineError: a continuation of no tokens, or a log-probability that is no number.
         """
-        segments: list[Segment] = []
+        segments: list[TokenSegment] = []
         for index, (key, context, continuation) in enumerate(requests):
             if not continuation:
                 raise PlumblineError(
@@ -124,13 +124,13 @@ class CheckpointLM(TemplateLM):
                 continue
             tokens = context + continuation
             self.truncated += len(tokens) > self.context + 1
-            segments.append(Segment(index, tokens[-(self.context + 1) :], len(continuation)))
+            segments.append(TokenSegment(index, tokens[-(self.context + 1) :], len(continuation)))
         results = self.reader.scores(segments, len(requests))
         for (key, _, _), result in zip(requests, results):
             self.cache_hook.add_partial("loglikelihood", key, result)
         return results
 
-    def _windows(self, request: int, prefix: int, tokens: list[int]) -> Iterator[Segment]:
+    def _windows(self, request: int, prefix: int, tokens: list[int]) -> Iterator[TokenSegment]:
         windows = get_rolling_token_windows(tokens, prefix, self.context, 1)
         for context, predicted in map(make_disjoint_window, windows):
-            yield Segment(request, context + predicted, len(predicted))
+            yield TokenSegment(request, context + predicted, len(predicted))

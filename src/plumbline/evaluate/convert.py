@@ -19,7 +19,7 @@ from plumbline.core.files import atomic_write_text, parse_json
 from plumbline.evaluate import fields, mapping
 from plumbline.evaluate.fields import Item
 from plumbline.specs import tasks
-from plumbline.specs.tasks import Released, Task
+from plumbline.specs.tasks import ReleasedFormat, Task
 
 
 def reading_passage(passage: Item) -> Item:
@@ -70,7 +70,7 @@ def convert(task: Task, lines: list[Any], labels: list[str] | None = None, subje
     return found
 
 
-def _converted(released: Released, line: Any, given: Item, index: int) -> Item:
+def _converted(released: ReleasedFormat, line: Any, given: Item, index: int) -> Item:
     if released.converter:
         try:
             return CONVERTERS[released.converter](line)

@@ -20,7 +20,7 @@ _CANDIDATES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class SentenceInContext:
     """A sentence of a document and the sentences before it that make its context."""
 
     document: int
@@ -29,7 +29,7 @@ class Spot:
     text: str
 
 
-class Documents:
+class HeldOutSentences:
     """Held-out documents cut into sentences, and the spots at which a question can be asked."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class Documents:
         self.spots = [spot for index in range(len(texts)) for spot in self._spots(index)]
 
     @classmethod
-    def read(cls, path: Path) -> Documents:
+    def read(cls, path: Path) -> HeldOutSentences:
         """From a JSONL file of documents {"id", "source", "text"}.
 
         Raises:
@@ -56,7 +56,7 @@ class Documents:
                 raise PlumblineError(f"{path} line {number}: not a document with a 'text' ({error!r})") from error
         return cls(texts)
 
-    def _spots(self, document: int) -> list[Spot]:
+    def _spots(self, document: int) -> list[SentenceInContext]:
         found = []
         sentences = self.sentences[document]
         for index in range(1, len(sentences)):
@@ -67,10 +67,10 @@ class Documents:
                 start -= 1
                 length += len(sentences[start]) + 1
             if start < index:
-                found.append(Spot(document, index, " ".join(sentences[start:index]), sentences[index]))
+                found.append(SentenceInContext(document, index, " ".join(sentences[start:index]), sentences[index]))
         return found
 
-    def others(self, spot: Spot, count: int, rng: random.Random, *, near: bool) -> list[str] | None:
+    def others(self, spot: SentenceInContext, count: int, rng: random.Random, *, near: bool) -> list[str] | None:
         """`count` sentences that do not follow `spot`, of nearly its length: of the same document if `near`, else of
         other documents. None where there are too few."""
         pool = [

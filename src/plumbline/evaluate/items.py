@@ -21,7 +21,7 @@ from plumbline.core.files import atomic_write_json, atomic_write_text, parse_jso
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
 from plumbline.data.verify import verify_documents
 from plumbline.evaluate import fields, hub, packaged, proxy
-from plumbline.evaluate.documents import Documents
+from plumbline.evaluate.documents import HeldOutSentences
 from plumbline.evaluate.fields import Item
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
@@ -33,7 +33,7 @@ _KEYS = {("local", "--folder"): ": set `evaluation.folder` in config/config.yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class TaskEntry:
     """What `items.json` says about one task."""
 
     task_source: Literal["benchmark", "proxy"]
@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
+class TaskItems:
     """A task's items before they are written; `shown` are the solved examples that it draws from, if it shows any.
 
     `file`: that of the user's that they were read from, with the line of each item and of each solved example in the
@@ -73,13 +73,13 @@ class Made:
         return f"{self.file.with_name(self.task.examples)} line {self.shown_lines[index]}"
 
 
-def checksums(entries: dict[str, Entry]) -> dict[str, str]:
+def checksums(entries: dict[str, TaskEntry]) -> dict[str, str]:
     """SHA-256 of every file that an index lists, by task; of solved examples by ``<task>.few_shot``."""
     shown = {f"{task}.few_shot": entry.few_shot_sha256 for task, entry in entries.items() if entry.few_shot_sha256}
     return {task: entry.sha256 for task, entry in entries.items()} | shown
 
 
-def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, Entry]:
+def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, TaskEntry]:
     """What a folder holds of `tasks`, by their names; every file is compared with its checksum.
 
     Raises:
@@ -94,7 +94,7 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, Entry]:
     fingerprint_file.checked(path)
     try:
         listed = parse_json(path.read_text(encoding="utf-8"))
-        found = {task: Entry(**entry) for task, entry in listed.items()}
+        found = {task: TaskEntry(**entry) for task, entry in listed.items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise PlumblineError(f"{path} is no index of items ({error}); make the items again") from error
     entries = {}
@@ -134,7 +134,7 @@ def require_held_out(folder: Path, tokenizer: Path, manifest: Mapping[str, Any])
         )
 
 
-def write(folder: Path, made: list[Made]) -> dict[str, Entry]:
+def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
     """Check every task's items and write them, then the index.
 
     Raises:
@@ -159,7 +159,7 @@ def write(folder: Path, made: list[Made]) -> dict[str, Entry]:
                 harness.examples(task, content.shown, subject)
             atomic_write_text(folder / task.examples, fields.dump(content.shown))
             shown = sha256_file(folder / task.examples)
-        entries[task.name] = Entry(
+        entries[task.name] = TaskEntry(
             task_source=content.task_source,
             n=len(content.items),
             sha256=sha256_file(path),
@@ -189,7 +189,7 @@ def main() -> None:
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
 
 
-def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
+def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     package = _given(arguments.package, "--package", "packaged")
     packaged.check_package(package)
     proxies = _proxies(arguments)
@@ -205,11 +205,11 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ma
             )
         origin = f"{packaged.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
         found = packaged.items(task, source, package)
-        made.append(Made(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
+        made.append(TaskItems(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
     return made
 
 
-def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
+def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     folder = _given(arguments.folder, "--folder", "local")
     absent = [task.name for task in tasks if not (folder / f"{task.name}.jsonl").is_file()]
     if absent and arguments.missing == "error":
@@ -226,7 +226,7 @@ def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]
             continue
         found, shown = fields.numbered(task, path), _local_examples(task, path)
         made.append(
-            Made(
+            TaskItems(
                 task=task,
                 task_source="benchmark",
                 items=[fields.of(task, item) for _, item in found],
@@ -253,12 +253,12 @@ def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
     return fields.numbered(task, examples)
 
 
-def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
+def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     made = []
     for task in tasks:
         read = hub.data_set(task)
         made.append(
-            Made(
+            TaskItems(
                 task=task,
                 task_source="benchmark",
                 items=hub.items(task, read.split, arguments.mirror),
@@ -270,14 +270,14 @@ def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Made]:
     return made
 
 
-def _proxies(arguments: argparse.Namespace) -> Callable[[Task], Made]:
+def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
     path = _given(arguments.documents, "--documents", arguments.source)
-    documents = Documents.read(path)
+    documents = HeldOutSentences.read(path)
 
-    def make(task: Task) -> Made:
+    def make(task: Task) -> TaskItems:
         shown = task.few_shot.number if task.few_shot else 0
         found = proxy.items(task, documents, arguments.proxy_items + shown)
-        return Made(
+        return TaskItems(
             task=task,
             task_source="proxy",
             items=found[: arguments.proxy_items],

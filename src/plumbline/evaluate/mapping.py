@@ -14,11 +14,11 @@ from plumbline.core.errors import PlumblineError, nearest
 LETTERS = "ABCDE"
 
 
-class Unmapped(PlumblineError):
+class UnlistedValue(PlumblineError):
     """A value that `values` does not list."""
 
 
-class NotThere(PlumblineError):
+class MissingField(PlumblineError):
     """A path that leads nowhere."""
 
 
@@ -64,7 +64,7 @@ def _value(made: Any, given: Any, what: str, field: str) -> Any:
     value = _at(given, made["of"], what, field)
     if "values" in made:
         if str(value) not in made["values"]:
-            raise Unmapped(f"{field}: {made['of']!r} is {value!r} in {what}, which is none of {list(made['values'])}")
+            raise UnlistedValue(f"{field}: {made['of']!r} is {value!r} in {what}, which is none of {list(made['values'])}")
         value = made["values"][str(value)]
     match made.get("as"):
         case "text":
@@ -91,5 +91,5 @@ def _at(given: Any, path: str, what: str, field: str) -> Any:
     except (KeyError, IndexError, ValueError, TypeError) as error:
         there = sorted(given) if isinstance(given, dict) else []
         has = f" (there are {there})" if there else ""
-        raise NotThere(f"{field}: there is no {path!r} in {what}{nearest(head, there)}{has}") from error
+        raise MissingField(f"{field}: there is no {path!r} in {what}{nearest(head, there)}{has}") from error
     return _at(found, rest, what, field) if rest else found

@@ -83,7 +83,7 @@ def _item(where: str, source: PackagedData, line: dict[str, Any]) -> Item | None
         given |= mapping.choice(*parsed)
     try:
         return mapping.fields(source.fields, given, f"a line of {source.file}")
-    except mapping.Unmapped:
+    except mapping.UnlistedValue:
         return None
     except PlumblineError as problem:
         raise PlumblineError(f"{where}.fields.{problem}") from problem

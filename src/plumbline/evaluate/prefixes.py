@@ -19,7 +19,7 @@ SHORTEST = 8
 Row = tuple[int, ...]
 
 
-class Segment(NamedTuple):
+class TokenSegment(NamedTuple):
     """Tokens that go through the model at once, and how many at their end are scored.
 
     `request` is the index of the request that the score is added to. `tokens` holds one more than the model reads:
@@ -31,7 +31,7 @@ class Segment(NamedTuple):
     scored: int
 
 
-class Asked(NamedTuple):
+class ContinuationQuery(NamedTuple):
     """After reading the token at `place` of a node, and those that follow, how likely is each of `tokens`?"""
 
     place: int
@@ -40,28 +40,28 @@ class Asked(NamedTuple):
 
 
 @dataclass(slots=True)
-class Node:
+class PrefixNode:
     """Tokens that are read after those of the nodes above."""
 
     tokens: Row
-    asked: list[Asked] = field(default_factory=list)
-    children: list[Node] = field(default_factory=list)
+    asked: list[ContinuationQuery] = field(default_factory=list)
+    children: list[PrefixNode] = field(default_factory=list)
 
 
-def trees(segments: Iterable[Segment], *, shared: bool = True) -> list[Node]:
+def trees(segments: Iterable[TokenSegment], *, shared: bool = True) -> list[PrefixNode]:
     """The roots of trees in which every segment is a path.
 
     `shared`: whether rows go on from what they begin with together. Without it every row is a root by itself; rows that
     are equal are one in either case (answers of one token).
     """
-    rows: dict[Row, list[Segment]] = defaultdict(list)
+    rows: dict[Row, list[TokenSegment]] = defaultdict(list)
     for segment in segments:
         rows[tuple(segment.tokens[:-1])].append(segment)
     ordered = sorted(rows)
     common = [_common(*pair) if shared else 0 for pair in pairwise(ordered)]
-    roots: list[Node] = []
+    roots: list[PrefixNode] = []
 
-    def grow(first: int, stop: int, base: int, path: list[tuple[int, Node]], siblings: list[Node]) -> None:
+    def grow(first: int, stop: int, base: int, path: list[tuple[int, PrefixNode]], siblings: list[PrefixNode]) -> None:
         """Add the rows first..stop-1, all of which begin with the `base` tokens of `path`, to `siblings`."""
         start = first
         for end in range(first + 1, stop + 1):
@@ -69,7 +69,7 @@ def trees(segments: Iterable[Segment], *, shared: bool = True) -> list[Node]:
                 continue
             depth = min(common[start : end - 1], default=len(ordered[start]))
             if depth > base:  # else the path itself is the row: it is what another answer begins with
-                siblings.append(Node(ordered[start][base:depth]))
+                siblings.append(PrefixNode(ordered[start][base:depth]))
                 below = [*path, (base, siblings[-1])]
             else:
                 below = path
@@ -91,11 +91,11 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return min(len(one), len(other))
 
 
-def _ask(segments: list[Segment], path: list[tuple[int, Node]]) -> None:
+def _ask(segments: list[TokenSegment], path: list[tuple[int, PrefixNode]]) -> None:
     """Put what is asked of a row to the nodes that read it; `path` is (tokens above, node)."""
     for request, tokens, scored in segments:
         first = len(tokens) - 1 - scored
         for base, node in path:
             start, stop = max(first, base), base + len(node.tokens)
             if start < stop:
-                node.asked.append(Asked(start - base, tokens[start + 1 : stop + 1], request))
+                node.asked.append(ContinuationQuery(start - base, tokens[start + 1 : stop + 1], request))

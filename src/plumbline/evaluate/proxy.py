@@ -16,13 +16,13 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import mapping
-from plumbline.evaluate.documents import Documents, Spot
+from plumbline.evaluate.documents import HeldOutSentences, SentenceInContext
 from plumbline.evaluate.fields import Item
 from plumbline.evaluate.makers import MAKERS
-from plumbline.specs.tasks import Proxy, Task
+from plumbline.specs.tasks import ProxyItems, Task
 
 
-def items(task: Task, documents: Documents, count: int) -> list[Item]:
+def items(task: Task, documents: HeldOutSentences, count: int) -> list[Item]:
     """`count` proxy items of `task`.
 
     Raises:
@@ -53,7 +53,7 @@ def items(task: Task, documents: Documents, count: int) -> list[Item]:
     return found
 
 
-def _maker(task: Task, proxy: Proxy) -> Callable[[Spot, Documents, random.Random], dict[str, Any] | None]:
+def _maker(task: Task, proxy: ProxyItems) -> Callable[[SentenceInContext, HeldOutSentences, random.Random], dict[str, Any] | None]:
     make = MAKERS[proxy.maker]
     parameters = list(inspect.signature(make).parameters.values())
     takes = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
@@ -66,7 +66,7 @@ def _maker(task: Task, proxy: Proxy) -> Callable[[Spot, Documents, random.Random
     return functools.partial(make, **proxy.options)
 
 
-def _item(task: Task, proxy: Proxy, given: dict[str, Any]) -> Item:
+def _item(task: Task, proxy: ProxyItems, given: dict[str, Any]) -> Item:
     try:
         return mapping.fields(proxy.fields, given, f"what the maker {proxy.maker!r} gives")
     except PlumblineError as problem:

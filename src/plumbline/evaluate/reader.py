@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate.prefixes import Node, Segment, trees
-from plumbline.evaluate.rows import Laid, attention_mask, beside, cut, filled, laid
-from plumbline.model.cache import Cache
+from plumbline.evaluate.prefixes import PrefixNode, TokenSegment, trees
+from plumbline.evaluate.rows import TreeAsRow, attention_mask, beside, cut, filled, laid
+from plumbline.model.cache import DecodingCache
 from plumbline.model.context import ForwardContext
 from plumbline.model.decoder import Decoder
 from plumbline.runtime.allocator import keep_memory
@@ -35,7 +35,7 @@ PASS = {"cpu": 2e8, "cuda": 3e11}
 TOLERANCE = 1e-4
 
 
-class Reader:
+class PrefixTreeReader:
     """A decoder that reads trees of tokens.
 
     Attributes:
@@ -64,7 +64,7 @@ class Reader:
         self._try()
 
     @torch.inference_mode()
-    def scores(self, segments: Sequence[Segment], requests: int) -> list[tuple[float, bool]]:
+    def scores(self, segments: Sequence[TokenSegment], requests: int) -> list[tuple[float, bool]]:
         """(log-probability in nats, whether every token is the likeliest) of each request.
 
         Raises:
@@ -79,14 +79,14 @@ class Reader:
         self._answer(asked)
         return asked.totals(requests)
 
-    def _hidden(self, rows: Sequence[Laid], wanted_S: torch.Tensor | None = None) -> torch.Tensor:
+    def _hidden(self, rows: Sequence[TreeAsRow], wanted_S: torch.Tensor | None = None) -> torch.Tensor:
         """Last hidden states (B, T, D) of rows, the longest first, padded on the right; or (1, S, D) of the wanted."""
         longest = self._length(rows)
         given_BT = torch.from_numpy(filled([row.tokens for row in rows], longest, self.padding)).to(self.device)
         seen = attention_mask(rows, longest, self.device)
         return self.model.hidden(given_BT, ForwardContext(attention_mask=seen, cache=None, wanted_S=wanted_S))
 
-    def _length(self, rows: Sequence[Laid]) -> int:
+    def _length(self, rows: Sequence[TreeAsRow]) -> int:
         """Tokens in each of `rows`, padding included."""
         longest = len(rows[0].tokens)
         if not self.padded:
@@ -94,7 +94,7 @@ class Reader:
         stepped = -(-longest // ROW_STEP) * ROW_STEP
         return stepped if stepped <= self.model.spec.context or longest > self.model.spec.context else longest
 
-    def _ask(self, rows: Sequence[Laid], asked: _Asked) -> None:
+    def _ask(self, rows: Sequence[TreeAsRow], asked: _Asked) -> None:
         """Read rows where something is asked of them, and keep what it is asked of, each state once; the head is for
         many passes together."""
         length = self._length(rows)
@@ -129,7 +129,7 @@ class Reader:
             asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
         asked.clear()
 
-    def _batches(self, rows: list[Laid]) -> Iterator[list[Laid]]:
+    def _batches(self, rows: list[TreeAsRow]) -> Iterator[list[TreeAsRow]]:
         """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start; shorter ones
         stand where padding would.
 
@@ -146,7 +146,7 @@ class Reader:
         most_padding = self.most_padding if self.padded else 0
         rest = sorted(rows, key=lambda row: len(row.tokens))
         sizes = [len(row.tokens) for row in rest]
-        batch: list[Laid] = []
+        batch: list[TreeAsRow] = []
         padding = 0
         while rest:
             longest = self._length(batch or rest[-1:])
@@ -177,21 +177,21 @@ class Reader:
         tokens = [(7 * place + 1) % self.model.spec.vocabulary for place in range(longest)]
         begin, end = tuple(tokens[: longest // 2]), tuple(tokens[longest // 2 :])
         rows = [(*begin, *end), begin[:1], (*begin, *end[2:])]
-        whole = [self._hidden([laid(Node(row))])[0] for row in rows]
+        whole = [self._hidden([laid(PrefixNode(row))])[0] for row in rows]
 
         def same(found_TD: torch.Tensor, row: int) -> bool:
             apart = (found_TD[: len(whole[row])] - whole[row]).abs().amax()
             return bool(apart <= TOLERANCE * whole[row].abs().amax())
 
         self.padded = True
-        long_TD, short_TD = self._hidden([laid(Node(row)) for row in rows[:2]])
+        long_TD, short_TD = self._hidden([laid(PrefixNode(row)) for row in rows[:2]])
         self.padded = same(long_TD, 0) and same(short_TD, 1)
-        cache = Cache()
+        cache = DecodingCache()
         self.model(torch.tensor([begin], device=self.device), cache=cache)
         if cache.memory or not self.padded:
             return
-        tree = laid(Node(begin, children=[Node(end), Node(end[2:])]))
-        tree_TD, short_TD = self._hidden([tree, laid(Node(rows[1]))])
+        tree = laid(PrefixNode(begin, children=[PrefixNode(end), PrefixNode(end[2:])]))
+        tree_TD, short_TD = self._hidden([tree, laid(PrefixNode(rows[1]))])
         branch_TD = torch.cat([tree_TD[: len(begin)], tree_TD[longest:]])
         self.shared = same(tree_TD, 0) and same(branch_TD, 2) and same(short_TD, 1)
 

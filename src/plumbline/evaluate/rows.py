@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from plumbline.evaluate.prefixes import Asked, Node
+from plumbline.evaluate.prefixes import ContinuationQuery, PrefixNode
 from plumbline.model.attention_mask import AttentionMask
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class TreeAsRow:
     """A tree as a row, a node after the one above it.
 
     `positions`: how many tokens each token has before it on its path. `until`: the place of the row at which the nodes
@@ -28,20 +28,20 @@ class Laid:
     tokens: list[int]
     positions: list[int]
     until: list[int]
-    asked: list[Asked]
+    asked: list[ContinuationQuery]
     plain: bool
 
 
-def laid(root: Node) -> Laid:
+def laid(root: PrefixNode) -> TreeAsRow:
     """One tree as one row."""
-    row = Laid([], [], [], [], plain=not root.children)
+    row = TreeAsRow([], [], [], [], plain=not root.children)
 
-    def add(node: Node, depth: int) -> None:
+    def add(node: PrefixNode, depth: int) -> None:
         start, length = len(row.tokens), len(node.tokens)
         row.tokens.extend(node.tokens)
         row.positions.extend(range(depth, depth + length))
         row.until.extend([0] * length)
-        row.asked.extend(Asked(start + place, tokens, request) for place, tokens, request in node.asked)
+        row.asked.extend(ContinuationQuery(start + place, tokens, request) for place, tokens, request in node.asked)
         for child in node.children:
             add(child, depth + length)
         row.until[start : start + length] = [len(row.tokens)] * length
@@ -50,7 +50,7 @@ def laid(root: Node) -> Laid:
     return row
 
 
-def cut(roots: Sequence[Node], worth: float) -> Iterator[Node]:
+def cut(roots: Sequence[PrefixNode], worth: float) -> Iterator[PrefixNode]:
     """Trees that are read as a row each, of which every branch pays for its part in the others' attention.
 
     `worth`: with how many keys a query's attention costs what a token costs beside attention. What is asked of nodes
@@ -61,39 +61,39 @@ def cut(roots: Sequence[Node], worth: float) -> Iterator[Node]:
             yield tree
 
 
-def _cut(node: Node, depth: int, worth: float) -> list[tuple[Node, int]]:
+def _cut(node: PrefixNode, depth: int, worth: float) -> list[tuple[PrefixNode, int]]:
     """(tree, number of its tokens) of each tree that `node`, `depth` tokens below its root, falls into."""
     shared = len(node.tokens)
     above = depth + shared
-    trees = [(Node(node.tokens, node.asked), shared)]
+    trees = [(PrefixNode(node.tokens, node.asked), shared)]
     for child in node.children:
         for branch, length in _cut(child, above, worth):
             tree, size = trees[-1]
             # Together: (size + length)^2 keys and queries. Apart: the shared tokens once more, and their attention.
             if tree.children and 2 * length * (size - shared) > shared * (worth + shared):
-                tree, size = Node(node.tokens), shared
+                tree, size = PrefixNode(node.tokens), shared
                 trees.append((tree, size))
             tree.children.append(branch)
             trees[-1] = (tree, size + length)
     return trees
 
 
-def beside(rows: Sequence[Laid]) -> Laid:
+def beside(rows: Sequence[TreeAsRow]) -> TreeAsRow:
     """Several rows as one, no token of which sees those of another."""
     if len(rows) == 1:
         return rows[0]
-    joined = Laid([], [], [], [], plain=False)
+    joined = TreeAsRow([], [], [], [], plain=False)
     for row in rows:
         start = len(joined.tokens)
         joined.tokens.extend(row.tokens)
         joined.positions.extend(row.positions)
         joined.until.extend(start + stop for stop in row.until)
-        joined.asked.extend(Asked(start + place, tokens, request) for place, tokens, request in row.asked)
+        joined.asked.extend(ContinuationQuery(start + place, tokens, request) for place, tokens, request in row.asked)
     return joined
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Branched(AttentionMask):
+class TreeAttentionMask(AttentionMask):
     """The attention mask of rows of trees: `mask` (B, Q, K) says what positions alone do not."""
 
     mask: torch.Tensor
@@ -103,9 +103,9 @@ class Branched(AttentionMask):
         """Which keys each query sees: its own node's and those of the nodes above, up to itself."""
         return self.mask
 
-    def rows(self, start: int, stop: int) -> Branched:
+    def rows(self, start: int, stop: int) -> TreeAttentionMask:
         """The part for the queries start..stop-1, without the keys after them: nodes come after those above them."""
-        return Branched(
+        return TreeAttentionMask(
             query_positions_BQ=self.query_positions_BQ[:, start:stop],
             key_positions_BK=self.key_positions_BK[:, :stop],
             plain=False,
@@ -114,7 +114,7 @@ class Branched(AttentionMask):
         )
 
 
-def attention_mask(rows: Sequence[Laid], longest: int, device: torch.device) -> AttentionMask:
+def attention_mask(rows: Sequence[TreeAsRow], longest: int, device: torch.device) -> AttentionMask:
     """Of rows that are filled up on the right to `longest` tokens, which see themselves and each other, and which no
     token of a row sees."""
     if all(row.plain for row in rows):  # what comes later changes nothing before it: padding need not be told from it
@@ -124,7 +124,7 @@ def attention_mask(rows: Sequence[Laid], longest: int, device: torch.device) -> 
     until_BT = torch.from_numpy(filled([row.until for row in rows], longest, longest)).to(device)
     places_T = torch.arange(longest, device=device)
     mask_BTT = (places_T[:, None] < until_BT[:, None, :]) & (places_T <= places_T[:, None])
-    return Branched(
+    return TreeAttentionMask(
         query_positions_BQ=positions_BT, key_positions_BK=positions_BT, plain=False, length=longest, mask=mask_BTT
     )
 

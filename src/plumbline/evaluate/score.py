@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from lm_eval.api.model import LM
 
-    from plumbline.evaluate.texts import Texts
+    from plumbline.evaluate.texts import TextEncoder
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class EvaluationItems:
     """What models are scored on, made once for all of them.
 
     `sources`: where each task's items come from. `tasks`: the harness's tasks by the suite's.
@@ -49,7 +49,7 @@ class Questions:
     tasks: dict[str, dict[str, Any]]
 
     @classmethod
-    def read(cls, suite: suites.Suite, folder: Path, limit: int | None) -> Questions:
+    def read(cls, suite: suites.Suite, folder: Path, limit: int | None) -> EvaluationItems:
         """The first `limit` items of each of the suite's tasks, from `folder`; of a None limit all.
 
         Raises:
@@ -62,7 +62,7 @@ class Questions:
         return cls(suite, sources, tasks)
 
 
-def score(model: LM, name: str, questions: Questions, policy: MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
+def score(model: LM, name: str, questions: EvaluationItems, policy: MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `scores` and `examples` frames of a harness model; `name` stands in them as the run's id."""
     import torch
 
@@ -244,19 +244,19 @@ def _brings_code(folder: Path) -> bool:
 
 
 @functools.lru_cache(1)
-def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str) -> Questions:
+def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str) -> EvaluationItems:
     """The last ones are kept, for the next model; `index`: the checksum of what lists the items."""
-    return Questions.read(suite, folder, limit)
+    return EvaluationItems.read(suite, folder, limit)
 
 
 @functools.lru_cache(1)
-def _texts(tokenizer: Path, checksum: str) -> Texts:
+def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
     """The last tokenizer is kept, with the words that it has met."""
     from tokenizers import Tokenizer
 
-    from plumbline.evaluate.texts import Texts
+    from plumbline.evaluate.texts import TextEncoder
 
-    return Texts(Tokenizer.from_file(str(tokenizer)))
+    return TextEncoder(Tokenizer.from_file(str(tokenizer)))
 
 
 def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:

@@ -25,7 +25,7 @@ from plumbline.specs.tasks import MetricPolicy, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ItemScores:
     """One item's values; `bits` and `bytes` are of its right answers together."""
 
     item: str
@@ -34,7 +34,7 @@ class Example:
     bytes: int
 
 
-def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, Any]) -> list[Example]:
+def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, Any]) -> list[ItemScores]:
     """The values of every item of `task`, whose harness tasks are `tasks`."""
     found = []
     for name, leaf in tasks.items():
@@ -50,14 +50,14 @@ def examples(task: Task, tasks: dict[str, ConfigurableTask], results: dict[str, 
             values["logprob_gold"] = sum(logprobs) / len(logprobs)
             values["bits_per_byte"] = bits / sum(sizes)
             identity = f"{prefix}{sample['doc_id']}-{sample['doc_hash'][:16]}"
-            found.append(Example(identity, values, bits, sum(sizes)))
+            found.append(ItemScores(identity, values, bits, sum(sizes)))
     return found
 
 
 def frames(
     run_id: str,
     suite: Suite,
-    found: dict[str, list[Example]],
+    found: dict[str, list[ItemScores]],
     sources: dict[str, str],
     policy: MetricPolicy,
     harness_version: str,
@@ -82,7 +82,7 @@ def frames(
     return scores.assign(run_id=run_id, harness_version=harness_version), per_example.assign(run_id=run_id)
 
 
-def _value(found: list[Example], metric: str) -> tuple[float, float]:
+def _value(found: list[ItemScores], metric: str) -> tuple[float, float]:
     """Value and standard error; the error of a single item is NaN."""
     count = len(found)
     if metric == "bits_per_byte":

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from tokenizers import Tokenizer
 
-from plumbline.data.words import Words, exact
+from plumbline.data.words import WordEncoder, exact
 
 _DTYPE = np.dtype("<u4")
 
 
-class Texts:
+class TextEncoder:
     """Encodes texts as `tokenizer` does, without adding special tokens; words that were met before are looked up."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -21,7 +21,7 @@ class Texts:
         # A memory of words takes special tokens for text: what holds one goes to the tokenizer itself.
         plain = Tokenizer.from_str(tokenizer.to_str())
         plain.encode_special_tokens = True
-        self._words = Words(plain, _DTYPE) if exact(plain) else None
+        self._words = WordEncoder(plain, _DTYPE) if exact(plain) else None
         self._special = [token["content"] for token in json.loads(tokenizer.to_str())["added_tokens"]]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:

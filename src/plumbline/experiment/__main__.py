@@ -19,14 +19,14 @@ from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import numbers
 from plumbline.experiment.formatting import counted
-from plumbline.experiment.read import Columns
-from plumbline.experiment.terms import ALPHA, Terms
+from plumbline.experiment.read import ColumnNames
+from plumbline.experiment.terms import ALPHA, ComparisonTerms
 
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline verdict`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment"), description=described(__doc__))
-    add, columns = parser.add_argument, Columns()
+    add, columns = parser.add_argument, ColumnNames()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers: .csv, .tsv or .jsonl")
     better = parser.add_mutually_exclusive_group()
     better.add_argument("--higher-is-better", dest="higher", action="store_true", default=None)
@@ -88,7 +88,7 @@ def default_page(results: Path) -> Path:
     return results.with_name(f"{results.stem}.verdict.md")
 
 
-def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
+def request(given: argparse.Namespace, repeat: str) -> numbers.NumbersRequest:
     """Turn the flags of the command line into a request.
 
     Raises:
@@ -98,7 +98,7 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
         raise PlumblineError("name a file of numbers, as in: python -m plumbline.experiment results.csv")
     if given.higher is None:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
-    terms = Terms(
+    terms = ComparisonTerms(
         higher=given.higher,
         alpha=given.alpha,
         minimum_gain=given.minimum_gain,
@@ -107,7 +107,7 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
         sigma_runs=given.sigma_runs,
         paired=given.paired,
     )
-    columns = Columns(
+    columns = ColumnNames(
         method=given.method_column,
         seed=given.seed_column,
         metric=given.metric,
@@ -115,7 +115,7 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.Request:
         commit=given.commit_column,
         status=given.status_column,
     )
-    return numbers.Request(
+    return numbers.NumbersRequest(
         path=given.results,
         terms=terms,
         columns=columns,

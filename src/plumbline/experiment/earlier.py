@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.experiment.order import Order, pair
+from plumbline.experiment.order import DecisionAccuracy, pair
 
 #: The key of a page's numbers that holds what it knows of two scales; null where nothing does.
 KEY = "at_both"
@@ -53,7 +53,7 @@ def known(folder: Path, but: str) -> list[dict[str, Any]]:
     return found
 
 
-def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
+def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy | None:
     """Compute decision accuracy over the pairs of methods of each page, each pair once.
 
     None where there are no two methods. `label`: what the result is called on a page.
@@ -69,7 +69,7 @@ def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> Order | None:
     if len(pairs) < 2:
         return None
     source = f"your runs, from {len(entries)} pages"
-    return Order(source=source, metric=label, methods=len(methods), alike=sum(pairs.values()), pairs=len(pairs))
+    return DecisionAccuracy(source=source, metric=label, methods=len(methods), alike=sum(pairs.values()), pairs=len(pairs))
 
 
 def alike(entries: Sequence[Mapping[str, Any]], study: str, metric: str, scale: str) -> list[Mapping[str, Any]]:

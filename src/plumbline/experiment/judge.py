@@ -11,7 +11,7 @@ exactly, whatever the numbers of seeds. With one seed of the method it *is* the 
 shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the papers
 takes mean and sigma as known: with three seeds of a reference it crowns far more often than it says.
 
-Pairing is a choice that is made beforehand (`Terms.paired`) and not derived from seed numbers being the same: with
+Pairing is a choice that is made beforehand (`ComparisonTerms.paired`) and not derived from seed numbers being the same: with
 three seeds it leaves two degrees of freedom of four, and finds a gain of three sigma with 50 % chance instead of 78 %,
 unless the same seed makes both runs alike (from a correlation of about 0.5 on). Alike, they make the pooled test
 stricter than promised, never laxer. Where the same seeds were run with both, the paired figures stand beside.
@@ -32,8 +32,8 @@ import pandas as pd
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment.power import Design, seeds_each
-from plumbline.experiment.terms import POWER, Terms
+from plumbline.experiment.power import ComparisonDesign, seeds_each
+from plumbline.experiment.terms import POWER, ComparisonTerms
 from plumbline.stats import (
     PairedResult,
     WelchResult,
@@ -48,7 +48,7 @@ from plumbline.stats import (
 Seeds = Mapping[str, float]
 
 
-class Outcome(StrEnum):
+class MethodVerdict(StrEnum):
     """The verdict on a method, in the words of a page."""
 
     SURVIVES = "survives"
@@ -57,7 +57,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
+class BaselineComparison:
     """The judgement of a method against the baseline. Gains count upwards when better, in the units of the metric.
 
     Attributes:
@@ -92,9 +92,9 @@ class Judgement:
     p_corrected: float
     low: float
     high: float
-    outcome: Outcome
-    design: Design
-    terms: Terms
+    outcome: MethodVerdict
+    design: ComparisonDesign
+    terms: ComparisonTerms
     method: Seeds
     baseline: Seeds
 
@@ -150,7 +150,7 @@ class Judgement:
         return pairs if pairs.sigma > _rounding(ours, theirs) else None
 
 
-def judge(name: str, method: Seeds, baseline: Seeds, terms: Terms, *, tries: int = 1) -> Judgement:
+def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, tries: int = 1) -> BaselineComparison:
     """Judge one method against a baseline by their seeds' values; `tries`: what p is multiplied by.
 
     Raises:
@@ -167,13 +167,13 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: Terms, *, tries: int
         ours, theirs = (np.array([side[seed] for seed in shared]) for side in (method, baseline))
     sigma, freedom = _noise(name, ours, theirs, terms)
     error = math.sqrt(1 / len(ours)) if terms.paired else math.sqrt(1 / len(ours) + 1 / len(theirs))
-    design = Design(error, freedom, terms.alpha / tries)
+    design = ComparisonDesign(error, freedom, terms.alpha / tries)
     gain = terms.sign * float(ours.mean() - theirs.mean())
     t = (gain - terms.minimum_gain) / (sigma * error)
     p, p_face = float(two_sided_t(t, freedom)), float(two_sided_normal(t))
     reach = design.critical * sigma * error
     corrected = min(1.0, tries * p)
-    return Judgement(
+    return BaselineComparison(
         name=name,
         n=len(ours),
         n_baseline=len(theirs),
@@ -198,22 +198,22 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: Terms, *, tries: int
     )
 
 
-def _outcome(t: float, corrected: float, face: float, high: float, terms: Terms) -> Outcome:
+def _outcome(t: float, corrected: float, face: float, high: float, terms: ComparisonTerms) -> MethodVerdict:
     """A gain survives if its corrected p is at most alpha. Otherwise it is undecided, and not refuted,
 
     - where a gain is claimed: if that lies within the gain's interval;
     - else: if it would survive were sigma known, so that only the fewness of the seeds is in the way.
     """
     if t > 0 and corrected <= terms.alpha:
-        return Outcome.SURVIVES
+        return MethodVerdict.SURVIVES
     if terms.claimed_gain is not None:
-        return Outcome.OPEN if high >= terms.claimed_gain else Outcome.FAILS
-    return Outcome.OPEN if t > 0 and face <= terms.alpha else Outcome.FAILS
+        return MethodVerdict.OPEN if high >= terms.claimed_gain else MethodVerdict.FAILS
+    return MethodVerdict.OPEN if t > 0 and face <= terms.alpha else MethodVerdict.FAILS
 
 
 def judge_all(
-    values: Mapping[str, Seeds], baseline: str, terms: Terms, *, tries: int | None = None
-) -> dict[str, Judgement]:
+    values: Mapping[str, Seeds], baseline: str, terms: ComparisonTerms, *, tries: int | None = None
+) -> dict[str, BaselineComparison]:
     """Judge every method of a table against the one that is the baseline.
 
     `tries`: what every p is multiplied by; by default the number of the other methods.
@@ -237,7 +237,7 @@ def _sorted(seeds: Seeds) -> np.ndarray:
     return np.array([seeds[seed] for seed in sorted(seeds)])
 
 
-def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: Terms) -> tuple[float, float]:
+def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms) -> tuple[float, float]:
     """Sigma of one run (of a difference, if paired) and its degrees of freedom."""
     if terms.sigma is not None:
         return terms.sigma, terms.sigma_freedom

@@ -34,7 +34,7 @@ NO_HEAD = "0" * 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One entry of the ledger: a look at a method's numbers next to a baseline's, in one metric, by one test.
 
     Attributes:
@@ -71,7 +71,7 @@ class Ledger:
     """A ledger as it was read from its file: its entries, and the hash of each line."""
 
     path: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     hashes: tuple[str, ...]
 
     @property
@@ -124,7 +124,7 @@ def read(path: Path) -> Ledger:
     return _parsed(path, content)
 
 
-def append(path: Path, entries: Sequence[Entry]) -> Ledger:
+def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
     """Append entries that are not there yet, or that announce more tries, and return the ledger as it then is.
 
     A last line that was torn by a power cut is put aside beside the ledger, with a word on stderr: whoever wrote it
@@ -166,7 +166,7 @@ def append(path: Path, entries: Sequence[Entry]) -> Ledger:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stated:
+class LedgerState:
     """The ledger's state that a page states: how many entries it had, the hash of its last line, and the ledger's file
     name.
     """
@@ -182,7 +182,7 @@ def statement(ledger: Ledger, beside: Path) -> str:
     return f"Ledger: `{name}`, length {len(ledger)}, head `{ledger.head}`"
 
 
-def stated(page: Path) -> Stated | None:
+def stated(page: Path) -> LedgerState | None:
     """Read the ledger's state that a page states; None if there is no page, or it states none."""
     try:
         text = page.read_text(encoding="utf-8")
@@ -191,10 +191,10 @@ def stated(page: Path) -> Stated | None:
     except (OSError, UnicodeDecodeError) as error:
         raise PlumblineError(f"{page} cannot be read as a page ({error})") from None
     found = re.search(r"^Ledger: `(.+)`, length (\d+), head `([0-9a-f]{64})`$", text, flags=re.M)
-    return found and Stated(name=found[1], length=int(found[2]), head=found[3])
+    return found and LedgerState(name=found[1], length=int(found[2]), head=found[3])
 
 
-def compare(ledger: Ledger, page: Path, said: Stated) -> int:
+def compare(ledger: Ledger, page: Path, said: LedgerState) -> int:
     """Count the entries that were added to the ledger since the page was made.
 
     Raises:
@@ -220,7 +220,7 @@ def fingerprint(value: Any) -> str:
     return sha256_text(canonical_json(value))
 
 
-def _line(number: int, previous: str, entry: Entry) -> str:
+def _line(number: int, previous: str, entry: LedgerEntry) -> str:
     record = {"entry": number, "previous": previous, **asdict(entry)}
     return canonical_json({**record, "hash": sha256_text(canonical_json(record))})
 
@@ -230,7 +230,7 @@ def _parsed(path: Path, content: bytes) -> Ledger:
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], start=1):
         try:
             record = json.loads(line)
-            entry = Entry(**{field.name: record[field.name] for field in fields(Entry)})
+            entry = LedgerEntry(**{field.name: record[field.name] for field in fields(LedgerEntry)})
             whole = line.decode() == _line(number, hashes[-1], entry)
             head = record["hash"]
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -14,17 +14,17 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.judge import Judgement, judge_all
-from plumbline.experiment.ledger import Entry, Ledger
+from plumbline.experiment.judge import BaselineComparison, judge_all
+from plumbline.experiment.ledger import LedgerEntry, Ledger
 from plumbline.experiment.page import headline, table_page
-from plumbline.experiment.read import Columns, Rows, Step, Table, read_rows, read_search, read_table, shape
+from plumbline.experiment.read import ColumnNames, FileRows, SearchRun, ScoreTable, read_rows, read_search, read_table, shape
 from plumbline.experiment.search import SearchJudgement, judge_search
 from plumbline.experiment.search_page import search_page, search_sentence
-from plumbline.experiment.terms import Terms
+from plumbline.experiment.terms import ComparisonTerms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class WrittenVerdict:
     """A verdict as it is written: its first sentence, the whole page, and every number of it as JSON."""
 
     sentence: str
@@ -33,7 +33,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class NumbersRequest:
     """A file of numbers, and how it is to be judged.
 
     Attributes:
@@ -44,8 +44,8 @@ class Request:
     """
 
     path: Path
-    terms: Terms
-    columns: Columns
+    terms: ComparisonTerms
+    columns: ColumnNames
     ledger: Path
     page: Path
     baseline: str | None = None
@@ -54,7 +54,7 @@ class Request:
     repeat: str = ""
 
 
-def verdict(request: Request) -> Verdict:
+def verdict(request: NumbersRequest) -> WrittenVerdict:
     """Judge a file, and enter it in the ledger; nothing is entered where the file cannot be judged.
 
     Raises:
@@ -70,7 +70,7 @@ def verdict(request: Request) -> Verdict:
     return _of_search(request, rows)
 
 
-def write(request: Request) -> Verdict:
+def write(request: NumbersRequest) -> WrittenVerdict:
     """Judge a file as `verdict` does, and write the page and, beside it, its numbers as .json.
 
     Raises:
@@ -88,7 +88,7 @@ def write(request: Request) -> Verdict:
     return made
 
 
-def _of_table(request: Request, rows: Rows) -> Verdict:
+def _of_table(request: NumbersRequest, rows: FileRows) -> WrittenVerdict:
     table, baseline = read_table(rows, request.columns), request.baseline
     if baseline is None:
         raise PlumblineError(f"name the method to compare with: --baseline, one of {sorted(table.values)}")
@@ -106,7 +106,7 @@ def _of_table(request: Request, rows: Rows) -> Verdict:
         judged, baseline, table.metric, read=read, ledger=_section(request, ledger, baseline, table.metric)
     )
     numbers = {"shape": "table", "metric": table.metric, "baseline": baseline}
-    return Verdict(
+    return WrittenVerdict(
         sentence=headline(judged, baseline, table.metric),
         page=page + _repeat(request),
         numbers=numbers
@@ -115,13 +115,13 @@ def _of_table(request: Request, rows: Rows) -> Verdict:
     )
 
 
-def table_entries(table: Table, baseline: str, terms: Terms, *, planned: int = 0) -> list[Entry]:
+def table_entries(table: ScoreTable, baseline: str, terms: ComparisonTerms, *, planned: int = 0) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each method, in the order of their names.
 
     The baseline's seeds are part of each: who adds some and looks again has looked twice.
     """
     return [
-        Entry(
+        LedgerEntry(
             kind="numbers",
             name=method,
             fingerprint=ledgers.fingerprint([table.values[method], table.values[baseline]]),
@@ -134,7 +134,7 @@ def table_entries(table: Table, baseline: str, terms: Terms, *, planned: int = 0
     ]
 
 
-def _of_search(request: Request, rows: Rows) -> Verdict:
+def _of_search(request: NumbersRequest, rows: FileRows) -> WrittenVerdict:
     steps, metric = read_search(rows, request.columns), request.columns.metric
     judged = judge_search(request.path, steps, request.terms)
     start = judged.start.commit
@@ -152,20 +152,20 @@ def _of_search(request: Request, rows: Rows) -> Verdict:
     )
     page = search_page(judged, metric, read=read, ledger=_section(request, ledger, start, metric))
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": _of_search_judgement(judged)}
-    return Verdict(
+    return WrittenVerdict(
         sentence=search_sentence(judged, metric),
         page=page + _repeat(request),
         numbers=numbers | _common(request, ledger, start, metric),
     )
 
 
-def search_entry(steps: list[Step], metric: str, terms: Terms, *, planned: int = 0) -> Entry:
+def search_entry(steps: list[SearchRun], metric: str, terms: ComparisonTerms, *, planned: int = 0) -> LedgerEntry:
     """Make the ledger's entry of a search's log.
 
     It is one entry, whose p pays for the search itself. A log that has grown is another entry.
     """
     start = next(step for step in steps if step.value is not None)
-    return Entry(
+    return LedgerEntry(
         kind="search",
         name=f"search from {start.commit}",
         fingerprint=ledgers.fingerprint([[step.commit, step.value, step.status] for step in steps]),
@@ -176,7 +176,7 @@ def search_entry(steps: list[Step], metric: str, terms: Terms, *, planned: int =
     )
 
 
-def _enter(request: Request, entries: list[Entry]) -> Ledger:
+def _enter(request: NumbersRequest, entries: list[LedgerEntry]) -> Ledger:
     if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
     if (said := ledgers.stated(request.page)) is not None:
@@ -184,7 +184,7 @@ def _enter(request: Request, entries: list[Entry]) -> Ledger:
     return ledgers.append(request.ledger, entries)
 
 
-def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> str:
+def _section(request: NumbersRequest, ledger: Ledger, baseline: str, metric: str) -> str:
     tries, there, planned = (count(baseline, metric) for count in (ledger.tries, ledger.made, ledger.planned))
     more = f" {planned} were announced with --comparisons, and are corrected for from the first on." if planned else ""
     if there > planned > 0:
@@ -198,7 +198,7 @@ def _section(request: Request, ledger: Ledger, baseline: str, metric: str) -> st
     )
 
 
-def _repeat(request: Request) -> str:
+def _repeat(request: NumbersRequest) -> str:
     check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(request.page))}"
     return (
         "\n## How to repeat\n\nThe same numbers again are not a new try.\n\n"
@@ -208,7 +208,7 @@ def _repeat(request: Request) -> str:
     )
 
 
-def _common(request: Request, ledger: Ledger, baseline: str, metric: str) -> dict[str, Any]:
+def _common(request: NumbersRequest, ledger: Ledger, baseline: str, metric: str) -> dict[str, Any]:
     return {
         "terms": plain(request.terms),
         "tries": ledger.tries(baseline, metric),
@@ -218,7 +218,7 @@ def _common(request: Request, ledger: Ledger, baseline: str, metric: str) -> dic
     }
 
 
-def of_judgement(judged: Judgement) -> dict[str, Any]:
+def of_judgement(judged: BaselineComparison) -> dict[str, Any]:
     """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
     beside = ("resolved", "seeds_to_decide", "prediction", "welch", "pairs")
     more = {key: getattr(judged, key) for key in beside}

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
+class DecisionAccuracy:
     """Decision accuracy: `alike` of `pairs` of methods; a pair that is tied at either scale counts half.
 
     `source` says whose numbers they are.
@@ -34,14 +34,14 @@ class Order:
         return self.alike / self.pairs if self.pairs else math.nan
 
 
-def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> Order:
+def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> DecisionAccuracy:
     """Compare the order of every pair of methods that have a value at both scales."""
     both = [name for name in base if math.isfinite(base[name]) and math.isfinite(larger.get(name, math.nan))]
     alike, pairs = 0.0, 0
     for one, other in itertools.combinations(both, 2):
         alike += pair(base[one], larger[one], base[other], larger[other])
         pairs += 1
-    return Order(source=source, metric=metric, methods=len(both), alike=alike, pairs=pairs)
+    return DecisionAccuracy(source=source, metric=metric, methods=len(both), alike=alike, pairs=pairs)
 
 
 def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:
@@ -58,7 +58,7 @@ def files(study: str, root: Path = ROOT) -> list[Path]:
     return [path, *sorted(tables)] if entries else []
 
 
-def printed(study: str, root: Path = ROOT) -> list[Order]:
+def printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
     """Compute decision accuracy from the tables that a study's paper prints; nothing where it has no such table.
 
     Raises:
@@ -67,7 +67,7 @@ def printed(study: str, root: Path = ROOT) -> list[Order]:
     path = study_folders.folder(study, root) / "rank_agreement.yaml"
     found = []
     for entry in read_yaml(path) if path.exists() else []:
-        table = Published.of(study, root).numbers(entry["table"])
+        table = PrintedNumbers.of(study, root).numbers(entry["table"])
         for key in ("base", "larger"):
             if entry[key] not in table.columns:
                 raise PlumblineError(f"{path}: {key}: {entry['table']}.csv has no column {entry[key]!r}")

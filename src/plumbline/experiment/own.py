@@ -20,10 +20,10 @@ from plumbline.experiment import checks, earlier, order, own_page, tries
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import published as prints
 from plumbline.experiment.checks_fingerprint import of_checks
-from plumbline.experiment.judge import Judgement
+from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers import of_judgement, plain
-from plumbline.experiment.seen import Seen
+from plumbline.experiment.seen import FinishedRunReader
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
@@ -32,7 +32,7 @@ from plumbline.specs.config import PRESETS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class VerdictInputs:
     """Everything that the page of a verdict is made from.
 
     Attributes:
@@ -51,7 +51,7 @@ class Request:
     fingerprint: str = ""
 
 
-def write(request: Request) -> str:
+def write(request: VerdictInputs) -> str:
     """Judge every method, enter it in the ledger, and write the page and its numbers.
 
     Returns the page's first sentence. Nothing is entered where a check fails, a run is missing, or there is no noise to
@@ -77,14 +77,14 @@ def write(request: Request) -> str:
         average=suite.average if suite else "",
         scores=suite is not None,
     )
-    seen = Seen(mine, frames)
+    seen = FinishedRunReader(mine, frames)
     seen.require_there()
     lost = {method: runs for method in mine.against if (runs := seen.diverged(mine.scale, method))}
     judged(seen, lost, {})  # what cannot be judged is no try
     published = prints.beside(mine, seen)
     ledger = _enter(request)
     corrected = tries.counted(ledger, tries.entries(mine))
-    result = own_page.Result(
+    result = own_page.VerdictContents(
         seen=seen,
         judged=judged(seen, lost, corrected),
         lost=lost,
@@ -104,7 +104,7 @@ def write(request: Request) -> str:
     return sentence
 
 
-def judged(seen: Seen, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, Judgement]:
+def judged(seen: FinishedRunReader, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, BaselineComparison]:
     """Judge every method without a diverged run by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.
@@ -116,13 +116,13 @@ def judged(seen: Seen, lost: dict[str, list[str]], corrected: dict[str, int]) ->
     }
 
 
-def _enter(request: Request) -> Ledger:
+def _enter(request: VerdictInputs) -> Ledger:
     if (said := ledgers.stated(request.page)) is not None:
         ledgers.compare(ledgers.read(request.ledger), request.page, said)
     return ledgers.append(request.ledger, tries.entries(request.mine))
 
 
-def _own_orders(seen: Seen, page: Path) -> list[order.Order]:
+def _own_orders(seen: FinishedRunReader, page: Path) -> list[order.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
     mine, label, found = seen.mine, seen.deciding.label, []
     here = _at_both(seen)
@@ -136,7 +136,7 @@ def _own_orders(seen: Seen, page: Path) -> list[order.Order]:
     return [*found, *([every] if every else [])]
 
 
-def _at_both(seen: Seen) -> dict[str, Any] | None:
+def _at_both(seen: FinishedRunReader) -> dict[str, Any] | None:
     """Means by method at both scales, of methods of which no run diverged; None where no larger scale was asked for."""
     mine = seen.mine
     if mine.larger is None:
@@ -153,7 +153,7 @@ def _at_both(seen: Seen) -> dict[str, Any] | None:
     return earlier.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
 
 
-def _numbers(result: own_page.Result, sentence: str) -> dict[str, Any]:
+def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
     """Every number of the page, and the runs that it is from."""
     seen, mine = result.seen, result.seen.mine
     runs = {
@@ -205,7 +205,7 @@ def main() -> None:
         raise PlumblineError(f"--out {given.out} must end in .md; the numbers go next to it, in a file ending in .json")
     mine = own.load(given.mine, given.preset, source=given.source)
     work = given.work or Path("work") / given.preset
-    request = Request(
+    request = VerdictInputs(
         mine=mine,
         work=work,
         checks=given.checks or work / "verdict" / mine.name / "checks.json",

@@ -16,17 +16,17 @@ from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment import page as pages
 from plumbline.experiment.formatting import counted, grid, name
-from plumbline.experiment.judge import Judgement
+from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.order import Order
-from plumbline.experiment.published import Printed
+from plumbline.experiment.order import DecisionAccuracy
+from plumbline.experiment.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.seen import Seen
+from plumbline.experiment.seen import FinishedRunReader
 from plumbline.specs.mine import Mine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
+class VerdictContents:
     """Everything that the page shows.
 
     Attributes:
@@ -37,18 +37,18 @@ class Result:
         statement: the line that binds the page to the ledger.
     """
 
-    seen: Seen
-    judged: dict[str, Judgement]
+    seen: FinishedRunReader
+    judged: dict[str, BaselineComparison]
     lost: dict[str, list[str]]
     found: dict[str, Any]
     tries: dict[str, int]
     ledger: Ledger
     statement: str
-    orders: Sequence[Order]
-    published: Sequence[Printed]
+    orders: Sequence[DecisionAccuracy]
+    published: Sequence[PublishedMean]
     page: Path
 
-    def groups(self) -> dict[str, dict[str, Judgement]]:
+    def groups(self) -> dict[str, dict[str, BaselineComparison]]:
         """Group the judgements by the baseline that the methods were compared with."""
         against = self.seen.mine.against
         return {
@@ -58,7 +58,7 @@ class Result:
         }
 
 
-def first(result: Result) -> str:
+def first(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
@@ -69,7 +69,7 @@ def first(result: Result) -> str:
     return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
 
 
-def _diverged_larger(seen: Seen) -> list[str]:
+def _diverged_larger(seen: FinishedRunReader) -> list[str]:
     """Who diverged at the larger scale: a sentence each, for a verdict at the smaller one is not to hide it."""
     mine = seen.mine
     if mine.larger is None:
@@ -82,7 +82,7 @@ def _diverged_larger(seen: Seen) -> list[str]:
     ]
 
 
-def page(result: Result) -> str:
+def page(result: VerdictContents) -> str:
     """Write the whole page as Markdown."""
     seen = result.seen
     groups = result.groups()
@@ -105,7 +105,7 @@ def page(result: Result) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _each(result: Result) -> list[str]:
+def _each(result: VerdictContents) -> list[str]:
     """A sentence for each method where the first names several, and what the larger scale adds."""
     seen, against = result.seen, result.seen.mine.against
     said, metric = [], seen.deciding.name
@@ -123,7 +123,7 @@ def _each(result: Result) -> list[str]:
     return ["\n".join(said)] if said else []
 
 
-def _checks(result: Result) -> str:
+def _checks(result: VerdictContents) -> str:
     size, found = result.found["size"], result.found["methods"]
     starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
     begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
@@ -136,7 +136,7 @@ def _checks(result: Result) -> str:
     )
 
 
-def _parity(result: Result) -> str:
+def _parity(result: VerdictContents) -> str:
     rows, said = [], []
     for method, entry in result.found["methods"].items():
         for scale, one in entry["parity"].items():
@@ -150,7 +150,7 @@ def _parity(result: Result) -> str:
     return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
 
 
-def _how(result: Result) -> str:
+def _how(result: VerdictContents) -> str:
     mine, asked = result.seen.mine, result.seen.mine.asked
     loss = ""
     if result.seen.deciding.name == "validation_loss":
@@ -164,7 +164,7 @@ def _how(result: Result) -> str:
     )
 
 
-def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
+def _measures(seen: FinishedRunReader, lost: dict[str, list[str]]) -> str:
     rows = []
     for method in seen.mine.against:
         for metric in seen.metrics:
@@ -185,7 +185,7 @@ def _measures(seen: Seen, lost: dict[str, list[str]]) -> str:
     return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 
-def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
+def _downstream(seen: FinishedRunReader, lost: dict[str, list[str]]) -> list[str]:
     sections = []
     for method in seen.mine.against:
         tasks = None if method in lost or seen.mine.study.suite is None else seen.tasks(method)
@@ -216,7 +216,7 @@ def _downstream(seen: Seen, lost: dict[str, list[str]]) -> list[str]:
     return sections
 
 
-def _larger(result: Result) -> str:
+def _larger(result: VerdictContents) -> str:
     seen, rows = result.seen, []
     if seen.mine.larger is None:
         return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing follows for other sizes."
@@ -237,7 +237,7 @@ def _larger(result: Result) -> str:
     return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
 
 
-def _cost(seen: Seen) -> str:
+def _cost(seen: FinishedRunReader) -> str:
     rows = []
     for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
         for method in seen.mine.compared:
@@ -257,7 +257,7 @@ def _cost(seen: Seen) -> str:
     )
 
 
-def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
+def _hours(seen: FinishedRunReader, judged: dict[str, BaselineComparison]) -> str:
     """What the seeds that would find the seen gain take, by what a run took here."""
     said = []
     for method, each in judged.items():
@@ -271,7 +271,7 @@ def _hours(seen: Seen, judged: dict[str, Judgement]) -> str:
     return "\n".join(said)
 
 
-def _orders(result: Result) -> str:
+def _orders(result: VerdictContents) -> str:
     if not result.orders:
         return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
     rows = [
@@ -285,7 +285,7 @@ def _orders(result: Result) -> str:
     )
 
 
-def _published(rows: Sequence[Printed]) -> str:
+def _published(rows: Sequence[PublishedMean]) -> str:
     shown = [
         (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
         for one in rows
@@ -293,7 +293,7 @@ def _published(rows: Sequence[Printed]) -> str:
     return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
 
 
-def _ledger(result: Result) -> str:
+def _ledger(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     said = []
     for baseline, count in result.tries.items():
@@ -312,7 +312,7 @@ def _ledger(result: Result) -> str:
     return "\n\n".join([" ".join([*said, again]), result.statement])
 
 
-def _limits(result: Result) -> str:
+def _limits(result: VerdictContents) -> str:
     seen, mine = result.seen, result.seen.mine
     every = list(result.judged.values())
     said = [
@@ -356,7 +356,7 @@ def _recipe(mine: Mine) -> list[str]:
     ]
 
 
-def _runs(seen: Seen) -> str:
+def _runs(seen: FinishedRunReader) -> str:
     rows = []
     for key, row in seen.frames.runs.iterrows():
         value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
@@ -369,7 +369,7 @@ def _runs(seen: Seen) -> str:
     )
 
 
-def _repeat(result: Result) -> str:
+def _repeat(result: VerdictContents) -> str:
     check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(result.page))}"
     return (
         "Finished runs are used as they are; the same file again is not a new try, one more seed is.\n\n"

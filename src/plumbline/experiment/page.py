@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from plumbline.experiment import formatting
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
-from plumbline.experiment.judge import Judgement, Outcome, sigma_interval
-from plumbline.experiment.terms import POWER, Terms
+from plumbline.experiment.judge import BaselineComparison, MethodVerdict, sigma_interval
+from plumbline.experiment.terms import POWER, ComparisonTerms
 
 #: Gains whose chance of being found is printed, in units of sigma.
 GAINS = (1.0, 2.0, 3.0)
 
 
-def sentence(judged: Judgement, baseline: str, metric: str) -> str:
+def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
     """Write the verdict on one method in a sentence, to be quoted as it is."""
     terms, sigma = judged.terms, judged.sigma
     seeds = f"{judged.n} pairs of seeds with {name(baseline)}"
@@ -26,7 +26,7 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
     if judged.tries > 1:
         level += f", {formatting.p(judged.p_corrected)} corrected for {judged.tries} tries"
     seen = f"the gain of {gain} in {name(metric)} is {judged.z:.1f} sigma ({level})"
-    if judged.outcome is Outcome.SURVIVES:
+    if judged.outcome is MethodVerdict.SURVIVES:
         claim = f", less than the {terms.claimed_gain:g} that is claimed" if _below_claim(judged) else ""
         return (
             f"{name(judged.name)} survives at p = {formatting.p(judged.p_corrected)}, corrected for "
@@ -35,7 +35,7 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
             f"{asked and f'; required is{asked}'}), between {fixed(judged.low, sigma)} and "
             f"{fixed(judged.high, sigma)}{claim}."
         )
-    if judged.outcome is Outcome.OPEN:
+    if judged.outcome is MethodVerdict.OPEN:
         claimed, would = terms.claimed_gain, ""
         if claimed is not None:
             would = (
@@ -54,19 +54,19 @@ def sentence(judged: Judgement, baseline: str, metric: str) -> str:
     )
 
 
-def headline(judged: Mapping[str, Judgement], baseline: str, metric: str) -> str:
+def headline(judged: Mapping[str, BaselineComparison], baseline: str, metric: str) -> str:
     """Write the page's first sentence: the verdict on one method, or how many methods got which."""
     if len(judged) == 1:
         return sentence(next(iter(judged.values())), baseline, metric)
     parts = []
     one = next(iter(judged.values()))
     for outcome, verb, more in (
-        (Outcome.SURVIVES, "survives", "survive"),
-        (Outcome.FAILS, "does not survive", "do not survive"),
-        (Outcome.OPEN, "cannot be decided with these seeds", "cannot be decided with these seeds"),
+        (MethodVerdict.SURVIVES, "survives", "survive"),
+        (MethodVerdict.FAILS, "does not survive", "do not survive"),
+        (MethodVerdict.OPEN, "cannot be decided with these seeds", "cannot be decided with these seeds"),
     ):
         names = [
-            name(each.name) + (f", p = {formatting.p(each.p_corrected)}" if outcome is Outcome.SURVIVES else "")
+            name(each.name) + (f", p = {formatting.p(each.p_corrected)}" if outcome is MethodVerdict.SURVIVES else "")
             for each in judged.values()
             if each.outcome is outcome
         ]
@@ -76,11 +76,11 @@ def headline(judged: Mapping[str, Judgement], baseline: str, metric: str) -> str
     return f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}, {formatting.listed(parts)}, {level}."
 
 
-def _below_claim(judged: Judgement) -> bool:
+def _below_claim(judged: BaselineComparison) -> bool:
     return judged.terms.claimed_gain is not None and judged.high < judged.terms.claimed_gain
 
 
-def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, read: str, ledger: str) -> str:
+def table_page(judged: Mapping[str, BaselineComparison], baseline: str, metric: str, *, read: str, ledger: str) -> str:
     """Write the whole page of a table but its last section, how to repeat it.
 
     Args:
@@ -109,12 +109,12 @@ def table_page(judged: Mapping[str, Judgement], baseline: str, metric: str, *, r
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def direction(terms: Terms) -> str:
+def direction(terms: ComparisonTerms) -> str:
     """Say whether higher or lower values are better."""
     return "Higher is better" if terms.higher else "Lower is better"
 
 
-def decides(judged: Judgement) -> str:
+def decides(judged: BaselineComparison) -> str:
     """Say which test decides, at which level, and how many tries it is corrected for."""
     terms = judged.terms
     test = {
@@ -128,7 +128,7 @@ def decides(judged: Judgement) -> str:
     )
 
 
-def evidence(every: Sequence[Judgement], baseline: str) -> str:
+def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
     """Write the table of the deciding test: a row a method, with its seeds, means, gain, p and verdict."""
     rows = [
         (
@@ -152,7 +152,7 @@ def evidence(every: Sequence[Judgement], baseline: str) -> str:
     return grid(columns, rows)
 
 
-def beside(every: Sequence[Judgement]) -> str:
+def beside(every: Sequence[BaselineComparison]) -> str:
     """Write the table of what decides nothing: the interval of sigma, the prediction test, p if sigma were known,
     Welch's p.
     """
@@ -174,7 +174,7 @@ def beside(every: Sequence[Judgement]) -> str:
     return grid((*columns, "p if sigma were known", "Welch's p"), rows)
 
 
-def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
+def same_seeds(every: Sequence[BaselineComparison], spelt: str = "--paired") -> str:
     """Say what the paired test finds where both sides have the same seeds.
 
     `spelt`: the option or key that lets it decide.
@@ -193,7 +193,7 @@ def same_seeds(every: Sequence[Judgement], spelt: str = "--paired") -> str:
     return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
 
 
-def power(every: Sequence[Judgement]) -> str:
+def power(every: Sequence[BaselineComparison]) -> str:
     """Write the table of power: the smallest gain that the seeds find, chances of finding others, and seeds needed."""
     rows = []
     for each in every:
@@ -221,7 +221,7 @@ def power(every: Sequence[Judgement]) -> str:
     )
 
 
-def limits(every: Sequence[Judgement], terms: Terms) -> list[str]:
+def limits(every: Sequence[BaselineComparison], terms: ComparisonTerms) -> list[str]:
     """List the sentences about what the verdict does not say and what it assumes."""
     limits = [
         "A verdict is about these runs, not about other data, scale or tuning. What was not put into the ledger is "

@@ -12,7 +12,7 @@ from plumbline.specs.spec import ModelSpec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Count:
+class ModelCount:
     """A model's parameters, and its operations of forward and backward on one sequence, each weight used once.
 
     Attributes:
@@ -26,7 +26,7 @@ class Count:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parity:
+class CostParity:
     """The costs of a method and of its baseline at one scale.
 
     Attributes:
@@ -36,11 +36,11 @@ class Parity:
     """
 
     scale: str
-    method: Count
-    baseline: Count
+    method: ModelCount
+    baseline: ModelCount
     tolerance: float
     ffn_width: int | None = None
-    restored: Count | None = None
+    restored: ModelCount | None = None
 
     @property
     def parameters(self) -> float:
@@ -93,7 +93,7 @@ class Parity:
         )
 
 
-def count(spec: ModelSpec) -> Count:
+def count(spec: ModelSpec) -> ModelCount:
     """Count parameters and operations of a model of any size, on the meta device."""
     model = on_meta(spec)
     try:
@@ -101,16 +101,16 @@ def count(spec: ModelSpec) -> Count:
     except Exception:  # a component may read values, which there are none of without memory: the first count stays
         run = None
     parameters = sum(value.numel() for value in model.parameters())
-    return Count(parameters=parameters, operations=operations(model), run=run)
+    return ModelCount(parameters=parameters, operations=operations(model), run=run)
 
 
-def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float) -> Parity:
+def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float) -> CostParity:
     """Compare the costs of a method and its baseline at one scale.
 
     Beyond the tolerance (percent), the FFN's width is looked for at which the largest excess is gone.
     """
     mine, theirs = count(method), count(baseline)
-    found = Parity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance)
+    found = CostParity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance)
     if not found.flagged:
         return found
     # All counts are straight lines in the FFN's width.
@@ -123,10 +123,10 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     if width < 1:
         return found
     restored = count(msgspec.structs.replace(method, ffn_width=width))
-    mended = Parity(scale=scale, method=restored, baseline=theirs, tolerance=tolerance)
+    mended = CostParity(scale=scale, method=restored, baseline=theirs, tolerance=tolerance)
     if abs(mended.excess) >= abs(found.excess):
         return found
-    return Parity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance, ffn_width=width, restored=restored)
+    return CostParity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance, ffn_width=width, restored=restored)
 
 
 def _more(mine: int, theirs: int) -> float:

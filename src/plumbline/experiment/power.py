@@ -18,7 +18,7 @@ FAR = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ComparisonDesign:
     """A comparison before its numbers are known: the standard error of a difference in units of sigma, and sigma's
     freedom.
 
@@ -54,7 +54,7 @@ class Design:
         return float(optimize.brentq(lambda gain: self.power(gain) - power, 0, high, xtol=1e-6 * high))
 
 
-def seeds_each(gain: float, sigma: float, design: Design, power: float, *, paired: bool) -> int | None:
+def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float, *, paired: bool) -> int | None:
     """Compute how many seeds of both the method and the baseline find a gain with the chance `power`.
 
     None above a million. `gain` and `sigma` are in units of the metric. Of pairs, it is their number, and sigma that of
@@ -70,7 +70,7 @@ def seeds_each(gain: float, sigma: float, design: Design, power: float, *, paire
 
     def found(n: int) -> float:
         freedom = n - 1 if paired else math.inf
-        return Design(math.sqrt((1 if paired else 2) / n), freedom, design.alpha).power(gain / sigma)
+        return ComparisonDesign(math.sqrt((1 if paired else 2) / n), freedom, design.alpha).power(gain / sigma)
 
     low, high = 1, 2
     while found(high) < power:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import roles
 from plumbline.specs.spec import ModelSpec
@@ -97,7 +97,7 @@ def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
         expected = model(tokens_BT)
         for size in (1, 3) if length <= LONG else (STRIDE,):
             if size < length:
-                cache = Cache()
+                cache = DecodingCache()
                 found = [model(part, cache=cache) for part in tokens_BT.split(size, dim=1)]
                 off = _off(torch.cat(found, dim=1), expected)
                 if off is not None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from plumbline.specs.compared_metrics import METRICS
 
 if TYPE_CHECKING:
-    from plumbline.experiment.seen import Seen
+    from plumbline.experiment.seen import FinishedRunReader
     from plumbline.specs.mine import Mine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Printed:
+class PublishedMean:
     """A number that somebody prints of a method, as text, and the mean over the seeds of the runs here.
 
     The mean is NaN without runs.
@@ -28,7 +28,7 @@ class Printed:
     seeds: int
 
 
-def beside(mine: Mine, seen: Seen) -> list[Printed]:
+def beside(mine: Mine, seen: FinishedRunReader) -> list[PublishedMean]:
     """Read the printed numbers of a user's own file, each with the mean that was reproduced.
 
     Raises:
@@ -39,7 +39,7 @@ def beside(mine: Mine, seen: Seen) -> list[Printed]:
         values = seen.values(METRICS[row["metric"]], row["scale"], row["method"])
         mean = sum(values.values()) / len(values) if values else math.nan
         found.append(
-            Printed(
+            PublishedMean(
                 method=row["method"],
                 metric=row["metric"],
                 scale=row["scale"],

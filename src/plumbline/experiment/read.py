@@ -22,7 +22,7 @@ STATUSES = ("keep", "discard", "crash")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Columns:
+class ColumnNames:
     """The names of the columns that are read.
 
     `metric` is a column of numbers, or a metric's name where each row has its own.
@@ -37,7 +37,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     """A row of a file: the number of its line, and its cells by column, as text."""
 
     line: int
@@ -45,14 +45,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class FileRows:
     """A file as it was read: its columns, and a row for each line; all cells are text."""
 
     path: Path
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[FileRow, ...]
 
-    def fail(self, row: Row, column: str, what: str) -> NoReturn:
+    def fail(self, row: FileRow, column: str, what: str) -> NoReturn:
         """Raise the error about a cell, with file, line and column.
 
         Raises:
@@ -73,7 +73,7 @@ class Rows:
                     f"one with {flag}{nearest(column, self.columns)}"
                 )
 
-    def text(self, row: Row, column: str) -> str:
+    def text(self, row: FileRow, column: str) -> str:
         """Return the text of a cell.
 
         Raises:
@@ -83,7 +83,7 @@ class Rows:
             self.fail(row, column, "is empty; every row needs one")
         return cell
 
-    def number(self, row: Row, column: str) -> float:
+    def number(self, row: FileRow, column: str) -> float:
         """Return the number in a cell.
 
         Raises:
@@ -105,7 +105,7 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+class ScoreTable:
     """The values of one metric: method -> seed -> value."""
 
     metric: str
@@ -113,7 +113,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class SearchRun:
     """One run in the log of a search; `value` is None where it crashed."""
 
     line: int
@@ -123,7 +123,7 @@ class Step:
     description: str
 
 
-def read_rows(path: Path) -> Rows:
+def read_rows(path: Path) -> FileRows:
     """Read the rows of a .csv, .tsv or .jsonl file.
 
     Raises:
@@ -143,7 +143,7 @@ def read_rows(path: Path) -> Rows:
     return rows
 
 
-def _delimited(path: Path, text: str) -> Rows:
+def _delimited(path: Path, text: str) -> FileRows:
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=SUFFIXES[path.suffix], strict=True)
         read = [(lines.line_num, [cell.strip() for cell in cells]) for cells in lines]
@@ -161,12 +161,12 @@ def _delimited(path: Path, text: str) -> Rows:
                 f"{path}, line {line}: {len(cells)} cells under {len(columns)} columns; are cells separated by "
                 f"{'tabs' if path.suffix == '.tsv' else 'commas'}, and those with one of them inside quoted?"
             )
-        rows.append(Row(line, dict(zip(columns, cells, strict=True))))
-    return Rows(path, columns, tuple(rows))
+        rows.append(FileRow(line, dict(zip(columns, cells, strict=True))))
+    return FileRows(path, columns, tuple(rows))
 
 
-def _json_lines(path: Path, text: str) -> Rows:
-    rows: list[Row] = []
+def _json_lines(path: Path, text: str) -> FileRows:
+    rows: list[FileRow] = []
     columns: dict[str, None] = {}
     for line, content in enumerate(text.split("\n"), start=1):
         if not content.strip():
@@ -177,10 +177,10 @@ def _json_lines(path: Path, text: str) -> Rows:
             record = None
         if not isinstance(record, dict):
             raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
-        row = Row(line, {key: _cell(path, line, key, value) for key, value in record.items()})
+        row = FileRow(line, {key: _cell(path, line, key, value) for key, value in record.items()})
         columns |= dict.fromkeys(row.cells)
         rows.append(row)
-    return Rows(path, tuple(columns), tuple(replace(row, cells=dict.fromkeys(columns, "") | row.cells) for row in rows))
+    return FileRows(path, tuple(columns), tuple(replace(row, cells=dict.fromkeys(columns, "") | row.cells) for row in rows))
 
 
 def _cell(path: Path, line: int, key: str, value: Any) -> str:
@@ -192,7 +192,7 @@ def _cell(path: Path, line: int, key: str, value: Any) -> str:
     return text
 
 
-def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
+def shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
     """Tell from a file's columns whether it is a table of methods and seeds or the log of a search.
 
     Raises:
@@ -213,7 +213,7 @@ def shape(rows: Rows, columns: Columns) -> Literal["table", "search"]:
     return "table" if found["table"] else "search"
 
 
-def read_table(rows: Rows, columns: Columns) -> Table:
+def read_table(rows: FileRows, columns: ColumnNames) -> ScoreTable:
     """Read a table's values by method and seed.
 
     Raises:
@@ -243,10 +243,10 @@ def read_table(rows: Rows, columns: Columns) -> Table:
             )
         lines[method, seed] = row.line
         values.setdefault(method, {})[seed] = rows.number(row, column)
-    return Table(metric=metric, values=values)
+    return ScoreTable(metric=metric, values=values)
 
 
-def read_search(rows: Rows, columns: Columns) -> list[Step]:
+def read_search(rows: FileRows, columns: ColumnNames) -> list[SearchRun]:
     """Read the runs of a search's log, in its order.
 
     Raises:
@@ -259,7 +259,7 @@ def read_search(rows: Rows, columns: Columns) -> list[Step]:
         if status not in STATUSES:
             rows.fail(row, columns.status, f"{status!r} is none of {', '.join(STATUSES)}{nearest(status, STATUSES)}")
         steps.append(
-            Step(
+            SearchRun(
                 line=row.line,
                 commit=rows.text(row, columns.commit),
                 value=None if status == "crash" else rows.number(row, columns.metric),

@@ -25,17 +25,17 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.judge import Judgement, Outcome, judge
-from plumbline.experiment.power import Design, seeds_each
-from plumbline.experiment.read import Step
-from plumbline.experiment.terms import POWER, Terms
+from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
+from plumbline.experiment.power import ComparisonDesign, seeds_each
+from plumbline.experiment.read import SearchRun
+from plumbline.experiment.terms import POWER, ComparisonTerms
 
 #: Searches that are simulated.
 WORLDS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class NullSearches:
     """Simulated searches in which no change does anything, in units of the true sigma, upwards better.
 
     Shapes: W searches, S steps (0 is the start).
@@ -76,7 +76,7 @@ def null_searches(
     threshold: float = 0.0,
     worlds: int = WORLDS,
     seed: int = 0,
-) -> Null:
+) -> NullSearches:
     """Simulate searches over noise alone.
 
     Args:
@@ -107,11 +107,11 @@ def null_searches(
         sigma_W = np.sqrt(squares_W / (start_runs - 1 + elsewhere))
     else:
         sigma_W = np.ones(worlds) if math.isinf(known) else np.sqrt(rng.chisquare(known, worlds) / known)
-    return Null(best_W - level_W, jump_W, sigma_W, np.array(means), np.array(highs))
+    return NullSearches(best_W - level_W, jump_W, sigma_W, np.array(means), np.array(highs))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class KeptChange:
     """A change that a search kept. Gains count upwards when better, in the units of the metric.
 
     Attributes:
@@ -124,7 +124,7 @@ class Kept:
         rerun: its further runs against the start's, where both are there.
     """
 
-    step: Step
+    step: SearchRun
     number: int
     gain: float
     selection: float
@@ -132,7 +132,7 @@ class Kept:
     jump: float
     p_gain: float
     p_jump: float
-    rerun: Judgement | None
+    rerun: BaselineComparison | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,7 +147,7 @@ class SearchJudgement:
         total: gain of the last kept run over the start's mean.
         selection, selection_low, selection_high: mean, 5 % and 95 % quantile of that gain in searches over noise.
         p, p_face: share of searches over noise with as large a gain, in units of their own sigma and of the true one.
-        tries, p_corrected: as in `Judgement`.
+        tries, p_corrected: as in `BaselineComparison`.
         resolved: the smallest real gain, made by the first change, that such a log tells from noise with POWER.
         expected: what is left of the total gain without what selection gives on average.
         runs_each: runs of both the start and the last kept change that would find a gain of `expected`.
@@ -156,7 +156,7 @@ class SearchJudgement:
 
     steps: int
     crashes: int
-    start: Step
+    start: SearchRun
     start_runs: tuple[float, ...]
     sigma: float
     freedom: float
@@ -173,14 +173,14 @@ class SearchJudgement:
     resolved: float
     expected: float
     runs_each: int | None
-    kept: tuple[Kept, ...]
-    against_rule: tuple[Step, ...]
-    outcome: Outcome
-    design: Design
-    terms: Terms
+    kept: tuple[KeptChange, ...]
+    against_rule: tuple[SearchRun, ...]
+    outcome: MethodVerdict
+    design: ComparisonDesign
+    terms: ComparisonTerms
 
     @property
-    def decided_by(self) -> Judgement | None:
+    def decided_by(self) -> BaselineComparison | None:
         """The judgement of the last kept change by its later runs, which decides; None where it has none."""
         return self.kept[-1].rerun if self.kept else None
 
@@ -188,11 +188,11 @@ class SearchJudgement:
         """Compute how many runs of each of two configurations find a gain (in the metric's units), one of so many
         comparisons.
         """
-        design = Design(self.design.error, self.design.freedom, self.design.alpha / comparisons)
+        design = ComparisonDesign(self.design.error, self.design.freedom, self.design.alpha / comparisons)
         return seeds_each(gain, self.sigma, design, POWER, paired=False)
 
 
-def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int = 1) -> SearchJudgement:
+def judge_search(path: Path, steps: Sequence[SearchRun], terms: ComparisonTerms, *, tries: int = 1) -> SearchJudgement:
     """Judge the log of a search; `path` names it in errors, `tries`: what p is multiplied by.
 
     Raises:
@@ -227,7 +227,7 @@ def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int 
     resolved = sigma * float(np.quantile(critical * null.sigma_W - null.total_W, POWER))
     low, high = (sigma * float(q) for q in np.quantile(null.total_W, (0.05, 0.95)))
     selection = sigma * float(null.mean_S[-1])
-    design = Design(math.sqrt(2), freedom, level)
+    design = ComparisonDesign(math.sqrt(2), freedom, level)
     return SearchJudgement(
         steps=len(changes),
         crashes=len(steps) - len(runs),
@@ -256,21 +256,21 @@ def judge_search(path: Path, steps: Sequence[Step], terms: Terms, *, tries: int 
     )
 
 
-def _outcome(corrected: float, face: float, terms: Terms) -> Outcome:
+def _outcome(corrected: float, face: float, terms: ComparisonTerms) -> MethodVerdict:
     """As of a table: undecided where only the fewness of repeats is in the way."""
     if corrected <= terms.alpha:
-        return Outcome.SURVIVES
-    return Outcome.OPEN if face <= terms.alpha else Outcome.FAILS
+        return MethodVerdict.SURVIVES
+    return MethodVerdict.OPEN if face <= terms.alpha else MethodVerdict.FAILS
 
 
-def _by_commit(runs: Sequence[Step]) -> dict[str, list[Step]]:
-    groups: dict[str, list[Step]] = {}
+def _by_commit(runs: Sequence[SearchRun]) -> dict[str, list[SearchRun]]:
+    groups: dict[str, list[SearchRun]] = {}
     for step in runs:
         groups.setdefault(step.commit, []).append(step)
     return groups
 
 
-def _require_first_kept(path: Path, runs: Sequence[Step]) -> None:
+def _require_first_kept(path: Path, runs: Sequence[SearchRun]) -> None:
     """Refuse a change that was run again until it was kept: each run was a try, and the kept one no fair repeat."""
     first = runs[0]
     later = next((step for step in runs if step.status == "keep"), first)
@@ -283,7 +283,7 @@ def _require_first_kept(path: Path, runs: Sequence[Step]) -> None:
         )
 
 
-def _noise(path: Path, start: Step, by_commit: dict[str, list[Step]], terms: Terms) -> tuple[float, int, str]:
+def _noise(path: Path, start: SearchRun, by_commit: dict[str, list[SearchRun]], terms: ComparisonTerms) -> tuple[float, int, str]:
     """Sigma, its degrees of freedom from commits other than the start, and where it is from.
 
     Of a change, only the runs after the first count: the first was selected.
@@ -309,15 +309,15 @@ def _noise(path: Path, start: Step, by_commit: dict[str, list[Step]], terms: Ter
 
 
 def _kept(
-    changes: Sequence[Step],
-    start: Step,
+    changes: Sequence[SearchRun],
+    start: SearchRun,
     start_runs: tuple[float, ...],
-    by_commit: dict[str, list[Step]],
+    by_commit: dict[str, list[SearchRun]],
     sigma: float,
-    null: Null,
-    terms: Terms,
+    null: NullSearches,
+    terms: ComparisonTerms,
     tries: int,
-) -> tuple[tuple[Kept, ...], tuple[Step, ...]]:
+) -> tuple[tuple[KeptChange, ...], tuple[SearchRun, ...]]:
     level, best = float(np.mean(start_runs)), _value(start)
     measurable = len(start_runs) > 1 or terms.sigma is not None
     rerun = [step.commit for step in changes if step.status == "keep" and len(by_commit[step.commit]) > 1]
@@ -335,7 +335,7 @@ def _kept(
             floor = {f"start {index}": value for index, value in enumerate(start_runs)}
             judgement = judge(step.commit, again, floor, terms, tries=tries * len(rerun))
         kept.append(
-            Kept(
+            KeptChange(
                 step=step,
                 number=number,
                 gain=gain,
@@ -351,7 +351,7 @@ def _kept(
     return tuple(kept), tuple(against)
 
 
-def _value(step: Step) -> float:
+def _value(step: SearchRun) -> float:
     assert step.value is not None
     return step.value
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from plumbline.experiment import formatting
 from plumbline.experiment.formatting import cell, counted, fixed, grid, name, percent
-from plumbline.experiment.judge import Outcome, sigma_interval
+from plumbline.experiment.judge import MethodVerdict, sigma_interval
 from plumbline.experiment.page import direction, sentence
-from plumbline.experiment.search import WORLDS, Kept, SearchJudgement
+from plumbline.experiment.search import WORLDS, KeptChange, SearchJudgement
 from plumbline.experiment.terms import POWER
 
 
@@ -28,12 +28,12 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
         f"{share} on average at sigma = {sigma:.2g}, and as much as was seen in {percent(judged.p)} of searches"
     )
     gain = f"of {total} in {name(metric)}"
-    if judged.outcome is Outcome.SURVIVES:
+    if judged.outcome is MethodVerdict.SURVIVES:
         return (
             f"The search's gain survives at p = {formatting.p(judged.p_corrected)}, corrected for "
             f"{counted(judged.tries, 'try', 'tries')}: {alone}; the total is {total} in {name(metric)}."
         )
-    if judged.outcome is Outcome.OPEN:
+    if judged.outcome is MethodVerdict.OPEN:
         return (
             f"The search's gain {gain} cannot be decided with {formatting.counted(len(judged.start_runs), 'run')} of "
             f"the start ({level}): {alone}; if sigma were known to be that, {percent(judged.p_face)}."
@@ -135,7 +135,7 @@ def _kept(judged: SearchJudgement) -> str:
     )
 
 
-def _rerun(each: Kept, sigma: float) -> str:
+def _rerun(each: KeptChange, sigma: float) -> str:
     if each.rerun is None:
         return "none"
     again = each.rerun

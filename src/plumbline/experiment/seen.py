@@ -13,7 +13,7 @@ import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import tries
-from plumbline.experiment.judge import Judgement, Seeds, judge
+from plumbline.experiment.judge import BaselineComparison, Seeds, judge
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.mine import Mine
@@ -21,7 +21,7 @@ from plumbline.stats import StoufferResult, stouffer, task_correlation, welch_pe
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tasks:
+class TaskComparison:
     """The comparison of a method and its baseline task by task: Welch's test of each, and Stouffer's sum of them.
 
     `joint`: the sum with the tasks' correlation over seeds, None where that cannot be estimated.
@@ -34,7 +34,7 @@ class Tasks:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Larger:
+class LargerScaleComparison:
     """The comparison of a method and its baseline by the deciding metric at the larger scale.
 
     `gain` counts upwards. `judged`: the test, where there are seeds enough.
@@ -45,11 +45,11 @@ class Larger:
     gain: float
     seeds: int
     seeds_baseline: int
-    judged: Judgement | None
+    judged: BaselineComparison | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
+class RunCost:
     """What a method's finished runs at a scale took: medians over seeds, NaN where nothing was recorded.
 
     Attributes:
@@ -68,7 +68,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Seen:
+class FinishedRunReader:
     """Answers questions about the finished runs of a user's own file (`mine`)."""
 
     mine: Mine
@@ -142,7 +142,7 @@ class Seen:
             found[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
         return found
 
-    def judged(self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None) -> Judgement:
+    def judged(self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None) -> BaselineComparison:
         """Judge a method against its baseline by one metric; `tries_`: what p is multiplied by.
 
         Raises:
@@ -157,7 +157,7 @@ class Seen:
             terms = dataclasses.replace(terms, minimum_gain=0.0)
         return judge(method, ours, theirs, terms, tries=tries_)
 
-    def tasks(self, method: str) -> Tasks | None:
+    def tasks(self, method: str) -> TaskComparison | None:
         """Compare a method with its baseline task by task.
 
         None without two finished seeds of both, or without a suite.
@@ -175,14 +175,14 @@ class Seen:
                 joint = stouffer(each["p_greater"], correlation.to_numpy())
             except PlumblineError:
                 pass
-        return Tasks(each=each, sources=self.frames.task_sources, plain=plain, joint=joint)
+        return TaskComparison(each=each, sources=self.frames.task_sources, plain=plain, joint=joint)
 
     def _of_tasks(self, method: str) -> pd.DataFrame:
         """Seeds x tasks, of finished runs."""
         rows = {key: self.frames.task_scores(key).astype(float) for key in self.keys(self.mine.scale, method)}
         return pd.DataFrame({key: row for key, row in rows.items() if len(row)}).T
 
-    def larger(self, method: str) -> Larger | None:
+    def larger(self, method: str) -> LargerScaleComparison | None:
         """Compare a method with its baseline at the larger scale.
 
         None where no larger scale was asked for, a side has no finished run, or a seed of either diverged: a gain of
@@ -200,7 +200,7 @@ class Seen:
             judged = self.judged(method, self.deciding, scale=scale)
         except PlumblineError:
             judged = None
-        return Larger(
+        return LargerScaleComparison(
             mean=mean,
             mean_baseline=mean_baseline,
             gain=sign * (mean - mean_baseline),
@@ -209,12 +209,12 @@ class Seen:
             judged=judged,
         )
 
-    def cost(self, scale: str, method: str) -> Cost:
+    def cost(self, scale: str, method: str) -> RunCost:
         """Summarise what a method's runs at a scale took: step time, memory, spikes, divergence."""
         keys = self.keys(scale, method)
         manifests = [self.frames.manifests[key] for key in keys]
         seconds = [one["wall_seconds"] / max(1, self.frames.outcomes[key]["step"]) for key, one in zip(keys, manifests)]
-        return Cost(
+        return RunCost(
             parameters=int(manifests[0]["parameters"]),
             step_seconds=_median(seconds),
             megabytes=_median((one.get("peak_memory_bytes") or math.nan) / 1e6 for one in manifests),

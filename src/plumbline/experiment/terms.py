@@ -14,7 +14,7 @@ POWER = 0.8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class ComparisonTerms:
     """The terms of a comparison; gains and sigma are in the units of the metric.
 
     Attributes:

@@ -11,7 +11,7 @@ from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 from plumbline.experiment import trial_page
-from plumbline.results.runs.expected_runs import Expected
+from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.results.runs.finished_runs import load
 from plumbline.specs import study_config, trial
 
@@ -31,7 +31,7 @@ def main() -> None:
     source = configuration["data"]["source"]
     of = study_config.load(asked["study"], configuration["preset"], source=source)
     found = trial.load(asked, of, source=source)
-    expected = [Expected(key=key, run_id=one.spec.run_id) for key, one in found.runs.items()]
+    expected = [ExpectedRun(key=key, run_id=one.spec.run_id) for key, one in found.runs.items()]
     frames = load(expected, given.work, scores=False)
     atomic_write_text(given.out.with_suffix(".md"), trial_page.markdown(found, frames, given.out))
     atomic_write_text(given.out, trial_page.rows(found, frames).to_csv(index=False))

@@ -11,10 +11,10 @@ import pandas as pd
 from tabulate import tabulate
 
 from plumbline.experiment.formatting import fixed, p, percent
-from plumbline.experiment.judge import Judgement, judge
+from plumbline.experiment.judge import BaselineComparison, judge
 from plumbline.experiment.power import seeds_each
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.terms import POWER, Terms
+from plumbline.experiment.terms import POWER, ComparisonTerms
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.specs.trial import Trial
 
@@ -49,14 +49,14 @@ def markdown(trial: Trial, frames: RunFrames, csv: Path) -> str:
     return "\n\n".join([title, *parts, _commands(trial, csv)]) + "\n"
 
 
-def judged(trial: Trial, losses: dict[str, dict[str, float]]) -> Judgement:
+def judged(trial: Trial, losses: dict[str, dict[str, float]]) -> BaselineComparison:
     """Judge the method's seeds against the baseline's by the pooled test that a verdict of a single try would rest
     on.
 
     Raises:
         PlumblineError: the seeds have no spread.
     """
-    return judge(trial.method, losses[trial.method], losses[trial.against], Terms(higher=False))
+    return judge(trial.method, losses[trial.method], losses[trial.against], ComparisonTerms(higher=False))
 
 
 def _losses(trial: Trial, frames: RunFrames, method: str) -> dict[str, float]:

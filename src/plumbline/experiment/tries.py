@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment.ledger import Entry, Ledger
-from plumbline.experiment.terms import Terms
+from plumbline.experiment.ledger import LedgerEntry, Ledger
+from plumbline.experiment.terms import ComparisonTerms
 
 if TYPE_CHECKING:
     from plumbline.specs.mine import Mine
 
 
-def terms(mine: Mine, *, higher: bool) -> Terms:
+def terms(mine: Mine, *, higher: bool) -> ComparisonTerms:
     """State the terms of the comparison that a user's own file asks for.
 
     `higher`: whether the metric is better higher.
     """
     asked = mine.asked
-    return Terms(higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"])
+    return ComparisonTerms(higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"])
 
 
 def baseline(mine: Mine, method: str) -> str:
@@ -27,7 +27,7 @@ def baseline(mine: Mine, method: str) -> str:
     return mine.runs(mine.scale, mine.against[method])[0].key.rpartition("/")[0]
 
 
-def entries(mine: Mine) -> list[Entry]:
+def entries(mine: Mine) -> list[LedgerEntry]:
     """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
     read.
 
@@ -37,7 +37,7 @@ def entries(mine: Mine) -> list[Entry]:
     for method, against in mine.against.items():
         ids = [[run.spec.run_id for run in mine.runs(mine.scale, name)] for name in (method, against)]
         found.append(
-            Entry(
+            LedgerEntry(
                 kind="spec",
                 name=f"{mine.name}/{method}",
                 fingerprint=ledgers.fingerprint([*ids, mine.asked["last"]]),
@@ -50,7 +50,7 @@ def entries(mine: Mine) -> list[Entry]:
     return found
 
 
-def counted(ledger: Ledger, more: Sequence[Entry]) -> dict[str, int]:
+def counted(ledger: Ledger, more: Sequence[LedgerEntry]) -> dict[str, int]:
     """Count, by baseline, what every p is multiplied by once these entries are in the ledger too."""
     whole = Ledger(ledger.path, (*ledger.entries, *more), ledger.hashes)
     return {entry.baseline: whole.tries(entry.baseline, entry.metric) for entry in more}

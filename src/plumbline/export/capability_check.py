@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder
 
 #: Differences that are rounding's, as a share of the largest logit.
@@ -19,7 +19,7 @@ FEW, PADDING = 12, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bears:
+class Capabilities:
     """Whether a model may be decoded with a cache, takes padding, and has a hidden state between its layers."""
 
     cache: bool
@@ -27,9 +27,9 @@ class Bears:
     hidden_states: bool
 
 
-def bears(model: Decoder) -> Bears:
+def bears(model: Decoder) -> Capabilities:
     """Check which of these capabilities a model has: decoding with a cache, padding, hidden states."""
-    return Bears(
+    return Capabilities(
         cache=keeps_cache(model), padding=takes_padding(model), hidden_states=bool(model.residual.single_stream)
     )
 
@@ -39,7 +39,7 @@ def keeps_cache(model: Decoder) -> bool:
     """Whether decoding in steps, with only keys and values kept, gives the logits of reading all tokens at once."""
 
     def kept(tokens_BT: torch.Tensor) -> bool:
-        cache, first = Cache(), tokens_BT.shape[1] * 5 // 12
+        cache, first = DecodingCache(), tokens_BT.shape[1] * 5 // 12
         parts = [part for part in tokens_BT.tensor_split([first, first + 1], dim=1) if part.shape[1]]
         found = torch.cat([model(part, cache=cache) for part in parts], dim=1)
         return not cache.memory and _alike(found, model(tokens_BT))

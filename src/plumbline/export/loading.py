@@ -8,7 +8,7 @@ import json
 import sys
 
 
-class Absent:
+class HiddenPackages:
     """An import finder that makes some packages appear missing, installed or not."""
 
     def __init__(self, names):
@@ -32,7 +32,7 @@ def main():
         SystemExit: the folder's weights are not those of its model.
     """
     asked = json.load(sys.stdin)
-    sys.meta_path.insert(0, Absent(asked["absent"]))
+    sys.meta_path.insert(0, HiddenPackages(asked["absent"]))
     import torch
     import transformers
     from safetensors.torch import save_file

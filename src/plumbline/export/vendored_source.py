@@ -47,7 +47,7 @@ EXPECTED = frozenset({"torch", "transformers"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sources:
+class VendoredSources:
     """Sources that were collected for an exported folder.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Import:
     whole: dict[str, Path]
 
 
-def sources(spec: ModelSpec) -> Sources:
+def sources(spec: ModelSpec) -> VendoredSources:
     """Collect the sources that a model of `spec` runs, its components' files included.
 
     Raises:
@@ -98,7 +98,7 @@ def sources(spec: ModelSpec) -> Sources:
     files[ROOTS[1].name] += f'\n#: Of everything here.\nSOURCES = "{sha256_text(canonical_json(files))}"\n'
     packages = {code.package_of(path).name for path in found}
     requires = {name for path in found for name in _others(path)} - EXPECTED - packages
-    return Sources(
+    return VendoredSources(
         files=dict(sorted(files.items())), requires=tuple(sorted(requires)), packages=tuple(sorted(packages))
     )
 

@@ -13,7 +13,7 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
 from plumbline.export import capability_check, card, check, output_folder
-from plumbline.export.vendored_source import Sources, sources
+from plumbline.export.vendored_source import VendoredSources, sources
 from plumbline.model import hf
 from plumbline.model.decoder import Decoder
 from plumbline.runtime import provenance
@@ -23,7 +23,7 @@ from plumbline.specs.spec import RunSpec, code_classes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Exported:
+class ExportedFolder:
     """A written folder.
 
     Attributes:
@@ -44,7 +44,7 @@ def export_hf(
     scores: Path | None = None,
     force: bool = False,
     compare: bool = True,
-) -> Exported:
+) -> ExportedFolder:
     """Write a finished run into the folder `out`, which `AutoModelForCausalLM.from_pretrained` loads.
 
     Args:
@@ -86,10 +86,10 @@ def export_hf(
         text = card.card(run, record, requires=requires, evaluation=evaluation, bears=bears)
         atomic_write_text(written / "README.md", text)
     difference = None if record["checked"] is None else record["checked"]["largest_difference"]
-    return Exported(folder=out, form=form, difference=difference)
+    return ExportedFolder(folder=out, form=form, difference=difference)
 
 
-def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, capability_check.Bears]:
+def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[VendoredSources, capability_check.Capabilities]:
     """Write configuration, weights, tokenizer and sources of a model that brings its own code.
 
     Returns:
@@ -115,7 +115,7 @@ def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[Sources, 
     return found, bears
 
 
-def _configuration(model: Decoder, bears: capability_check.Bears) -> dict[str, Any]:
+def _configuration(model: Decoder, bears: capability_check.Capabilities) -> dict[str, Any]:
     """The content of `config.json` without special tokens."""
     spec, dtype = model.spec, model.embedding.dtype
     return {

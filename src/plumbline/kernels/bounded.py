@@ -21,7 +21,7 @@ import triton.language as tl
 
 from plumbline.kernels.tiles import (
     LOG2E,
-    Blocks,
+    BlockSizes,
     blocks_for,
     by_token,
     empty_by_token,
@@ -48,7 +48,7 @@ def bounded_softmax(
     *,
     scale: float,
     cap: float | None,
-    blocks: Blocks | None = None,
+    blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal attention (B, H, T, W) over scores clipped at `cap`, or over those of at least zero where it is None."""
     return _Bounded.apply(q_BHTW, k_BGTW, v_BGTW, scale, cap, blocks or blocks_for(q_BHTW))
@@ -232,7 +232,7 @@ def _keys(
 
 class _Bounded(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, cap: float | None, blocks: Blocks) -> torch.Tensor:
+    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, cap: float | None, blocks: BlockSizes) -> torch.Tensor:
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
         o, log_sum = empty_by_token(q), q.new_empty(q.shape[:3], dtype=torch.float32)
         constants = sizes(q, k, blocks) | {"CAPPED": cap is not None}

@@ -24,7 +24,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from plumbline.core import command_line
-from plumbline.kernels.tiles import Blocks, blocks_for, sizes
+from plumbline.kernels.tiles import BlockSizes, blocks_for, sizes
 
 #: Kernel -> the constants that only it has, one compilation each. `OUT` of 32 heads in 8 groups: 24 attend.
 OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
@@ -80,7 +80,7 @@ def compiled(
 
 
 def _compile(
-    function: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int, blocks: Blocks, numbers: str
+    function: Any, constants: dict[str, Any], dtype: torch.dtype, capability: int, blocks: BlockSizes, numbers: str
 ) -> Any:
     signature, values, aligned = {}, {}, {}
     for place, name in enumerate(function.arg_names):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
+class KernelCost:
     """The cost of one kernel.
 
     Attributes:
@@ -35,20 +35,20 @@ class Cost:
 
 
 #: Flash attention's second form walks once in backward, summing the queries' gradient in memory in no fixed order.
-FLASH = Cost(forward=2, queries=0, keys=5)
+FLASH = KernelCost(forward=2, queries=0, keys=5)
 
 COSTS = {
     "flash": FLASH,
-    "bounded": Cost(forward=2, queries=3, keys=4),
-    "softpick": Cost(forward=4, forward_alone=3, queries=3, keys=4, rows=2, output=False),
-    "softpick_original": Cost(forward=2, queries=3, keys=4),
-    "sigmoid": Cost(forward=2, queries=3, keys=4, kept=0, rows=0, output=False),
-    "selective": Cost(forward=3, queries=5, keys=4, keys_per_group=2),
+    "bounded": KernelCost(forward=2, queries=3, keys=4),
+    "softpick": KernelCost(forward=4, forward_alone=3, queries=3, keys=4, rows=2, output=False),
+    "softpick_original": KernelCost(forward=2, queries=3, keys=4),
+    "sigmoid": KernelCost(forward=2, queries=3, keys=4, kept=0, rows=0, output=False),
+    "selective": KernelCost(forward=3, queries=5, keys=4, keys_per_group=2),
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class AttentionShape:
     """Sizes of one layer's attention: `heads` query heads, of which `out` attend; `size` is a number's bytes."""
 
     batch: int
@@ -74,7 +74,7 @@ class Shape:
         return self.batch * self.out * self.length * 4
 
 
-def operations(cost: Cost, shape: Shape, *, block: int = 1) -> tuple[int, int]:
+def operations(cost: KernelCost, shape: AttentionShape, *, block: int = 1) -> tuple[int, int]:
     """Operations (two per multiplication) of the forward and the backward pass, over the visible pairs of blocks."""
     blocks = -(-shape.length // block)
     pairs = shape.batch * block * block * blocks * (blocks + 1) // 2
@@ -82,13 +82,13 @@ def operations(cost: Cost, shape: Shape, *, block: int = 1) -> tuple[int, int]:
     return 2 * pairs * shape.width * cost.forward * shape.out, 2 * pairs * shape.width * backward
 
 
-def kept(cost: Cost, shape: Shape, *, output: bool = False) -> int:
+def kept(cost: KernelCost, shape: AttentionShape, *, output: bool = False) -> int:
     """Bytes that stay in memory until the backward pass; `output` adds those of the output where it is not kept."""
     more = 1 if output and not cost.output else 0
     return shape.inputs + (cost.kept + more) * shape.bytes(shape.out) + cost.rows * shape.row
 
 
-def moved(cost: Cost, shape: Shape) -> tuple[int, int]:
+def moved(cost: KernelCost, shape: AttentionShape) -> tuple[int, int]:
     """The fewest bytes that the forward and the backward pass read and write: every tensor once per kernel."""
     out, rows = shape.bytes(shape.out), cost.rows * shape.row
     forward = shape.inputs + out + (0 if cost.output else cost.kept * out) + rows

@@ -30,7 +30,7 @@ _HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class KernelSupport:
     """Where a kernel runs.
 
     Attributes:
@@ -51,13 +51,13 @@ class Row:
         return fits and (plain or not self.plain)
 
 
-def _triton(name: str) -> Row:
-    return Row(devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.kernels.{name}", plain=True)
+def _triton(name: str) -> KernelSupport:
+    return KernelSupport(devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.kernels.{name}", plain=True)
 
 
 #: Kernel -> where it runs. What does not fold into any (`selective` summed over queries) has no row.
-TABLE: dict[str, Row] = {
-    SDPA: Row(),
+TABLE: dict[str, KernelSupport] = {
+    SDPA: KernelSupport(),
     "bounded": _triton("bounded"),
     "softpick": _triton("softpick"),
     "softpick_original": _triton("softpick_original"),

@@ -27,7 +27,7 @@ import triton.language as tl
 
 from plumbline.kernels.tiles import (
     LOG2E,
-    Blocks,
+    BlockSizes,
     blocks_for,
     by_token,
     empty_by_token,
@@ -56,7 +56,7 @@ def selective(
     scale: float,
     attends: bool,
     after: bool,
-    blocks: Blocks | None = None,
+    blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal selective attention (B, output heads, T, W).
 
@@ -265,7 +265,7 @@ def _keys(
 
 class _Selective(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, attends: bool, after: bool, blocks: Blocks) -> torch.Tensor:
+    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, attends: bool, after: bool, blocks: BlockSizes) -> torch.Tensor:
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
         batch, heads, length, _ = q.shape
         out = heads if attends else heads - k.shape[1]

@@ -20,7 +20,7 @@ import triton.language as tl
 
 from plumbline.kernels.tiles import (
     LOG2E,
-    Blocks,
+    BlockSizes,
     blocks_for,
     by_token,
     empty_by_token,
@@ -47,7 +47,7 @@ def sigmoid_attention(
     *,
     scale: float,
     count: float | None,
-    blocks: Blocks | None = None,
+    blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal sigmoid attention (B, H, T, W), divided by n where there is a bias.
 
@@ -226,7 +226,7 @@ def _keys(
 
 class _Sigmoid(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, bias_H, scale: float, count: float | None, blocks: Blocks):
+    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, bias_H, scale: float, count: float | None, blocks: BlockSizes):
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
         bias = q if bias_H is None else bias_H.float().contiguous()
         o = empty_by_token(q)

@@ -24,7 +24,7 @@ import triton.language as tl
 
 from plumbline.kernels.tiles import (
     LOG2E,
-    Blocks,
+    BlockSizes,
     blocks_for,
     by_token,
     empty_by_token,
@@ -52,7 +52,7 @@ def softpick(
     *,
     scale: float,
     count: float | None,
-    blocks: Blocks | None = None,
+    blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal rectified softpick attention (B, H, T, W).
 
@@ -260,7 +260,7 @@ def _keys(
 
 class _Softpick(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, count: float | None, keep: bool, blocks: Blocks):
+    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, count: float | None, keep: bool, blocks: BlockSizes):
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
         # Where nothing is kept, nothing is written to r and the numbers of rows.
         o, r = empty_by_token(q), empty_by_token(q) if keep else q

@@ -20,7 +20,7 @@ import triton.language as tl
 
 from plumbline.kernels.tiles import (
     LOG2E,
-    Blocks,
+    BlockSizes,
     blocks_for,
     by_token,
     empty_by_token,
@@ -46,7 +46,7 @@ def softpick_original(
     *,
     scale: float,
     epsilon: float,
-    blocks: Blocks | None = None,
+    blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal softpick attention (B, H, T, W); `epsilon` is added to each denominator."""
     return _Original.apply(q_BHTW, k_BGTW, v_BGTW, scale, epsilon, blocks or blocks_for(q_BHTW))
@@ -224,7 +224,7 @@ def _keys(
 
 class _Original(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, epsilon: float, blocks: Blocks) -> torch.Tensor:
+    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, epsilon: float, blocks: BlockSizes) -> torch.Tensor:
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
         o, log_sum = empty_by_token(q), q.new_empty(q.shape[:3], dtype=torch.float32)
         constants, numbers = sizes(q, k, blocks), (*strides(q, k, v), scale, epsilon, q.shape[2])

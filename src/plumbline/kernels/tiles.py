@@ -113,7 +113,7 @@ def raised(top_M, total_M, z_MN):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Blocks:
+class BlockSizes:
     """Number of rows that a program holds and of those that it walks over at a time, and how it is compiled.
 
     `held` is a multiple of `walked`; both are powers of two of at least 16.
@@ -125,13 +125,13 @@ class Blocks:
     stages: int = 2
 
 
-def blocks_for(q_BHTW: torch.Tensor) -> Blocks:
+def blocks_for(q_BHTW: torch.Tensor) -> BlockSizes:
     """Blocks whose tiles fit the shared memory and the registers of a GPU since Ampere, by width and type.
 
     Chosen by the sizes that the compiler reports (benchmarks/attention_kernels.md), not by time.
     """
     padded, size = triton.next_power_of_2(q_BHTW.shape[-1]), q_BHTW.dtype.itemsize
-    return Blocks(held=max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), walked=32)
+    return BlockSizes(held=max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), walked=32)
 
 
 def strides(*tensors: torch.Tensor) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ def empty_by_token(like_BHTW: torch.Tensor, heads: int | None = None) -> torch.T
     return like_BHTW.new_empty(batch, length, heads or own, width).transpose(1, 2)
 
 
-def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[str, Any]:
+def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: BlockSizes) -> dict[str, Any]:
     """The compile-time constants of a kernel for these queries, keys and blocks."""
     width = q_BHTW.shape[-1]
     return {
@@ -172,6 +172,6 @@ def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: Blocks) -> dict[st
     }
 
 
-def grid(x_BHTW: torch.Tensor, blocks: Blocks, heads: int | None = None) -> tuple[int, int]:
+def grid(x_BHTW: torch.Tensor, blocks: BlockSizes, heads: int | None = None) -> tuple[int, int]:
     """The launch grid: sequences times heads (CUDA allows two billion), and blocks of rows (65,535)."""
     return x_BHTW.shape[0] * (heads or x_BHTW.shape[1]), triton.cdiv(x_BHTW.shape[2], blocks.held)

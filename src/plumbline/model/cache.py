@@ -7,7 +7,7 @@ import torch
 from plumbline.model.attention_mask import AttentionMask
 
 
-class Cache:
+class DecodingCache:
     """The decoding cache, which grows along the key axis.
 
     Keys are stored normalised and rotated, values as they are attended to; projections that compress keys and values

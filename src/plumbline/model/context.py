@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.precision import attention_is_wide
 
 
@@ -26,7 +26,7 @@ class ForwardContext:
     """
 
     attention_mask: AttentionMask
-    cache: Cache | None
+    cache: DecodingCache | None
     wide_attention: bool = field(default_factory=attention_is_wide)
     first_values_BGTW: torch.Tensor | None = None
     rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)

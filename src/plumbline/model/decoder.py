@@ -10,12 +10,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model import cpu_matmul
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.block import Block
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
 from plumbline.model.init import initialise
 from plumbline.model.next_token_loss import next_token_loss
-from plumbline.model.roles import Normal, linear, parameter, roles
+from plumbline.model.roles import NormalInit, linear, parameter, roles
 from plumbline.specs.spec import ModelSpec
 
 
@@ -32,7 +32,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.spec = spec
         self.recompute = False
-        self.embedding = parameter(spec.vocabulary, spec.width, role="embedding", layer=None, init=Normal())
+        self.embedding = parameter(spec.vocabulary, spec.width, role="embedding", layer=None, init=NormalInit())
         self.positions = build("positions", spec)
         self.residual = build("residual", spec)
         self.blocks = nn.ModuleList(Block(spec, layer) for layer in range(spec.layers))
@@ -50,7 +50,7 @@ class Decoder(nn.Module):
         tokens_BT: torch.Tensor,
         *,
         padding_BT: torch.Tensor | None = None,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
         loss: bool = False,
     ) -> torch.Tensor:
         """Logits (B, T, V) in float32 for the token after each position.
@@ -67,7 +67,7 @@ class Decoder(nn.Module):
             return next_token_loss(hidden_BTD[:, :-1].flatten(0, 1), self.head_weight, tokens_BT[:, 1:].flatten())
         return self.logits(hidden_BTD)
 
-    def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: Cache | None) -> ForwardContext:
+    def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: DecodingCache | None) -> ForwardContext:
         """Make the context that all layers share in one forward call, and extend the mask of a `cache`.
 
         Args:

@@ -18,7 +18,7 @@ import math
 import torch
 from torch import nn
 
-from plumbline.model.roles import Constant, Init, Normal, Rows, roles
+from plumbline.model.roles import ConstantInit, Init, NormalInit, ExplicitInit, roles
 from plumbline.specs.spec import ModelSpec
 
 
@@ -38,11 +38,11 @@ def initialise(model: nn.Module, init_seed: int) -> None:
 
 def initial_value(init: Init, shape: torch.Size, init_seed: int, name: str, spec: ModelSpec) -> torch.Tensor:
     """The starting value of one parameter, float32 on the CPU."""
-    if isinstance(init, Constant):
+    if isinstance(init, ConstantInit):
         return torch.full(shape, init.value, device="cpu")
-    if isinstance(init, Rows):
+    if isinstance(init, ExplicitInit):
         return torch.tensor(init.values, device="cpu").reshape(shape)
-    assert isinstance(init, Normal), f"{name}: unknown kind of start {init!r}"
+    assert isinstance(init, NormalInit), f"{name}: unknown kind of start {init!r}"
     std = spec.init_std if init.std is None else init.std
     if init.residual and spec.residual_init_scaling:
         std /= math.sqrt(2 * spec.layers)

@@ -17,7 +17,7 @@ from plumbline.model import cpu_matmul
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Normal:
+class NormalInit:
     """A start drawn from N(0, std^2).
 
     Without `std` the model's `init_std` is used; `residual` divides it by sqrt(2 layers) where the model asks for
@@ -29,20 +29,20 @@ class Normal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Constant:
+class ConstantInit:
     """A start with the same `value` everywhere."""
 
     value: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rows:
+class ExplicitInit:
     """A start with explicit values that fill the parameter, one per element in row-major order."""
 
     values: tuple[float, ...]
 
 
-Init = Normal | Constant | Rows
+Init = NormalInit | ConstantInit | ExplicitInit
 
 #: Roles of the matrices that make queries and keys. Latent attention has six in place of two: down to the latents, up
 #: to the heads, and the rotary parts.
@@ -104,9 +104,9 @@ def linear(
 ) -> nn.Linear:
     """A new linear map whose parameters have a role; `residual` marks maps that write into the residual stream."""
     module = UnfilledLinear(inputs, outputs, bias=bias)
-    tag(module.weight, role=role, layer=layer, init=Normal(residual=residual))
+    tag(module.weight, role=role, layer=layer, init=NormalInit(residual=residual))
     if bias:
-        tag(module.bias, role="bias", layer=layer, init=Constant(value=0.0), of=role)
+        tag(module.bias, role="bias", layer=layer, init=ConstantInit(value=0.0), of=role)
     return module
 
 

@@ -63,7 +63,7 @@ def main() -> None:
         machine = machines.priced(machine, given.price)
     planned = load(config)
     known = counts.update(Path(planned.paths.counts), planned.runs.values())
-    priced = estimator(planned, machine, sizes=counts.Counted(known))
+    priced = estimator(planned, machine, sizes=counts.ModelCostLookup(known))
     frame = table(priced)
     print(page.terminal(priced, frame))
     if given.out:
@@ -91,7 +91,7 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     if against is None:
         raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --against")
     _require_methods(planned.study(name), {"--method": given.method, "--against": against})
-    asked = fit.Asked(
+    asked = fit.FitQuestion(
         seconds=fit.seconds_of(given.fit),
         study=name,
         method=given.method,
@@ -102,9 +102,9 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     )
     runs = [*planned.runs.values(), *noise.earlier(planned, name)]
     known = counts.update(Path(planned.paths.counts), runs)
-    priced = estimator(planned, machines.load(config["machine"]), sizes=counts.Counted(known), calibrate_on=runs)
+    priced = estimator(planned, machines.load(config["machine"]), sizes=counts.ModelCostLookup(known), calibrate_on=runs)
     sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
-    return fit_page.terminal(fit.Fit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
+    return fit_page.terminal(fit.BudgetFit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
 
 
 def _require_methods(study: Study, given: dict[str, str]) -> None:

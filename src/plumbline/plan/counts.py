@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline import NUMERICS
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
-from plumbline.plan.size import Size, estimated, sized
+from plumbline.plan.size import ModelCost, estimated, sized
 from plumbline.plan.warn import warn
 from plumbline.specs.components import SLOTS, code_class
 from plumbline.specs.spec import ModelSpec
@@ -26,13 +26,13 @@ Known = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ModelCostLookup:
     """Gives the sizes of models: exact where `known` has a count, else estimated."""
 
     known: Mapping[str, Mapping[str, int]]
-    _sizes: dict[str, Size] = field(default_factory=dict)
+    _sizes: dict[str, ModelCost] = field(default_factory=dict)
 
-    def __call__(self, model: ModelSpec) -> Size:
+    def __call__(self, model: ModelSpec) -> ModelCost:
         """Look up the size of a model: counted where it is known, else estimated."""
         text = canonical_json(model.to_dict())
         if text not in self._sizes:

@@ -14,7 +14,7 @@ from plumbline.plan import counts, data, machines
 from plumbline.plan.calibration import Calibration, calibrate, finished, group
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.size import Size, Sizes, probe_points, training_tokens
+from plumbline.plan.size import ModelCost, Sizes, probe_points, training_tokens
 from plumbline.plan.warn import warn
 from plumbline.project import Project
 from plumbline.results.measurements import measurement_file
@@ -57,7 +57,7 @@ class Estimator:
         near = [speed for (study, _), speed in measured.items() if study == run.spec.study] or list(measured.values())
         return sum(near) / len(near) if near else self.machine.flops_per_second
 
-    def size(self, run: Run) -> Size:
+    def size(self, run: Run) -> ModelCost:
         """Look up the operations a token and the parameters of the run's model."""
         return self.sizes(run.spec.model)
 
@@ -204,7 +204,7 @@ def estimator(
         PlumblineError: the configuration names a machine that is not in config/machines.yaml.
     """
     machine = machine or machines.load(project.config["machine"], root)
-    sizes = sizes or counts.Counted(counts.read(Path(project.paths.counts)))
+    sizes = sizes or counts.ModelCostLookup(counts.read(Path(project.paths.counts)))
     runs = project.runs.values() if calibrate_on is None else calibrate_on
     return Estimator(
         project=project, machine=machine, calibration=calibrate(project, machine, sizes, runs), sizes=sizes

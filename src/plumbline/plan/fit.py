@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment.power import Design
+from plumbline.experiment.power import ComparisonDesign
 from plumbline.experiment.terms import ALPHA, POWER
 from plumbline.plan import data
 from plumbline.plan.estimate import Estimator
-from plumbline.plan.noise import Noise
+from plumbline.plan.noise import SeedNoise
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.trial import Trial, load
 
@@ -66,7 +66,7 @@ def seconds_of(text: str) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class FitQuestion:
     """The question of `plumbline project --fit`: which `method` is to be compared with which baseline (`against`), in
     how many seconds.
 
@@ -84,10 +84,10 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option:
+class FitOption:
     """One answer to the question: so many seeds of each method at a scale, and the steps that then fit the time."""
 
-    fit: Fit
+    fit: BudgetFit
     scale: str
     seeds: int
     steps: int
@@ -103,7 +103,7 @@ class Option:
         return self.tokens / self.fit.parameters(self.scale)
 
     @cached_property
-    def noise(self) -> Noise | None:
+    def noise(self) -> SeedNoise | None:
         """The seed noise of runs of this many tokens; None where nothing is known of it."""
         return self.fit.noise(self.scale, self.tokens)
 
@@ -112,7 +112,7 @@ class Option:
         """The smallest gain in nats that these seeds find with a chance of POWER; NaN where the noise is not known."""
         if self.noise is None:
             return math.nan
-        return self.noise.sigma * Design(math.sqrt(2 / self.seeds), 2 * self.seeds - 2, ALPHA).resolved(POWER)
+        return self.noise.sigma * ComparisonDesign(math.sqrt(2 / self.seeds), 2 * self.seeds - 2, ALPHA).resolved(POWER)
 
     @cached_property
     def given(self) -> dict[str, Any]:
@@ -139,15 +139,15 @@ class _Price:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fit:
+class BudgetFit:
     """Finds the options that fit the time of `asked`, priced by `estimator`.
 
     `sigmas`: what finished runs say of the baseline's seed noise.
     """
 
     estimator: Estimator
-    asked: Asked
-    sigmas: tuple[Noise, ...] = ()
+    asked: FitQuestion
+    sigmas: tuple[SeedNoise, ...] = ()
 
     @cached_property
     def study(self) -> Study:
@@ -222,7 +222,7 @@ class Fit:
         project = self.estimator.project
         return load(self.given(scale, steps, seeds), self.study, project.root, project.config["data"]["source"])
 
-    def noise(self, scale: str, tokens: int) -> Noise | None:
+    def noise(self, scale: str, tokens: int) -> SeedNoise | None:
         """Choose the seed noise measured at this scale whose runs are nearest in tokens.
 
         Where none was measured at this scale it is the assumed one; None without that.
@@ -230,12 +230,12 @@ class Fit:
         mine = [one for one in self.sigmas if one.scale == scale] or [one for one in self.sigmas if not one.scale]
         return min(mine, key=lambda one: abs(math.log(one.tokens / tokens)), default=None)
 
-    def option(self, scale: str, seeds: int) -> Option | None:
+    def option(self, scale: str, seeds: int) -> FitOption | None:
         """Find the steps that fit the time with so many seeds at a scale; None if fewer than FEWEST_STEPS do."""
         steps = self._steps(scale, seeds, SHARE * self.asked.seconds)
         if steps >= FEWEST_STEPS and (stage := self._data(scale, steps)):
             steps = self._steps(scale, seeds, SHARE * self.asked.seconds - stage)
-        return Option(fit=self, scale=scale, seeds=seeds, steps=steps) if steps >= FEWEST_STEPS else None
+        return FitOption(fit=self, scale=scale, seeds=seeds, steps=steps) if steps >= FEWEST_STEPS else None
 
     def _steps(self, scale: str, seeds: int, room: float) -> int:
         """Steps of runs that are done in so many seconds. A run is not spread over what others leave idle, so that
@@ -254,13 +254,13 @@ class Fit:
         ]
         return data.seconds(self.estimator.project, runs) or 0.0
 
-    def options(self) -> list[Option]:
+    def options(self) -> list[FitOption]:
         """Find every option that fits: each scale with each number of seeds, or those that are asked for."""
         counts = SEEDS if self.asked.seeds is None else (self.asked.seeds,)
         found = [self.option(scale, seeds) for scale in self.scales for seeds in counts]
         return [one for one in found if one is not None]
 
-    def chosen(self) -> Option:
+    def chosen(self) -> FitOption:
         """Choose the option to propose: the largest scale with TOKENS_A_PARAMETER tokens a parameter, else the
         smallest.
 
@@ -293,7 +293,7 @@ class Fit:
             f"scale (--scale) or preset (--preset){', or a larger --gain' * sought}"
         )
 
-    def _at(self, scale: str) -> Option | None:
+    def _at(self, scale: str) -> FitOption | None:
         if self.asked.seeds is not None or not self.asked.gain:
             return self.option(scale, self.asked.seeds or USUAL_SEEDS)
         found = (self.option(scale, seeds) for seeds in range(2, MOST_SEEDS + 1))

@@ -16,13 +16,13 @@ from plumbline.experiment.formatting import percent
 from plumbline.experiment.recipe_diff import differences
 from plumbline.experiment.terms import POWER
 from plumbline.plan import noise
-from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, Fit, Option, number, roughly
+from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, BudgetFit, FitOption, number, roughly
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import speed_in_words, trial_row
 from plumbline.specs.config import load_config
 
 
-def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
+def terminal(fit: BudgetFit, profiles: Sequence[str] = ()) -> str:
     """Write the whole page; `profiles`: the Snakemake profiles that were given, for the pasted command to repeat."""
     one = fit.chosen()
     plan, asked = fit.estimator.project, fit.asked
@@ -53,7 +53,7 @@ def terminal(fit: Fit, profiles: Sequence[str] = ()) -> str:
     return "\n\n".join([*filled, "Paste:", f"    {command(fit, one, profiles)}"])
 
 
-def command(fit: Fit, one: Option, profiles: Sequence[str] = ()) -> str:
+def command(fit: BudgetFit, one: FitOption, profiles: Sequence[str] = ()) -> str:
     """Spell the command that trains an option's trial and makes its page.
 
     Every number of it is in `--config`, and so is whatever else of the configuration is not what config/config.yaml
@@ -98,7 +98,7 @@ def flow(given: Mapping[str, Any]) -> str:
     return "{" + ", ".join(f"{key}: {value}" for key, value in given.items()) + "}"
 
 
-def _recipe(fit: Fit, one: Option) -> list[str]:
+def _recipe(fit: BudgetFit, one: FitOption) -> list[str]:
     """Where the method is not trained as what it is compared with: a learning rate that makes runs diverge, say."""
     trial = fit.trial(one.scale, one.steps, one.seeds)
     differs = differences(*(trial.of_method(name)[0].spec for name in (trial.method, trial.against)))
@@ -108,7 +108,7 @@ def _recipe(fit: Fit, one: Option) -> list[str]:
     return [f"Mind: {label} is not trained by the recipe of what it is compared with: {', '.join(differs)}."]
 
 
-def _rule(fit: Fit) -> str:
+def _rule(fit: BudgetFit) -> str:
     return (
         f"Below, what fits {percent(SHARE)} of it (the rest is a margin). Gain: the smallest in "
         f"validation loss (nats a token) that is found with {percent(POWER)} chance, by the noise of which the last "
@@ -117,7 +117,7 @@ def _rule(fit: Fit) -> str:
     )
 
 
-def _why(fit: Fit, one: Option) -> str:
+def _why(fit: BudgetFit, one: FitOption) -> str:
     asked = fit.asked
     if asked.seeds is not None:
         seeds = f"{one.seeds} seeds as asked"
@@ -133,7 +133,7 @@ def _why(fit: Fit, one: Option) -> str:
     )
 
 
-def _resolves(one: Option) -> str:
+def _resolves(one: FitOption) -> str:
     elsewhere = [known for known in one.fit.sigmas if known.scale and known.scale != one.scale]
     gain, pack = one.fit.asked.gain, one.given["pack"]
     if one.noise is None:
@@ -151,7 +151,7 @@ def _resolves(one: Option) -> str:
     )
 
 
-def _grid(options: Sequence[Option]) -> str:
+def _grid(options: Sequence[FitOption]) -> str:
     heads = ["scale", "seeds", "steps", "M tokens", "a parameter", "pack", "passes", "gain"]
     rows = [
         [
@@ -170,6 +170,6 @@ def _grid(options: Sequence[Option]) -> str:
     return tabulate(rows, heads, "simple", disable_numparse=True, colalign=align)
 
 
-def _gain(one: Option) -> str:
+def _gain(one: FitOption) -> str:
     """What is resolved, with a mark where that rests on an assumption."""
     return "not known" if one.noise is None else f"{one.resolved:.3f}{'' if one.noise.scale else '*'}"

@@ -24,7 +24,7 @@ PILOT_TOKENS, PILOT_WORDS = 0.32e6, "a baseline of 1.58 M parameters after 0.32 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Noise:
+class SeedNoise:
     """The noise floor: standard deviation (nats of validation loss) over `runs` seeds that read `tokens` each.
 
     `scale`: the study's scale at which they were measured; empty where they are of another size, so that the number is
@@ -36,7 +36,7 @@ class Noise:
     sigma: float
     runs: int
 
-    def words(self, scale: str, elsewhere: Iterable[Noise] = ()) -> str:
+    def words(self, scale: str, elsewhere: Iterable[SeedNoise] = ()) -> str:
         """Say where the number is from, for runs at `scale`; `elsewhere`: noise that was measured at other scales."""
         low, high = sigma_interval(self.sigma, self.runs - 1)
         unsure = f"its own 95 % interval is {low:.2g} to {high:.2g}"
@@ -51,7 +51,7 @@ class Noise:
         )
 
 
-def unknown(scale: str, elsewhere: Iterable[Noise] = ()) -> str:
+def unknown(scale: str, elsewhere: Iterable[SeedNoise] = ()) -> str:
     """Say that no noise was measured at a scale, and which was measured at others."""
     others = ", ".join(
         f"{one.sigma:.3g} nats at scale {one.scale} after {one.tokens / 1e6:.2f} M tokens" for one in elsewhere
@@ -74,7 +74,7 @@ def earlier(project: Project, study: str) -> list[Run]:
     return found
 
 
-def measured(project: Project, runs: Iterable[Run], against: str) -> tuple[Noise, ...]:
+def measured(project: Project, runs: Iterable[Run], against: str) -> tuple[SeedNoise, ...]:
     """Measure the noise of the baseline `against` wherever at least two seeds of one spec completed."""
     work = Path(project.paths.work)
     alike: dict[str, dict[str, tuple[Run, float]]] = defaultdict(dict)
@@ -90,16 +90,16 @@ def measured(project: Project, runs: Iterable[Run], against: str) -> tuple[Noise
         if others and (sigma := statistics.stdev(losses)) > 0:
             train, scale = first.spec.train, own_scale(first.spec.scale)
             tokens = train.steps * train.batch_tokens
-            found.append(Noise(scale=scale, tokens=tokens, sigma=sigma, runs=len(losses)))
+            found.append(SeedNoise(scale=scale, tokens=tokens, sigma=sigma, runs=len(losses)))
     return tuple(found)
 
 
-def assumed(root: Path) -> tuple[Noise, ...]:
+def assumed(root: Path) -> tuple[SeedNoise, ...]:
     """Read the noise that the pilot found (benchmarks/pilot.json); nothing where that file is not there."""
     path = root / "benchmarks" / "pilot.json"
     try:
         read = json.loads(path.read_text(encoding="utf-8"))["validation_loss"]
-        return (Noise(scale="", tokens=PILOT_TOKENS, sigma=float(read["sigma"]), runs=int(read["seeds"])),)
+        return (SeedNoise(scale="", tokens=PILOT_TOKENS, sigma=float(read["sigma"]), runs=int(read["seeds"])),)
     except FileNotFoundError:
         return ()
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -12,7 +12,7 @@ from plumbline.specs.study_config import Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Size:
+class ModelCost:
     """A model's cost: `training`, operations a token of training; `forward`, those of a forward pass in evaluation,
     where few positions go through the head.
 
@@ -26,10 +26,10 @@ class Size:
 
 
 #: How sizes are found.
-Sizes = Callable[[ModelSpec], Size]
+Sizes = Callable[[ModelSpec], ModelCost]
 
 
-def estimated(model: ModelSpec) -> Size:
+def estimated(model: ModelSpec) -> ModelCost:
     """Estimate a model's size from its spec alone, without torch and whatever the components are.
 
     It counts embeddings, and in each layer four attention projections and a gated FFN. Operations are 6 for each weight
@@ -49,10 +49,10 @@ def estimated(model: ModelSpec) -> Size:
     )
 
 
-def sized(model: ModelSpec, *, training: float, parameters: int, exact: bool) -> Size:
+def sized(model: ModelSpec, *, training: float, parameters: int, exact: bool) -> ModelCost:
     """Make a model's size from the operations a token of training, of which a third are the forward pass."""
     head = 2 * model.vocabulary * model.width
-    return Size(training=training, forward=training / 3 - head, parameters=parameters, exact=exact)
+    return ModelCost(training=training, forward=training / 3 - head, parameters=parameters, exact=exact)
 
 
 def training_tokens(run: Run) -> float:

@@ -197,9 +197,9 @@ def published(estimator: Estimator, root: Path) -> pd.DataFrame:
 
 
 def _published_rows(estimator: Estimator, study: Study, root: Path) -> list[dict[str, object]]:
-    from plumbline.audit.published import Published
+    from plumbline.audit.published import PrintedNumbers
 
-    printed = Published.of(study.name, root)
+    printed = PrintedNumbers.of(study.name, root)
     if not (printed.directory / "prose.csv").exists():
         return []
     prose, rows = printed.prose(), []

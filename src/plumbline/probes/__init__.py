@@ -6,9 +6,9 @@ plumbline.probes``), or online from inside training; both go through `read_all`.
 
 from __future__ import annotations
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
-from plumbline.probes._decoder import DecoderSubject
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._frame import rows, write
 from plumbline.probes._pass import build, observe, read, read_all
 
-__all__ = ["DecoderSubject", "Probe", "ProbeValue", "Subject", "build", "observe", "read", "read_all", "rows", "write"]
+__all__ = ["ProbedDecoder", "Probe", "ProbeValue", "ProbedModel", "build", "observe", "read", "read_all", "rows", "write"]

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from plumbline.probes._scores import Scores, Weighed
+from plumbline.probes._scores import AttentionScores, AttentionWeights
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,13 +42,13 @@ class ProbeValue:
 SITES = ("attention_input", "query_key", "scores", "weights", "ffn_write")
 
 
-class Tell(Protocol):
+class SiteCallback(Protocol):
     """A function that is called with a layer and what passes at one of its sites."""
 
     def __call__(self, layer: int, *values: Any) -> None: ...
 
 
-class Subject:
+class ProbedModel:
     """A model that probes can read: where its sites are, and its weights of queries and keys.
 
     The upper half are the layers from floor(layers / 2) on, the lower half those before, as in the premature study,
@@ -72,7 +72,7 @@ class Subject:
         """Compute logits (B, T, V) in float32, at the subject's precision."""
         raise TypeError(f"{type(self).__name__} defines no logits")
 
-    def watched(self, site: str, layer: int, tell: Tell) -> AbstractContextManager[None]:
+    def watched(self, site: str, layer: int, tell: SiteCallback) -> AbstractContextManager[None]:
         """In the block, call `tell` with what passes at a site of a layer.
 
         Args:
@@ -115,9 +115,9 @@ class Probe:
     #: The fraction of training whose weights a probe compares with, where it reads two points; it has an option of
     #: this name, and `other` is the model at that point, there before the pass.
     against: float | None = None
-    other: Subject | None = None
+    other: ProbedModel | None = None
 
-    def begin(self, subject: Subject, separator: int | None) -> None:
+    def begin(self, subject: ProbedModel, separator: int | None) -> None:
         """Prepare for a pass over `subject`; called before the first sequence.
 
         Args:
@@ -133,10 +133,10 @@ class Probe:
     def query_key(self, layer: int, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor) -> None:
         """See a layer's queries and keys after the query/key transform, before positions."""
 
-    def scores(self, layer: int, scores: Scores) -> None:
+    def scores(self, layer: int, scores: AttentionScores) -> None:
         """See a layer's scores, after positions; they are computed only when a probe asks for them."""
 
-    def weights(self, layer: int, weigh: Callable[[], Iterator[Weighed]]) -> None:
+    def weights(self, layer: int, weigh: Callable[[], Iterator[AttentionWeights]]) -> None:
         """See the attention weights of a layer, of any mixer: `weigh` computes them, some queries at a time.
 
         Not called for a mixer that defines no weights.
@@ -148,7 +148,7 @@ class Probe:
     def logits(self, logits_BTV: torch.Tensor) -> None:
         """See the model's logits (B, T, V) of the sequence."""
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The probe's values, once the pass is over and no site is watched any more.
 
         `model` is in evaluation mode; its parameters may be sharded, so that all ranks must take part in a forward call

@@ -17,15 +17,15 @@ from plumbline.data.loader import Pack
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.data.verify import verify_once
 from plumbline.model import folder as model_folder
-from plumbline.probes._base import Subject
-from plumbline.probes._decoder import DecoderSubject
+from plumbline.probes._base import ProbedModel
+from plumbline.probes._decoder import ProbedDecoder
 from plumbline.runtime import export_record
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import require_present_code
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
+class LoadedCheckpoint:
     """A model and what is known of it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Checkpoint:
     """
 
     folder: Path
-    subject: Subject
+    subject: ProbedModel
     kind: str
     identity: str
     step: int | None
@@ -52,7 +52,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Text:
+class ProbeSequences:
     """Sequences (B, T) to read, each with a last token that is a target only; `name` says where they come from."""
 
     name: str
@@ -60,7 +60,7 @@ class Text:
     separator: int | None
 
 
-def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
+def open_checkpoint(folder: Path, device: torch.device) -> LoadedCheckpoint:
     """Open a model from its folder.
 
     Raises:
@@ -78,13 +78,13 @@ def open_checkpoint(folder: Path, device: torch.device) -> Checkpoint:
     )
 
 
-def _our_run(folder: Path, device: torch.device) -> Checkpoint:
+def _our_run(folder: Path, device: torch.device) -> LoadedCheckpoint:
     run = FinishedRun.read(folder)
     require_present_code(run.spec)
     step = json.loads((folder / "outcome.json").read_text(encoding="utf-8"))["weights_step"]
-    return Checkpoint(
+    return LoadedCheckpoint(
         folder=folder,
-        subject=DecoderSubject(run.model().to(device), run.spec.train.precision, run.spec.init_seed),
+        subject=ProbedDecoder(run.model().to(device), run.spec.train.precision, run.spec.init_seed),
         kind="plumbline",
         identity=run.spec.run_id,
         step=step,
@@ -95,11 +95,11 @@ def _our_run(folder: Path, device: torch.device) -> Checkpoint:
     )
 
 
-def _our_model(folder: Path, device: torch.device) -> Checkpoint:
+def _our_model(folder: Path, device: torch.device) -> LoadedCheckpoint:
     model = model_folder.read_model(folder)
-    return Checkpoint(
+    return LoadedCheckpoint(
         folder=folder,
-        subject=DecoderSubject(model.to(device)),
+        subject=ProbedDecoder(model.to(device)),
         kind="plumbline",
         identity=_identity([folder / model_folder.SPEC, folder / model_folder.WEIGHTS]),
         step=None,
@@ -113,7 +113,7 @@ def _identity(files: list[Path]) -> str:
     return sha256_text(canonical_json({file.name: sha256_file(file) for file in files}))[:16]
 
 
-def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
+def _hugging_face(folder: Path, device: torch.device) -> LoadedCheckpoint:
     from transformers.utils import logging
 
     from plumbline.probes import _transformers
@@ -124,7 +124,7 @@ def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
     subject.module.to(device)
     files = [folder / "config.json", *sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.bin"))]
     end = subject.config.eos_token_id
-    return Checkpoint(
+    return LoadedCheckpoint(
         folder=folder,
         subject=subject,
         kind=subject.config.model_type,
@@ -139,7 +139,7 @@ def _hugging_face(folder: Path, device: torch.device) -> Checkpoint:
 
 
 def read_text(
-    checkpoint: Checkpoint,
+    checkpoint: LoadedCheckpoint,
     *,
     text: Path | None,
     tokens: Path | None,
@@ -147,7 +147,7 @@ def read_text(
     tokenizer: Path | None,
     sequences: int,
     context: int | None,
-) -> Text:
+) -> ProbeSequences:
     """Read up to `sequences` sequences of `context` tokens from whichever source is given.
 
     Without any, the English of Python's own language reference is read, which every installation holds.
@@ -187,7 +187,7 @@ def read_text(
             f"{name}: ids from {found.min()} to {found.max()}, and the model has {checkpoint.vocabulary} entries; "
             "these are another tokenizer's"
         )
-    return Text(name=name, tokens_BT=torch.from_numpy(found.astype(np.int64)), separator=separator)
+    return ProbeSequences(name=name, tokens_BT=torch.from_numpy(found.astype(np.int64)), separator=separator)
 
 
 def _words(text: Path | None) -> str:
@@ -201,7 +201,7 @@ def _words(text: Path | None) -> str:
         raise PlumblineError(f"--text: {text} cannot be read as UTF-8 text ({error})") from error
 
 
-def _encode(checkpoint: Checkpoint, words: str, tokenizer: Path | None) -> list[int]:
+def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) -> list[int]:
     """Ids of a text, without special tokens."""
     if tokenizer is not None:
         if checkpoint.run is not None:

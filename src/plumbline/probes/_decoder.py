@@ -15,8 +15,8 @@ from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.probes._base import Subject, Tell
-from plumbline.probes._scores import Scores, Weighed
+from plumbline.probes._base import ProbedModel, SiteCallback
+from plumbline.probes._scores import AttentionScores, AttentionWeights
 from plumbline.runtime.distributed import full
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import Precision
@@ -31,7 +31,7 @@ PLACES = {
 }
 
 
-class DecoderSubject(Subject):
+class ProbedDecoder(ProbedModel):
     """A decoder as probes read it, which may be sharded.
 
     `init_seed` is that of its run, from which its initial weights are drawn again.
@@ -47,7 +47,7 @@ class DecoderSubject(Subject):
         with autocast(self.precision, tokens_BT.device):
             return self.model(tokens_BT)
 
-    def watched(self, site: str, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+    def watched(self, site: str, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
         """In the block, call `tell` with what passes at a site of a layer, by hooks on its modules.
 
         Raises:
@@ -67,14 +67,14 @@ class DecoderSubject(Subject):
             )
         )
 
-    def _scores_watched(self, mixer: nn.Module, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+    def _scores_watched(self, mixer: nn.Module, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
         if not isinstance(mixer, Softmax):
             raise PlumblineError(
                 f"model.mixer {self.model.spec.slot('mixer').name!r}: what probes read of attention weights is exact "
                 "for model.mixer 'softmax' only; leave these probes out"
             )
         return held(
-            mixer.register_forward_pre_hook(lambda _, inputs: tell(layer, Scores(inputs[0], inputs[1], mixer.scale)))
+            mixer.register_forward_pre_hook(lambda _, inputs: tell(layer, AttentionScores(inputs[0], inputs[1], mixer.scale)))
         )
 
     def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:
@@ -128,7 +128,7 @@ class DecoderSubject(Subject):
         return any(own.role == "norm" for name, own in self.model.parameter_roles.items() if name.startswith(place))
 
 
-def _weights_watched(mixer: nn.Module, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+def _weights_watched(mixer: nn.Module, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
     """What a mixer's own reference says, whichever path its forward takes; nothing of one that defines no weights."""
     if not isinstance(mixer, Mixer) or type(mixer).weights is Mixer.weights:
         return contextlib.nullcontext()
@@ -142,12 +142,12 @@ def _weights_watched(mixer: nn.Module, layer: int, tell: Tell) -> contextlib.Abs
 
 def weighed(
     mixer: Mixer, q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, attention_mask: AttentionMask
-) -> Iterator[Weighed]:
+) -> Iterator[AttentionWeights]:
     """Compute a mixer's weights and the logits they are made of, in the mixer's own chunks of queries."""
     for start, stop in mixer.spans(q_BHTW.shape[2]):
         part = attention_mask.rows(start, stop)
         inputs = (q_BHTW[:, :, start:stop], k_BGTW[:, :, : part.key_positions_BK.shape[1]], part)
-        yield Weighed(visible=part.mask_B1QK, logits=mixer.logits(*inputs), weights=mixer.weights(*inputs))
+        yield AttentionWeights(visible=part.mask_B1QK, logits=mixer.logits(*inputs), weights=mixer.weights(*inputs))
 
 
 @contextlib.contextmanager

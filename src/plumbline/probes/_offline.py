@@ -20,7 +20,7 @@ from plumbline.data.verify import verify_once
 from plumbline.model.decoder import Decoder
 from plumbline.model.folder import load_weights
 from plumbline.probes._base import ProbeValue
-from plumbline.probes._decoder import DecoderSubject
+from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._frame import Row, rows
 from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.probes._pass import read_all
@@ -34,7 +34,7 @@ END = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class ProbeResult:
     """What probes read of a run, as rows of the frame, and what they were read from.
 
     Attributes:
@@ -66,7 +66,7 @@ class Found:
         }
 
 
-def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
+def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
     """Read the probes of the finished run in `folder`, on the validation pack of `manifest`.
 
     A run that diverged ends with its last finite weights: what is asked for at the end of training is read of them.
@@ -99,7 +99,7 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> Found:
         found += frames.read(folder / FOLDER / FILE, "probes").to_dict("records")
     missed = [point for point in points if not point["reached"]]
     step = None if end is None else end["step"]
-    return Found(run=run, rows=found, missed=missed, end=step, validation=validation, device=device)
+    return ProbeResult(run=run, rows=found, missed=missed, end=step, validation=validation, device=device)
 
 
 def _last_weights(run: FinishedRun, reached: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -160,12 +160,12 @@ def read_points(
             yield point["step"], fraction, probe_value
 
 
-def _at(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device) -> DecoderSubject:
+def _at(folder: Path, spec: RunSpec, point: dict[str, Any], device: torch.device) -> ProbedDecoder:
     """The run's model at one of its points."""
     with torch.device(device):
         model = Decoder(spec.model)
     fill(model, folder, point["file"], point["sha256"])
-    return DecoderSubject(model, spec.train.precision)
+    return ProbedDecoder(model, spec.train.precision)
 
 
 def fill(model: Decoder, folder: Path, file: str, sha256: str) -> None:

@@ -12,8 +12,8 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import SITES, Probe, ProbeValue, Subject
-from plumbline.probes._decoder import DecoderSubject
+from plumbline.probes._base import SITES, Probe, ProbeValue, ProbedModel
+from plumbline.probes._decoder import ProbedDecoder
 from plumbline.specs.components import load
 from plumbline.specs.spec import Precision, ProbeSpec
 
@@ -31,7 +31,7 @@ def read_all(
     *,
     init_seed: int | None = None,
     separator: int | None = None,
-    others: Mapping[float, Subject] | None = None,
+    others: Mapping[float, ProbedModel] | None = None,
 ) -> list[ProbeValue]:
     """Read new probes of `specs` on the sequences `tokens_BT` (B, T), each on the first of them that its spec asks for.
 
@@ -45,7 +45,7 @@ def read_all(
     Raises:
         PlumblineError: a probe compares with a point that is not among the others.
     """
-    subject = DecoderSubject(model, precision, init_seed)
+    subject = ProbedDecoder(model, precision, init_seed)
     found = []
     for sequences, together in itertools.groupby(sorted(specs, key=_sequences), key=_sequences):
         probes = build(chosen := list(together))
@@ -70,12 +70,12 @@ def read(
     separator: int | None = None,
 ) -> list[ProbeValue]:
     """Read all `probes` on one of our models, by `observe`."""
-    return observe(DecoderSubject(model, precision), probes, tokens_BT, separator)
+    return observe(ProbedDecoder(model, precision), probes, tokens_BT, separator)
 
 
 @torch.no_grad()
 def observe(
-    subject: Subject, probes: Sequence[Probe], tokens_BT: torch.Tensor, separator: int | None = None
+    subject: ProbedModel, probes: Sequence[Probe], tokens_BT: torch.Tensor, separator: int | None = None
 ) -> list[ProbeValue]:
     """Read all `probes` on the inputs of `tokens_BT` (B, T), in one pass; the last token is a target only.
 

@@ -44,7 +44,7 @@ class RowSums:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Weighed:
+class AttentionWeights:
     """The attention weights of some queries, with keys up to the last of these.
 
     Attributes:
@@ -59,7 +59,7 @@ class Weighed:
     weights: torch.Tensor
 
 
-class Scores:
+class AttentionScores:
     """Scores of queries (B, H, T, W) and keys (B, G, T, W), both after positions; all keys up to a query are visible.
 
     Products are in float32, or in float64 where queries are.
@@ -107,13 +107,13 @@ class Scores:
             z_BHT = (q_BGRTW * self.k_BGTW.gather(2, index)[:, :, None]).sum(-1).flatten(1, 2)
             return (z_BHT - self.lse_BHT).exp()
 
-    def weigh(self) -> Iterator[Weighed]:
+    def weigh(self) -> Iterator[AttentionWeights]:
         """Yield the softmax's weights, ROWS queries at a time."""
         start = 0
         for z_BHQK in self._chunks(float("-inf")):
             queries, keys = z_BHQK.shape[2:]
             visible_QK = torch.ones(queries, keys, dtype=torch.bool, device=z_BHQK.device).tril(start)
-            yield Weighed(visible=visible_QK[None, None], logits=z_BHQK, weights=z_BHQK.softmax(-1))
+            yield AttentionWeights(visible=visible_QK[None, None], logits=z_BHQK, weights=z_BHQK.softmax(-1))
             start += queries
 
     def _chunks(self, unseen: float) -> Iterator[torch.Tensor]:

@@ -11,7 +11,7 @@ import torch
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
-from plumbline.probes._checkpoint import Checkpoint, open_checkpoint, read_text
+from plumbline.probes._checkpoint import LoadedCheckpoint, open_checkpoint, read_text
 from plumbline.probes._frame import rows, write
 from plumbline.probes._pass import build, observe
 from plumbline.runtime.numerics import numerics
@@ -81,7 +81,7 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     return frame
 
 
-def _check_alike(checkpoint: Checkpoint, other: Checkpoint) -> None:
+def _check_alike(checkpoint: LoadedCheckpoint, other: LoadedCheckpoint) -> None:
     """Two points of one training have the same shapes."""
     shapes = [
         (one.subject.layers, one.vocabulary, *(tuple(weight.shape) for weight in one.subject.query_key_weights(0)))

@@ -7,7 +7,7 @@ from collections import defaultdict
 import torch
 
 
-class Totals:
+class LayerTotals:
     """Sums by name and layer, in float64, each with how many numbers went into it."""
 
     def __init__(self) -> None:

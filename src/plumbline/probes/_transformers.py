@@ -22,9 +22,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.probes._base import Subject, Tell
+from plumbline.probes._base import ProbedModel, SiteCallback
 from plumbline.probes._decoder import held
-from plumbline.probes._scores import Scores
+from plumbline.probes._scores import AttentionScores
 
 ATTENTION = "plumbline_probes"
 
@@ -34,7 +34,7 @@ Split = Callable[[list[torch.Tensor], int, int], tuple[torch.Tensor, torch.Tenso
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Style:
+class ModuleLayout:
     """Where things are in a family of models: paths of modules, and how their outputs hold queries and keys."""
 
     layers: str
@@ -62,16 +62,16 @@ def _head_by_head(features: list[torch.Tensor], heads: int, width: int) -> tuple
     return query, key
 
 
-LLAMA = Style(layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_apart)
+LLAMA = ModuleLayout(layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_apart)
 #: The library's model types -> their family.
 STYLES = {
     "llama": LLAMA,
     "mistral": LLAMA,
     "qwen2": LLAMA,
-    "gpt2": Style(
+    "gpt2": ModuleLayout(
         layers="transformer.h", attention="attn", ffn="mlp", projections=("c_attn",), split=_one_after_another
     ),
-    "gpt_neox": Style(
+    "gpt_neox": ModuleLayout(
         layers="gpt_neox.layers",
         attention="attention",
         ffn="mlp",
@@ -82,7 +82,7 @@ STYLES = {
 
 
 @dataclass(kw_only=True, slots=True)
-class Tap:
+class QueryKeyHook:
     """What is done with an attention module's queries and keys before they are used.
 
     Attributes:
@@ -90,12 +90,12 @@ class Tap:
         no_query, no_key: replace queries or keys by zeros.
     """
 
-    tell: list[Callable[[Scores], None]] = field(default_factory=list)
+    tell: list[Callable[[AttentionScores], None]] = field(default_factory=list)
     no_query: bool = False
     no_key: bool = False
 
 
-TAPS: WeakKeyDictionary[nn.Module, Tap] = WeakKeyDictionary()
+TAPS: WeakKeyDictionary[nn.Module, QueryKeyHook] = WeakKeyDictionary()
 
 
 def tapped_attention(
@@ -112,7 +112,7 @@ def tapped_attention(
     Raises:
         PlumblineError: probes watch, and the attention is not a causal softmax.
     """
-    tap = TAPS.get(module, Tap())
+    tap = TAPS.get(module, QueryKeyHook())
     if tap.tell:
         unusual = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
         if attention_mask is not None:
@@ -122,7 +122,7 @@ def tapped_attention(
                 f"--checkpoint: attention with {', '.join(unusual)}; what probes read of attention weights is exact "
                 "for a causal softmax only; leave these probes out, or give a --context within the window"
             )
-        scores = Scores(query, key, query.shape[-1] ** -0.5 if scaling is None else scaling)
+        scores = AttentionScores(query, key, query.shape[-1] ** -0.5 if scaling is None else scaling)
         for tell in tap.tell:
             tell(scores)
     query = torch.zeros_like(query) if tap.no_query else query
@@ -134,7 +134,7 @@ AttentionInterface.register(ATTENTION, tapped_attention)
 AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
-class TransformersSubject(Subject):
+class ProbedTransformers(ProbedModel):
     """A Hugging Face model as probes read it, of a family in `STYLES`; its attention is replaced by `ATTENTION`."""
 
     def __init__(self, model: Any) -> None:
@@ -150,7 +150,7 @@ class TransformersSubject(Subject):
         """Compute logits (B, T, V) in float32."""
         return self.model(input_ids=tokens_BT, use_cache=False).logits.float()
 
-    def watched(self, site: str, layer: int, tell: Tell) -> contextlib.AbstractContextManager[None]:
+    def watched(self, site: str, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
         """In the block, call `tell` with what passes at a site of a layer, by hooks or in the attention function."""
         attention = self.blocks[layer].get_submodule(self.style.attention)
         match site:
@@ -173,7 +173,7 @@ class TransformersSubject(Subject):
         raise AssertionError(f"unknown site {site!r}")
 
     def _projections_watched(
-        self, attention: nn.Module, layer: int, tell: Tell
+        self, attention: nn.Module, layer: int, tell: SiteCallback
     ) -> contextlib.AbstractContextManager[None]:
         outputs: list[torch.Tensor] = []
 
@@ -204,8 +204,8 @@ class TransformersSubject(Subject):
 
 
 @contextlib.contextmanager
-def _tapped(attention: nn.Module, tell: Callable[[Scores], None]) -> Iterator[None]:
-    tap = TAPS.setdefault(attention, Tap())
+def _tapped(attention: nn.Module, tell: Callable[[AttentionScores], None]) -> Iterator[None]:
+    tap = TAPS.setdefault(attention, QueryKeyHook())
     tap.tell.append(tell)
     try:
         yield
@@ -215,7 +215,7 @@ def _tapped(attention: nn.Module, tell: Callable[[Scores], None]) -> Iterator[No
 
 @contextlib.contextmanager
 def _silenced(attention: nn.Module, query: bool, key: bool) -> Iterator[None]:
-    tap = TAPS.setdefault(attention, Tap())
+    tap = TAPS.setdefault(attention, QueryKeyHook())
     tap.no_query, tap.no_key = query, key
     try:
         yield
@@ -241,7 +241,7 @@ def read_config(folder: Path) -> Any:
     return config
 
 
-def load(folder: Path) -> TransformersSubject:
+def load(folder: Path) -> ProbedTransformers:
     """Load the model of a folder that `save_pretrained` wrote, in float32 on the CPU; nothing is fetched.
 
     Raises:
@@ -263,4 +263,4 @@ def load(folder: Path) -> TransformersSubject:
     broken = [name for name, value in model.named_parameters() if not torch.isfinite(value).all()]
     if broken:
         raise PlumblineError(f"--checkpoint: {folder}: {broken[0]!r} has values that are not finite; save it anew")
-    return TransformersSubject(model)
+    return ProbedTransformers(model)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
-from plumbline.probes._scores import Weighed
-from plumbline.probes._totals import Totals
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._scores import AttentionWeights
+from plumbline.probes._totals import LayerTotals
 from plumbline.specs.components import component
 
 #: Means over queries.
@@ -34,9 +34,9 @@ class AttentionConcentration(Probe):
 
     def __init__(self, *, beyond: float = 50.0) -> None:
         self.beyond = beyond
-        self.totals = Totals()
+        self.totals = LayerTotals()
 
-    def weights(self, layer: int, weigh: Callable[[], Iterator[Weighed]]) -> None:
+    def weights(self, layer: int, weigh: Callable[[], Iterator[AttentionWeights]]) -> None:
         """Add up the concentration of a layer's attention weights, and count its large logits."""
         for part in weigh():
             batch, heads = part.weights.shape[:2]
@@ -56,7 +56,7 @@ class AttentionConcentration(Probe):
             maps = part.logits.shape[1] // heads
             self.totals.add("logits_beyond", layer, outside_H, maps * int(seen_B1Q.sum()))
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The mean values of each head of each layer, and the nulls."""
         found = []
         for layer in self.totals.layers:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
-from plumbline.probes._scores import Scores
-from plumbline.probes._totals import Totals
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._scores import AttentionScores
+from plumbline.probes._totals import LayerTotals
 from plumbline.specs.components import component
 
 
@@ -26,10 +26,10 @@ class AttentionStatistics(Probe):
     """
 
     def __init__(self) -> None:
-        self.totals = Totals()
+        self.totals = LayerTotals()
         self.largest: dict[int, torch.Tensor] = {}
 
-    def scores(self, layer: int, scores: Scores) -> None:
+    def scores(self, layer: int, scores: AttentionScores) -> None:
         """Add up the statistics of a layer's scores."""
         rows = scores.rows
         batch, _, time = rows.lse.shape
@@ -44,7 +44,7 @@ class AttentionStatistics(Probe):
         largest_H = rows.maximum.amax((0, 2)).double()
         self.largest[layer] = torch.maximum(self.largest.get(layer, largest_H), largest_H)
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The statistics of each head of each layer."""
         found = []
         for layer in self.totals.layers:

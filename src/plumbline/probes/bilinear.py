@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
 from plumbline.specs.components import component
 
 
@@ -28,7 +28,7 @@ class Bilinear(Probe):
     there is only ``bilinear_top``. Source: premature study, sections 3 and G.
     """
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The norms of each head's form and of each layer's sum, from the model's weights."""
         found = []
         for layer in range(model.layers):

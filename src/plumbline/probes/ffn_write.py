@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
-from plumbline.probes._totals import Totals
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._totals import LayerTotals
 from plumbline.specs.components import component
 
 
@@ -18,13 +18,13 @@ class FFNWrite(Probe):
     """
 
     def __init__(self) -> None:
-        self.totals = Totals()
+        self.totals = LayerTotals()
 
     def ffn_write(self, layer: int, x_BTD: torch.Tensor) -> None:
         """Add up the squares of a layer's FFN output."""
         self.totals.add("square", layer, x_BTD.double().square().sum(), x_BTD.numel())
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The root mean square of each layer's FFN output."""
         return [
             ProbeValue(probe="ffn_write_rms", layer=layer, value=float(self.totals.mean("square", layer)) ** 0.5)

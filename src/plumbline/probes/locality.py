@@ -8,8 +8,8 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Probe, ProbeValue, Subject
-from plumbline.probes._decoder import DecoderSubject
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._pass import observe
 from plumbline.specs.components import component
 from plumbline.specs.spec import Precision
@@ -52,7 +52,7 @@ class Locality(Probe):
         self.drift: dict[int, torch.Tensor] = {}
         self.later: dict[int, torch.Tensor] = {}
 
-    def begin(self, subject: Subject, separator: int | None) -> None:
+    def begin(self, subject: ProbedModel, separator: int | None) -> None:
         """Choose the layers of the upper half, and check that both points have as many layers.
 
         Raises:
@@ -86,7 +86,7 @@ class Locality(Probe):
         self.stream[layer] = self.stream.get(layer, 0) + x_TD.T @ x_TD
         self.drift[layer] = self.drift.get(layer, 0) + drift_TD.T @ drift_TD
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The localities of each head of the upper half, and the projectors' ranks and shares."""
         found: list[ProbeValue] = []
         shares = []
@@ -109,7 +109,7 @@ class Locality(Probe):
         return found
 
     def _ratios(
-        self, model: Subject, layer: int, stream_DD: torch.Tensor, basis_DR: torch.Tensor, suffix: str
+        self, model: ProbedModel, layer: int, stream_DD: torch.Tensor, basis_DR: torch.Tensor, suffix: str
     ) -> list[ProbeValue]:
         """The ratios of every head for the projector onto the span of `basis_DR`, and their nulls."""
         generator = torch.Generator().manual_seed(self.seed * 100_003 + layer)
@@ -164,5 +164,5 @@ def locality(
 ) -> list[ProbeValue]:
     """Read the probe on `model`, with `other` as the later point; `options` are those of `Locality`."""
     probe = Locality(**options)
-    probe.other = DecoderSubject(other, precision)
-    return observe(DecoderSubject(model, precision), [probe], tokens_BT)
+    probe.other = ProbedDecoder(other, precision)
+    return observe(ProbedDecoder(model, precision), [probe], tokens_BT)

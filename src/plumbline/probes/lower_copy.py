@@ -7,10 +7,10 @@ import math
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Probe, ProbeValue, Subject
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
 from plumbline.probes._pass import read
-from plumbline.probes._scores import Scores
-from plumbline.probes._totals import Totals
+from plumbline.probes._scores import AttentionScores
+from plumbline.probes._totals import LayerTotals
 from plumbline.specs.components import component
 from plumbline.specs.spec import Precision
 
@@ -32,11 +32,11 @@ class LowerCopy(Probe):
 
     def __init__(self, *, count_separators: bool = False) -> None:
         self.count_separators = count_separators
-        self.totals = Totals()
-        self.uniform = Totals()
+        self.totals = LayerTotals()
+        self.uniform = LayerTotals()
         self.last_layer, self.left_out = -1, None
 
-    def begin(self, subject: Subject, separator: int | None) -> None:
+    def begin(self, subject: ProbedModel, separator: int | None) -> None:
         """Choose the layers of the lower half, and the token to leave out."""
         self.last_layer = subject.lower.stop - 1
         self.left_out = None if self.count_separators else separator
@@ -51,7 +51,7 @@ class LowerCopy(Probe):
         uniform_BT = self.valid_BT.double() / visible_T
         self.uniform.add("uniform", 0, uniform_BT.sum(), int(self.valid_BT.sum()))
 
-    def scores(self, layer: int, scores: Scores) -> None:
+    def scores(self, layer: int, scores: AttentionScores) -> None:
         """Add up the weights of the earlier occurrences, for a layer of the lower half."""
         if layer > self.last_layer:
             return
@@ -63,7 +63,7 @@ class LowerCopy(Probe):
             int(self.valid_BT.sum()) * weight_BHT.shape[1],
         )
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The mean weight of each layer of the lower half, and of all of them together (the score)."""
         if not self.uniform.counts["uniform", 0] or not self.totals.layers:
             return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
 from plumbline.specs.components import component
 
 
@@ -33,7 +33,7 @@ class QueryKeyNorms(Probe):
             self.tokens[name, layer] = self.tokens.get((name, layer), 0) + batch * time
             self.width = x_BHTW.shape[-1]
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The mean norms of each head of each layer."""
         return [
             ProbeValue(

@@ -7,7 +7,7 @@ import contextlib
 import torch
 from torch.nn.functional import cross_entropy
 
-from plumbline.probes._base import Probe, ProbeValue, Subject
+from plumbline.probes._base import Probe, ProbeValue, ProbedModel
 from plumbline.specs.components import component
 
 #: Value -> (queries are zero, keys are zero).
@@ -38,7 +38,7 @@ class UpperAblation(Probe):
         self.sum += nats(logits_BTV, self.sequences[-1][1])
         self.tokens += self.sequences[-1][1].numel()
 
-    def probe_values(self, model: Subject) -> list[ProbeValue]:
+    def probe_values(self, model: ProbedModel) -> list[ProbeValue]:
         """The loss per token of the unchanged model and of each ablation; the latter are computed here."""
         loss = self.sum / self.tokens
         found = [ProbeValue(probe="loss", value=loss)]

@@ -33,7 +33,7 @@ OTHER_TIMINGS = ("verdict", "trial")
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class BundleProduct:
     """A product that a bundle holds: a table, figure, verdict on claims, page of interpretations, or the audit.
 
     The audit is of all papers: its `study` is empty. `target`: the table's or figure's name, empty for the others.
@@ -61,15 +61,15 @@ class Bundles:
         self.configuration, self.paths, self.targets = configuration, paths, targets
 
     @property
-    def products(self) -> list[Product]:
+    def products(self) -> list[BundleProduct]:
         """The products that a rebuild makes again: tables, figures, claims, interpretations and the audit."""
         found = []
         for study, asked in self.configuration.studies.items():
             for name, entry in asked.definition["targets"].items():
-                found.append(Product(study, entry["kind"], name, f"{study}/{name}"))
-            found += [Product(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
-            found.append(Product(study, "interpretations", "", f"{study}/interpretations"))
-        return [*found, Product("", "audit", "", "audit")]
+                found.append(BundleProduct(study, entry["kind"], name, f"{study}/{name}"))
+            found += [BundleProduct(study, "claims", "", f"{study}/claims")] * self.targets.has_claims(study)
+            found.append(BundleProduct(study, "interpretations", "", f"{study}/interpretations"))
+        return [*found, BundleProduct("", "audit", "", "audit")]
 
     def inputs(self) -> list[str]:
         """List the files that Snakemake has to make before the archive is packed: the first file of each product."""

@@ -7,24 +7,24 @@ from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.report import prose
-from plumbline.report.found import Found
-from plumbline.report.grid import Grid, Head, HtmlCell, number, text
+from plumbline.report.found import ResultsOnDisk
+from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, number, text
 from plumbline.report.page import Page
 
 #: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
 SHOWN = {
-    "id": Head(text="row"),
-    "study": Head(text="study"),
-    "verdict": Head(text="verdict"),
-    "quantity": Head(text="quantity", wide=True),
-    "source": Head(text="where"),
-    "printed": Head(text="printed", numeric=True, printed=True),
-    "recomputed": Head(text="recomputed", numeric=True),
-    "finding": Head(text="finding"),
+    "id": ColumnHead(text="row"),
+    "study": ColumnHead(text="study"),
+    "verdict": ColumnHead(text="verdict"),
+    "quantity": ColumnHead(text="quantity", wide=True),
+    "source": ColumnHead(text="where"),
+    "printed": ColumnHead(text="printed", numeric=True, printed=True),
+    "recomputed": ColumnHead(text="recomputed", numeric=True),
+    "finding": ColumnHead(text="finding"),
 }
 
 
-def page(found: Found) -> Page:
+def page(found: ResultsOnDisk) -> Page:
     """Build the page of the audit; without one, or where it is not the file that was made, the command is shown."""
     path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
@@ -37,7 +37,7 @@ def page(found: Found) -> Page:
             rows = [[_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
         along = {"csv": "files/audit.csv", "md": "files/audit.md"}
         title = "Every row: a printed number next to the value that follows from others."
-        grid = Grid(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
+        grid = PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
     content = {"grid": grid, "body": body, "headings": headings, "command": found.command(path)}
     return Page(path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files)
 

@@ -7,25 +7,25 @@ from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.report.found import Found
-from plumbline.report.grid import Grid, Head, HtmlCell, Sources, text
+from plumbline.report.found import ResultsOnDisk
+from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, RunLinks, text
 from plumbline.report.page import Page
 from plumbline.specs.study_config import Study
 
 #: What a page shows of a claim: column of the csv -> head.
 SHOWN = {
-    "id": Head(text="claim"),
-    "verdict": Head(text="verdict"),
-    "text": Head(text="text", wide=True),
-    "published": Head(text="values", kind="published", printed=True, wide=True),
-    "reproduced": Head(text="values", kind="reproduced", wide=True),
-    "why": Head(text="why", wide=True),
+    "id": ColumnHead(text="claim"),
+    "verdict": ColumnHead(text="verdict"),
+    "text": ColumnHead(text="text", wide=True),
+    "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
+    "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
+    "why": ColumnHead(text="why", wide=True),
 }
 
 
-def page(found: Found) -> Page:
+def page(found: ResultsOnDisk) -> Page:
     """Build the page of all claims that have been judged, with a table for each study."""
-    sources = Sources(found=found, root="")
+    sources = RunLinks(found=found, root="")
     studies = [study for study in found.project.studies.values() if found.project.targets.has_claims(study.name)]
     made = {study.name: grid(found, study, sources) for study in studies}
     missing = [_path(found, study) for study in studies if made[study.name] is None]
@@ -43,7 +43,7 @@ def page(found: Found) -> Page:
     )
 
 
-def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) -> Grid | None:
+def grid(found: ResultsOnDisk, study: Study, sources: RunLinks, *, named: bool = True) -> PageTable | None:
     """Build the table of a study's claims, each verdict linked to the runs that it rests on.
 
     None where no claims were judged. `named`: whether the title names the study.
@@ -57,7 +57,7 @@ def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) ->
         else "What the paper claims, and what was found."
     )
     files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
-    return Grid(
+    return PageTable(
         id=f"claims-{study.name}",
         title=title,
         heads=list(SHOWN.values()),
@@ -66,14 +66,14 @@ def grid(found: Found, study: Study, sources: Sources, *, named: bool = True) ->
     )
 
 
-def along(found: Found, study: Study) -> dict[Path, str]:
+def along(found: ResultsOnDisk, study: Study) -> dict[Path, str]:
     """List the files of a study's claims that a page offers for download: source -> where it lies in the report."""
     path = _path(found, study)
     there = [one for one in (path, path.with_suffix(".md")) if one.exists()]
     return {one: f"files/{study.name}/{one.name}" for one in there}
 
 
-def read(found: Found, study: Study) -> list[dict[str, str]]:
+def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
     """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
     path = _path(found, study)
     if not found.project.targets.has_claims(study.name) or not path.exists():
@@ -86,18 +86,18 @@ def read(found: Found, study: Study) -> list[dict[str, str]]:
     return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
 
 
-def counts(found: Found, study: Study) -> list[tuple[str, int]]:
+def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
     """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
     if study.name not in found.project.studies:
         return []
     return Counter(row["verdict"] for row in read(found, study)).most_common()
 
 
-def _path(found: Found, study: Study) -> Path:
+def _path(found: ResultsOnDisk, study: Study) -> Path:
     return Path(found.project.paths.results) / study.name / "claims.csv"
 
 
-def _cell(row: dict[str, str], name: str, sources: Sources) -> HtmlCell:
+def _cell(row: dict[str, str], name: str, sources: RunLinks) -> HtmlCell:
     keys = row["runs"].split()
     if name == "verdict":
         return text(row[name], href=sources.href(keys), title=sources.title(keys))

@@ -22,7 +22,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class CurveLine:
     """A line of a curve's picture: `points` are (step, value), steps rising; `dots`: draw the points too, joined.
 
     `name` is also the line's class in the style sheet.
@@ -40,7 +40,7 @@ class Curve:
     """
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[CurveLine]
     steps: float
     description: str
     ended: float | None = None
@@ -148,7 +148,7 @@ def _steps(steps: float) -> Markup:
     return base + Markup("").join(drawn)
 
 
-def _line(line: Line, axis: _Axis, steps: float) -> Markup:
+def _line(line: CurveLine, axis: _Axis, steps: float) -> Markup:
     path, pen = [], False
     for step, value in thinned(line.points):
         if not math.isfinite(value) or (axis.powers and value <= 0):

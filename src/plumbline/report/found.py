@@ -23,7 +23,7 @@ STATES = (COMPLETED, DIVERGED, OTHER_SPEC, UNFINISHED, NOT_RUN, MEASURED, MISSIN
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFound:
+class FoundRun:
     """A run (or measurement) that a page names, as it was found on disk.
 
     `planned`: the configuration's run, if it has it.
@@ -61,7 +61,7 @@ class RunFound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Product:
+class StudyProduct:
     """A product of a study: its name and kind, its file, and how many runs it needs."""
 
     study: str
@@ -80,7 +80,7 @@ class Product:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class ResultsOnDisk:
     """Finds what is there of a project's runs and products.
 
     Paths are from the project's root, where reports are made.
@@ -101,25 +101,25 @@ class Found:
         return {name: self.studies[name].other_texts for name in named}
 
     @cached_property
-    def _runs(self) -> dict[str, RunFound]:
+    def _runs(self) -> dict[str, FoundRun]:
         return {key: self._planned(run) for key, run in self.project.runs.items()}
 
-    def run(self, key: str) -> RunFound:
+    def run(self, key: str) -> FoundRun:
         """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""
         if key not in self._runs:
             self._runs[key] = self._measured(key) if measurement_file.is_key(key) else self._named(key)
         return self._runs[key]
 
     @property
-    def runs(self) -> list[RunFound]:
+    def runs(self) -> list[FoundRun]:
         """All runs that are planned, or were named by a page."""
         return list(self._runs.values())
 
-    def of_study(self, study: Study) -> list[RunFound]:
+    def of_study(self, study: Study) -> list[FoundRun]:
         """Find the runs of a study, those of the study that it extends among them."""
         return [self.run(key) for key in study.runs]
 
-    def products(self, study: Study) -> list[Product]:
+    def products(self, study: Study) -> list[StudyProduct]:
         """List a study's tables, figures, claims and interpretations in the study's order.
 
         A user's own file has none.
@@ -128,7 +128,7 @@ class Found:
             return []
         folder = Path(self.project.paths.results) / study.name
         made = [
-            Product(
+            StudyProduct(
                 study=study.name,
                 name=name,
                 kind=entry["kind"],
@@ -142,7 +142,7 @@ class Found:
             more = {"claims": folder / "claims.csv"} | more
         claimed = len(study.group(*study.claimed_groups))
         made += [
-            Product(study=study.name, name=name, kind=name, path=path, runs=claimed if name == "claims" else 0)
+            StudyProduct(study=study.name, name=name, kind=name, path=path, runs=claimed if name == "claims" else 0)
             for name, path in more.items()
         ]
         return made
@@ -157,7 +157,7 @@ class Found:
         texts = f" 'data={{source: {source}}}'" if source != AS_THE_CORPUS_SAYS else ""  # else it made other runs
         return f"snakemake {' '.join(map(str, targets))} --config preset={self.project.name}{only}{texts}"
 
-    def _planned(self, run: Run) -> RunFound:
+    def _planned(self, run: Run) -> FoundRun:
         there, owner = self._named(run.key), self.studies.get(run.spec.study)
         if not there.outcome:
             state = UNFINISHED if there.log.exists() else NOT_RUN
@@ -166,21 +166,21 @@ class Found:
         label = owner.label(run.spec.method) if owner else run.spec.method
         return replace(there, state=state, planned=run, label=label)
 
-    def _named(self, key: str) -> RunFound:
+    def _named(self, key: str) -> FoundRun:
         """A run that a table or claim names and the configuration does not."""
         folder = Path(self.project.paths.work) / "runs" / key
         outcome, manifest = (fingerprint_file.read(folder / f"{name}.json") or {} for name in ("outcome", "manifest"))
         state = str(outcome.get("outcome", MISSING))
-        return RunFound(
+        return FoundRun(
             key=key, state=state, folder=folder, log=self._log(key), outcome=outcome, manifest=manifest, label=key
         )
 
-    def _measured(self, key: str) -> RunFound:
+    def _measured(self, key: str) -> FoundRun:
         frame = measurement_file.place(Path(self.project.paths.work), key)
         facts = fingerprint_file.read(measurement_file.beside(frame)) or {}
         state = MEASURED if facts and frame.exists() else MISSING
         log = Path(self.project.paths.logs) / "measure" / f"{key.partition('/')[2].replace('/', '.')}.log"
-        return RunFound(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)
+        return FoundRun(key=key, state=state, folder=frame, log=log, manifest=facts, label=key)
 
     def _log(self, key: str) -> Path:
         return Path(self.project.paths.logs) / "pretrain" / f"{key.replace('/', '.')}.log"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.report.found import Found, RunFound
-from plumbline.report.noise import MARKS, Mark
+from plumbline.report.found import ResultsOnDisk, FoundRun
+from plumbline.report.noise import MARKS, CellMark
 
 #: Words that are shown as badges wherever they stand alone in a cell: outcomes, verdicts.
 BADGES = {
@@ -32,7 +32,7 @@ _COUNTED = re.compile(rf"({'|'.join(map(re.escape, BADGES))}) (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
+class ColumnHead:
     """A column's head. `kind`: a word that stands small below the name; `wide`: the column holds sentences.
 
     `printed`: the column's numbers are the paper's.
@@ -56,7 +56,7 @@ class HtmlCell:
     sort: str | float | None = None
     href: str = ""
     title: str = ""
-    mark: Mark | None = None
+    mark: CellMark | None = None
     word: bool = False
     badges: tuple[tuple[str, str], ...] = ()
     code: bool = False
@@ -64,7 +64,7 @@ class HtmlCell:
 
 
 @dataclass(kw_only=True)
-class Grid:
+class PageTable:
     """A finished table of a page. `above` and `below` are sentences around it.
 
     `files` are offered for download: name -> path from the page.
@@ -72,7 +72,7 @@ class Grid:
 
     id: str
     title: str
-    heads: list[Head]
+    heads: list[ColumnHead]
     rows: list[list[HtmlCell]]
     name: str = ""
     above: Sequence[str] = ()
@@ -80,7 +80,7 @@ class Grid:
     files: dict[str, str] = field(default_factory=dict)
 
     @property
-    def legend(self) -> list[tuple[Mark, int]]:
+    def legend(self) -> list[tuple[CellMark, int]]:
         """The marks that occur in the table's cells, with how often."""
         seen = [cell.mark for row in self.rows for cell in row]
         return [(mark, count) for mark in MARKS if (count := seen.count(mark))]
@@ -108,13 +108,13 @@ def badges(words: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(kw_only=True)
-class Sources:
+class RunLinks:
     """The sets of runs that the cells of one page link to. `root` leads from the page to the report's folder.
 
     A set of one run links to that run's page, any other to an entry of the list of sets on the cell's own page.
     """
 
-    found: Found
+    found: ResultsOnDisk
     root: str
     sets: dict[tuple[str, ...], int] = field(default_factory=dict)
 
@@ -132,11 +132,11 @@ class Sources:
         named = tuple(dict.fromkeys(keys))
         return named[0] if len(named) == 1 else f"{len(named)} runs" if named else ""
 
-    def lists(self) -> list[tuple[int, int, list[tuple[str, list[RunFound]]]]]:
+    def lists(self) -> list[tuple[int, int, list[tuple[str, list[FoundRun]]]]]:
         """List each set of runs for the page: its number, how many runs it has, and the runs by method."""
         listed = []
         for named, number_ in self.sets.items():
-            methods: dict[str, list[RunFound]] = {}
+            methods: dict[str, list[FoundRun]] = {}
             for key in named:
                 run = self.found.run(key)
                 methods.setdefault(run.without_seed, []).append(run)

@@ -15,7 +15,7 @@ JUDGED = "paper"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CellMark:
     """A judgement on a cell: its class in the style sheet, a sign that stands in the cell, and what it means."""
 
     name: str
@@ -23,21 +23,21 @@ class Mark:
     words: str
 
 
-WITHIN = Mark("within", "✓", "within noise of the printed number")
-BEYOND = Mark("beyond", "≠", "beyond noise of the printed number")
-SAME = Mark("within", "=", "computed, and equal to the printed number to its last digit")
-OTHER = Mark("beyond", "≠", "computed, and different from the printed number")
-UNKNOWN = Mark("unknown", "?", "trained once, or its spread is not known: not judged")
-ELSEWHERE = Mark("elsewhere", "◦", "of another size than the paper's: not judged")
+WITHIN = CellMark("within", "✓", "within noise of the printed number")
+BEYOND = CellMark("beyond", "≠", "beyond noise of the printed number")
+SAME = CellMark("within", "=", "computed, and equal to the printed number to its last digit")
+OTHER = CellMark("beyond", "≠", "computed, and different from the printed number")
+UNKNOWN = CellMark("unknown", "?", "trained once, or its spread is not known: not judged")
+ELSEWHERE = CellMark("elsewhere", "◦", "of another size than the paper's: not judged")
 
-TEXTS = Mark("elsewhere", "◦", "trained on other texts than the paper's: not judged")
+TEXTS = CellMark("elsewhere", "◦", "trained on other texts than the paper's: not judged")
 
 #: In the order of a legend.
 MARKS = (WITHIN, BEYOND, SAME, OTHER, UNKNOWN, ELSEWHERE, TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class SeedSpread:
     """How far apart runs are that differ by their seed: `sigma`, a standard deviation, and `freedom`, its degrees of
     freedom.
     """
@@ -46,7 +46,7 @@ class Spread:
     freedom: int
 
     @classmethod
-    def together(cls, spreads: Sequence[Spread]) -> Spread | None:
+    def together(cls, spreads: Sequence[SeedSpread]) -> SeedSpread | None:
         """Pool the spreads of several rows, as if the same noise were behind all; None where there are none."""
         freedom = sum(one.freedom for one in spreads)
         if not freedom:
@@ -65,10 +65,10 @@ def mark(
     preset: str,
     *,
     trained: bool,
-    spread: Spread | None = None,
+    spread: SeedSpread | None = None,
     seeds: int = 0,
     texts: bool = True,
-) -> Mark | None:
+) -> CellMark | None:
     """Judge a reproduced cell beside a printed one; None where there is nothing to compare.
 
     A printed number is taken for one more run, next to the `seeds` of ours. What no run is behind has no noise: it must

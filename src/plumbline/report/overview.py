@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.report import study as of_study
-from plumbline.report.found import Found
+from plumbline.report.found import ResultsOnDisk
 from plumbline.report.noise import MARKS
 from plumbline.report.page import Page
 
 
-def page(found: Found, studies: list[Page], beside: list[Page]) -> Page:
+def page(found: ResultsOnDisk, studies: list[Page], beside: list[Page]) -> Page:
     """Build the first page from the pages of the studies and those `beside` them (claims, audit, plan, verdicts)."""
     entries: list[dict[str, Any]] = []
     for one in studies:

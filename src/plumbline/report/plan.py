@@ -6,8 +6,8 @@ from plumbline.plan import page as plan_page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
 from plumbline.report import prose
-from plumbline.report.found import Found
-from plumbline.report.grid import Grid, Head, number, text
+from plumbline.report.found import ResultsOnDisk
+from plumbline.report.grid import PageTable, ColumnHead, number, text
 from plumbline.report.page import Page
 
 #: Columns as people read them whose cells are sorted by one of the plan's own.
@@ -29,7 +29,7 @@ SORTED = {
 }
 
 
-def page(found: Found) -> Page:
+def page(found: ResultsOnDisk) -> Page:
     """Build the page of the plan, with a table that can be sorted."""
     priced = estimator(found.project)
     frame = table(priced)
@@ -46,10 +46,10 @@ def page(found: Found) -> Page:
     order = [columns.index("target"), *(at for at, name in enumerate(columns) if name != "target")]
     content = {
         "notes": prose.html("\n\n".join(plan_page.notes(priced, frame))),
-        "grid": Grid(
+        "grid": PageTable(
             id="plan",
             title="What each target costs.",
-            heads=[Head(text=columns[at], numeric=columns[at] in SORTED) for at in order],
+            heads=[ColumnHead(text=columns[at], numeric=columns[at] in SORTED) for at in order],
             rows=[[row[at] for at in order] for row in cells],
         ),
         "beside": prose.html(plan_page.beside_papers(priced)),

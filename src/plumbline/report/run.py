@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.report import tables
-from plumbline.report.curve import Curve, Line, Point
-from plumbline.report.found import DIVERGED, MEASURED, Found, RunFound
-from plumbline.report.grid import Grid, Head, HtmlCell, number, text
+from plumbline.report.curve import Curve, CurveLine, Point
+from plumbline.report.found import DIVERGED, MEASURED, ResultsOnDisk, FoundRun
+from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run
@@ -55,31 +55,31 @@ FACTS = {
 }
 
 
-def index(found: Found) -> Page:
+def index(found: ResultsOnDisk) -> Page:
     """Build the page that lists all runs, planned or named by a page, in one table."""
     content = {"grid": grid(found.runs, ""), "total": len(found.runs)}
     return Page(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
 
 
-def grid(runs: Iterable[RunFound], root: str) -> Grid:
+def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
     """Build a table of runs, each row linked to the run's page; `root` leads from the page to the report's folder."""
     heads = [
-        Head(text="run"),
-        Head(text="outcome"),
-        Head(text="method"),
-        Head(text="step", numeric=True),
-        Head(text="of", numeric=True),
-        Head(text="validation loss", numeric=True),
-        Head(text="parameters", numeric=True),
-        Head(text="wall time (s)", numeric=True),
-        Head(text="peak memory (MB)", numeric=True),
-        Head(text="run id"),
+        ColumnHead(text="run"),
+        ColumnHead(text="outcome"),
+        ColumnHead(text="method"),
+        ColumnHead(text="step", numeric=True),
+        ColumnHead(text="of", numeric=True),
+        ColumnHead(text="validation loss", numeric=True),
+        ColumnHead(text="parameters", numeric=True),
+        ColumnHead(text="wall time (s)", numeric=True),
+        ColumnHead(text="peak memory (MB)", numeric=True),
+        ColumnHead(text="run id"),
     ]
     rows = [_row(run, root) for run in runs]
-    return Grid(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
+    return PageTable(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
 
 
-def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
+def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) -> Page:
     """Build the page of a run or measurement.
 
     `used_in`: the tables that rest on it, as (name, path from the report's folder).
@@ -105,7 +105,7 @@ def page(found: Found, run: RunFound, used_in: list[tuple[str, str]]) -> Page:
     return Page(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
 
 
-def used(found: Found) -> dict[str, list[tuple[str, str]]]:
+def used(found: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
     """Map each run's key to the tables that rest on it, as (name, path from the report's folder)."""
     where: dict[str, list[tuple[str, str]]] = {}
     for study in found.studies.values():
@@ -117,7 +117,7 @@ def used(found: Found) -> dict[str, list[tuple[str, str]]]:
     return where
 
 
-def curves(run: RunFound) -> list[Curve]:
+def curves(run: FoundRun) -> list[Curve]:
     """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
     path = run.folder / METRICS
     if not path.exists() or wrong(run, path):
@@ -129,8 +129,8 @@ def curves(run: RunFound) -> list[Curve]:
     norms = _points(logged, "grad_norm", "train")
     found = []
     for title, lines in (
-        ("Loss", [Line(name="train", points=training), Line(name="validation", points=held_out, dots=True)]),
-        ("Gradient norm", [Line(name="norm", points=norms)]),
+        ("Loss", [CurveLine(name="train", points=training), CurveLine(name="validation", points=held_out, dots=True)]),
+        ("Gradient norm", [CurveLine(name="norm", points=norms)]),
     ):
         drawn = [line for line in lines if any(math.isfinite(value) for _, value in line.points)]
         if drawn:
@@ -141,7 +141,7 @@ def curves(run: RunFound) -> list[Curve]:
     return found
 
 
-def wrong(run: RunFound, path: Path) -> str:
+def wrong(run: FoundRun, path: Path) -> str:
     """Say what is wrong with a file of a run that is there: cut short, or not the one that was made. Empty where
     nothing is; the run's page says it.
     """
@@ -176,12 +176,12 @@ def _points(logged: dict[str, list[Any]], column: str, split: str) -> list[Point
     return [(step, math.nan if value is None else value) for step, of, value in rows if of == split]
 
 
-def _spoken(line: Line) -> str:
+def _spoken(line: CurveLine) -> str:
     finite = [value for _, value in line.points if math.isfinite(value)]
     return f"{line.name} from {finite[0]:.4g} to {finite[-1]:.4g}, between {min(finite):.4g} and {max(finite):.4g}"
 
 
-def _row(run: RunFound, root: str) -> list[HtmlCell]:
+def _row(run: FoundRun, root: str) -> list[HtmlCell]:
     told = run.outcome
     loss, wall = told.get("validation_loss"), run.manifest.get("wall_seconds", run.manifest.get("seconds"))
     planned = run.planned.spec.train.steps if run.planned else told.get("steps")
@@ -202,7 +202,7 @@ def _row(run: RunFound, root: str) -> list[HtmlCell]:
     ]
 
 
-def _facts(run: RunFound) -> list[tuple[str, str]]:
+def _facts(run: FoundRun) -> list[tuple[str, str]]:
     told = run.outcome
     found = []
     if not measurement_file.is_key(run.key):
@@ -231,7 +231,7 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
 
-def _scores(run: RunFound, scored: Run, path: Path) -> Grid | None:
+def _scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
     """Its scores on one suite; nothing where they are not there."""
     if not path.exists() or run.state == MEASURED or wrong(run, path):
         return None
@@ -246,11 +246,11 @@ def _scores(run: RunFound, scored: Run, path: Path) -> Grid | None:
         for score in pq.read_table(path).to_pylist()
         if score["primary"]
     ]
-    heads = [Head(text="task"), Head(text="metric"), Head(text="value", numeric=True), Head(text="items", numeric=True)]
-    heads.append(Head(text="items are of"))
+    heads = [ColumnHead(text="task"), ColumnHead(text="metric"), ColumnHead(text="value", numeric=True), ColumnHead(text="items", numeric=True)]
+    heads.append(ColumnHead(text="items are of"))
     study = scored.scores_key.partition("/")[0]
     title = f"Scores on the suite {scored.suite}, by which the study {study} judges the run."
-    return Grid(id=f"scores-{study}", title=title, heads=heads, rows=rows) if rows else None
+    return PageTable(id=f"scores-{study}", title=title, heads=heads, rows=rows) if rows else None
 
 
 def _told(outcome: dict[str, Any]) -> dict[str, Any]:

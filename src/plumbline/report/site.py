@@ -17,7 +17,7 @@ from markupsafe import Markup
 from plumbline.core.files import exchange, naming
 from plumbline.project import Project
 from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
-from plumbline.report.found import Found
+from plumbline.report.found import ResultsOnDisk
 from plumbline.report.grid import BADGES
 from plumbline.report.page import Banner, Page
 
@@ -29,7 +29,7 @@ ASSETS = ("report.css", "report.js")
 class Site:
     """A report while it is made: its pages are written to `folder`, which will replace the old report's as a whole."""
 
-    found: Found
+    found: ResultsOnDisk
     folder: Path
     environment: Environment = field(init=False)
 
@@ -70,7 +70,7 @@ def build(planned: Project, out: Path) -> int:
     Returns:
         How many pages it has.
     """
-    found = Found(project=planned)
+    found = ResultsOnDisk(project=planned)
     folder = out.parent.resolve()  # where a link leads: the link stays
     made = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     site = Site(found=found, folder=made)

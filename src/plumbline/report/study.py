@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.report import claims, prose, run, tables
-from plumbline.report.found import STATES, Found, Product
-from plumbline.report.grid import Sources
+from plumbline.report.found import STATES, ResultsOnDisk, StudyProduct
+from plumbline.report.grid import RunLinks
 from plumbline.report.page import Page
 from plumbline.specs.study_config import Study
 
@@ -27,9 +27,9 @@ class Figure:
     files: dict[str, str]
 
 
-def page(found: Found, study: Study) -> Page:
+def page(found: ResultsOnDisk, study: Study) -> Page:
     """Build the page of a study from whatever is there of it."""
-    sources = Sources(found=found, root="../")
+    sources = RunLinks(found=found, root="../")
     products = found.products(study)
     files: dict[Path, str] = {}
     grids, figures, broken = [], [], {}
@@ -83,7 +83,7 @@ def counted(states: Any) -> list[tuple[str, int]]:
     return [(state, counts[state]) for state in STATES if counts[state]]
 
 
-def _files(product: Product, files: dict[Path, str]) -> dict[str, str]:
+def _files(product: StudyProduct, files: dict[Path, str]) -> dict[str, str]:
     """Remember what of a product is copied; gives ending -> path from the page."""
     along = {}
     for ending in ENDINGS[product.kind]:
@@ -94,7 +94,7 @@ def _files(product: Product, files: dict[Path, str]) -> dict[str, str]:
     return along
 
 
-def _figure(product: Product, along: dict[str, str]) -> Figure:
+def _figure(product: StudyProduct, along: dict[str, str]) -> Figure:
     return Figure(id=f"figure-{product.name}", name=product.name, picture=along["svg"], files=along)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.report import noise
-from plumbline.report.grid import Grid, Head, HtmlCell, Sources, badges
+from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, RunLinks, badges
 from plumbline.results.tables import provenance
 from plumbline.results.tables.formats import AS_PRINTED, formatted
 from plumbline.specs.corpus import DOCUMENTS
@@ -18,7 +18,7 @@ from plumbline.specs.corpus import DOCUMENTS
 WIDE = 36
 
 
-def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
+def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
     """Read a table from its csv file with its warnings and notes; every cell that comes from runs links to them.
 
     Args:
@@ -37,7 +37,7 @@ def grid(path: Path, sources: Sources, files: dict[str, str]) -> Grid:
         [_cell(entry, row, rows, content, sources, again=again and entry.get("hide_repeats", False)) for entry in shown]
         for row, again in zip(rows, repeats, strict=True)
     ]
-    return Grid(
+    return PageTable(
         id=f"table-{content['table']}",
         name=content["table"],
         title=content["title"],
@@ -58,10 +58,10 @@ def runs_of(path: Path) -> list[str]:
     return list(provenance.read(path)["runs"])
 
 
-def _head(entry: dict[str, Any], cells: list[HtmlCell]) -> Head:
+def _head(entry: dict[str, Any], cells: list[HtmlCell]) -> ColumnHead:
     kind = entry["kind"] if entry["kind"] in provenance.KINDS else ""
     wide = not entry["format"] and max((len(cell.text) for cell in cells), default=0) > WIDE
-    return Head(
+    return ColumnHead(
         text=entry["header"], kind=kind, numeric=bool(entry["format"]), wide=wide, printed=kind == provenance.KINDS[1]
     )
 
@@ -71,7 +71,7 @@ def _cell(
     row: dict[str, str],
     rows: list[dict[str, str]],
     content: dict[str, Any],
-    sources: Sources,
+    sources: RunLinks,
     *,
     again: bool,
 ) -> HtmlCell:
@@ -101,7 +101,7 @@ def _shown(value: str, number: float | None, entry: dict[str, Any]) -> str:
 
 def _mark(
     entry: dict[str, Any], row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
-) -> noise.Mark | None:
+) -> noise.CellMark | None:
     """How a reproduced cell stands to the printed one beside it."""
     beside = f"{entry['name']}_published"
     if entry["kind"] == "published" or beside not in row:
@@ -120,15 +120,15 @@ def _mark(
 
 def _spread(
     column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
-) -> noise.Spread | None:
+) -> noise.SeedSpread | None:
     """The spread of a row over its seeds, which stands in `column`; of a row that has none, being a single run, that of
     all rows which have one."""
 
-    def of(one: dict[str, str]) -> list[noise.Spread]:
+    def of(one: dict[str, str]) -> list[noise.SeedSpread]:
         sigma, seeds = _number(one[column]), _seeds(content, one, column)
-        return [noise.Spread(sigma, seeds - 1)] if sigma and seeds > 1 else []
+        return [noise.SeedSpread(sigma, seeds - 1)] if sigma and seeds > 1 else []
 
-    return noise.Spread.together(of(row) or [found for one in rows for found in of(one)]) if column else None
+    return noise.SeedSpread.together(of(row) or [found for one in rows for found in of(one)]) if column else None
 
 
 def _runs(content: dict[str, Any], row: dict[str, str], column: str) -> list[str]:

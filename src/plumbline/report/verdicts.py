@@ -6,18 +6,18 @@ from pathlib import Path
 
 from plumbline.project.paths import VERDICTS
 from plumbline.report import prose
-from plumbline.report.found import Found
+from plumbline.report.found import ResultsOnDisk
 from plumbline.report.page import Page
 
 
-def page(found: Found) -> Page:
+def page(found: ResultsOnDisk) -> Page:
     """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
     pages = verdict_pages(found)
     content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
     return Page(path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts")
 
 
-def verdict_pages(found: Found) -> list[Page]:
+def verdict_pages(found: ResultsOnDisk) -> list[Page]:
     """Build a page for each verdict of this preset."""
     return [_page(path) for path in sorted(Path(found.project.paths.results).joinpath(VERDICTS).glob("*.md"))]
 

@@ -79,18 +79,18 @@ def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, An
 
 
 def _target(given: argparse.Namespace) -> None:
-    from plumbline.audit.published import Published
+    from plumbline.audit.published import PrintedNumbers
 
     study = study_config.load(given.study, given.preset, source=given.source)
     entry = target_of(study, given.target, given.verb)
     make = study_parts.function(study.code, f"{given.verb}s", given.target)
     measurements = entry.get("measurements", ())
     frames = _frames(given, study, entry["runs"], reads=entry["reads"], measurements=measurements)
-    product = make(frames, study, Published.of(study.code, reads=entry["published"]))
+    product = make(frames, study, PrintedNumbers.of(study.code, reads=entry["published"]))
     if given.verb == "figure":
         from plumbline.results.figures import style
 
-        _require_made(product, style.Picture, study, given)
+        _require_made(product, style.FigureWithData, study, given)
         paths = style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
@@ -120,7 +120,7 @@ def _require_made(product: object, wanted: type, study: study_config.Study, give
 
 
 def _claims(given: argparse.Namespace) -> None:
-    from plumbline.audit.published import Published
+    from plumbline.audit.published import PrintedNumbers
     from plumbline.results.claims import registry, verdicts
 
     study = study_config.load(given.study, given.preset, source=given.source)
@@ -128,7 +128,7 @@ def _claims(given: argparse.Namespace) -> None:
         raise PlumblineError(
             f"{study.name} makes no claims: it extends {study.code}, whose paper does; ask for those of {study.code}"
         )
-    published = Published.of(study.code)
+    published = PrintedNumbers.of(study.code)
     own = study_parts.part(study.code, "claims")
     entries = study.claimed.values()
     reads = {name for entry in entries for name in entry["reads"]}

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime.stop import Stopped, StopRequest
+from plumbline.runtime.stop import StopRequested, StopRequest
 
 Strategy = Literal["ddp", "fsdp"]
 #: Key under which a rank that falls to an error of its own leaves word for the others.
@@ -28,7 +28,7 @@ class RankLost(PlumblineError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ranks:
+class RankGroup:
     """This process among those that train one run together.
 
     Attributes:
@@ -116,7 +116,7 @@ class Ranks:
         if self.world == 1:
             stop.poll()
         elif self.sum([float(stop.asked)])[0]:
-            raise Stopped
+            raise StopRequested
 
     def explained(self, error: Exception) -> Exception:
         """What stands behind an error: of a collective, that another rank is lost, or what that one fell to; any other
@@ -133,7 +133,7 @@ class Ranks:
 
 
 @contextlib.contextmanager
-def ranks(device: str) -> Iterator[Ranks]:
+def ranks(device: str) -> Iterator[RankGroup]:
     """Join the other ranks, if torchrun started any, and leave them at the end.
 
     Args:
@@ -153,13 +153,13 @@ def ranks(device: str) -> Iterator[Ranks]:
     else:
         chosen = torch.device("cpu")
     if world == 1:
-        yield Ranks(rank=0, world=1, device=chosen)
+        yield RankGroup(rank=0, world=1, device=chosen)
         return
     from torch import distributed
 
     distributed.init_process_group("nccl" if kind == "cuda" else "gloo", device_id=chosen if kind == "cuda" else None)
     try:
-        group = Ranks(rank=rank, world=world, device=chosen, local_rank=local)
+        group = RankGroup(rank=rank, world=world, device=chosen, local_rank=local)
         yield group
     except BaseException as error:
         # A wrapped model that lives on in the error's frames keeps the process group alive beyond its destruction, and
@@ -206,7 +206,7 @@ def _word_left() -> str | None:
     return None
 
 
-def parallel(model: nn.Module, ranks: Ranks, strategy: Strategy) -> nn.Module:
+def parallel(model: nn.Module, ranks: RankGroup, strategy: Strategy) -> nn.Module:
     """Wrap `model` for training by all ranks: DDP keeps it whole on each, FSDP2 shards its parameters in place.
 
     Gradients are averaged over the ranks; the loss is scaled so that this is the gradient of the batch's mean.

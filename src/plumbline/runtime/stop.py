@@ -9,7 +9,7 @@ import signal
 from types import FrameType
 
 
-class Stopped(Exception):
+class StopRequested(Exception):
     """Raised at a place where work can be left, once the process has been asked to stop."""
 
 
@@ -44,4 +44,4 @@ class StopRequest:
             Stopped: a signal has come.
         """
         if self.asked:
-            raise Stopped
+            raise StopRequested

@@ -57,7 +57,7 @@ def component(marked: Marked) -> Marked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Option:
+class ComponentOption:
     """One option of a component: its default and either its type's name or the values it may take."""
 
     default: Any
@@ -107,7 +107,7 @@ def available(kind: str) -> dict[str, str]:
 
 
 @cache
-def options(kind: str, name: str) -> dict[str, Option]:
+def options(kind: str, name: str) -> dict[str, ComponentOption]:
     """The options of a component, by name.
 
     Raises:
@@ -121,7 +121,7 @@ def options(kind: str, name: str) -> dict[str, Option]:
         raise PlumblineError(f"{error} ({offer})" if offer else str(error)) from None
 
 
-def _options(path: str) -> dict[str, Option]:
+def _options(path: str) -> dict[str, ComponentOption]:
     marked = [
         node
         for node in code.parse(Path(path)).body
@@ -134,7 +134,7 @@ def _options(path: str) -> dict[str, Option]:
     return _options_of_class(marked[0], Path(path))
 
 
-def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, Option]:
+def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, ComponentOption]:
     """The options of a class's ``__init__``, and of its base class's where it passes others on to that."""
     for node in read.body:
         if isinstance(node, ast.FunctionDef) and node.name == "__init__":
@@ -146,7 +146,7 @@ def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, Option]:
     return {}
 
 
-def _inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, Option]:
+def _inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, ComponentOption]:
     """The options of the first base class, which is imported from a file that can be read."""
     base = ast.unparse(read.bases[0]) if read.bases else ""
     package = code.package_of(path)
@@ -226,7 +226,7 @@ def _file(kind: str, name: Any, key: str) -> str:
     return files[name]
 
 
-def _offer(kind: str, name: Any) -> installed.Offer | None:
+def _offer(kind: str, name: Any) -> installed.InstalledEntry | None:
     """What an installed distribution offers under a name."""
     return installed.offers().by_entry.get(f"{folder(kind)}.{name}")
 
@@ -241,7 +241,7 @@ def _decorated(node: ast.ClassDef | ast.FunctionDef) -> bool:
     return any(isinstance(mark, ast.Name) and mark.id == "component" for mark in node.decorator_list)
 
 
-def _read_options(function: ast.FunctionDef, path: str) -> dict[str, Option]:
+def _read_options(function: ast.FunctionDef, path: str) -> dict[str, ComponentOption]:
     found = {}
     for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
         where = f"{path}:{argument.lineno}: option {argument.arg!r}"
@@ -255,11 +255,11 @@ def _read_options(function: ast.FunctionDef, path: str) -> dict[str, Option]:
     return found
 
 
-def _option(annotation: ast.expr, default: Any, where: str) -> Option:
+def _option(annotation: ast.expr, default: Any, where: str) -> ComponentOption:
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal":
         choices = ast.literal_eval(annotation.slice)
-        return Option(default=default, kind="literal", choices=choices if isinstance(choices, tuple) else (choices,))
+        return ComponentOption(default=default, kind="literal", choices=choices if isinstance(choices, tuple) else (choices,))
     kind = ast.unparse(annotation)
     if kind not in _TYPES:
         raise PlumblineError(f"{where}: annotate it with int, float, bool, str or Literal[...], not {kind}")
-    return Option(default=default, kind=kind)
+    return ComponentOption(default=default, kind=kind)

@@ -24,7 +24,7 @@ DOCUMENTS, REPRODUCTION = "hub", "paper"
 Source = Literal["packaged", "packaged_large", "local", "hub"]
 
 
-class Tokenizer(Struct, frozen=True, kw_only=True):
+class TokenizerConfig(Struct, frozen=True, kw_only=True):
     """The tokenizer of a corpus: its `kind`, and the number of entries of its `vocabulary`.
 
     `byte_level_bpe`: trained on the first `training_megabytes` of the training documents; `gpt2`: from a package;
@@ -36,7 +36,7 @@ class Tokenizer(Struct, frozen=True, kw_only=True):
     training_megabytes: int = 0
 
 
-class Hub(Struct, frozen=True, kw_only=True):
+class HubSource(Struct, frozen=True, kw_only=True):
     """A data set of the Hugging Face hub; `configuration` may be empty, `revision` is a commit (empty: the newest)."""
 
     path: str
@@ -59,8 +59,8 @@ class Corpus(Struct, frozen=True, kw_only=True):
     folder: str
     dtype: str = ""
     document_end: int | None = None
-    hub: Hub
-    tokenizer: Tokenizer
+    hub: HubSource
+    tokenizer: TokenizerConfig
     packs: dict[str, int | None]
     validation: int | None
     sequences_per_shard: int

@@ -28,7 +28,7 @@ COMPONENTS, STUDIES = GROUPS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
+class InstalledEntry:
     """A component or study of an installed distribution: `path` is the source of its `module`; where there is none that
     could be used, `fault` says why, and what to do."""
 
@@ -44,7 +44,7 @@ class Offer:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Offers:
+class InstalledEntries:
     """All components that installed distributions declare.
 
     Attributes:
@@ -52,14 +52,14 @@ class Offers:
         unknown: a sentence for each distribution whose entry points cannot be read.
     """
 
-    by_entry: dict[str, Offer]
+    by_entry: dict[str, InstalledEntry]
     unknown: tuple[str, ...]
 
 
 @cache
-def offers(group: str = COMPONENTS) -> Offers:
+def offers(group: str = COMPONENTS) -> InstalledEntries:
     """Find the components of the distributions on Python's path; of two with one name the first counts."""
-    found: dict[str, Offer] = {}
+    found: dict[str, InstalledEntry] = {}
     unknown, seen = [], set()
     for distribution in distributions():
         try:
@@ -74,10 +74,10 @@ def offers(group: str = COMPONENTS) -> Offers:
         for entry in entries:
             offer, other = _offer(group, entry, name, distribution), found.get(entry.name)
             found[entry.name] = offer if other is None else _both(other, offer)
-    return Offers(found, tuple(unknown))
+    return InstalledEntries(found, tuple(unknown))
 
 
-def load(offer: Offer) -> ModuleType:
+def load(offer: InstalledEntry) -> ModuleType:
     """Import the module of a component whose `fault` is empty.
 
     Raises:
@@ -98,8 +98,8 @@ def load(offer: Offer) -> ModuleType:
     return module
 
 
-def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> Offer:
-    offer = Offer(group=group, entry=entry.name, distribution=name)
+def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution) -> InstalledEntry:
+    offer = InstalledEntry(group=group, entry=entry.name, distribution=name)
     match = EntryPoint.pattern.match(entry.value)
     if match is None or not all(part.isidentifier() for part in match["module"].split(".")):
         return dataclasses.replace(
@@ -115,12 +115,12 @@ def _offer(group: str, entry: EntryPoint, name: str, distribution: Distribution)
         return dataclasses.replace(offer, fault=words)
 
 
-def _both(one: Offer, other: Offer) -> Offer:
+def _both(one: InstalledEntry, other: InstalledEntry) -> InstalledEntry:
     names = f"{one.distribution} and {other.distribution}"
     places = f" ({one.path} and {other.path})" if one.path and other.path else ""
     what = f"a {GROUPS[one.group]} {one.entry!r}"
     words = f"the installed distributions {names} both provide {what}{places}; uninstall one of them"
-    return Offer(group=one.group, entry=one.entry, distribution=names, fault=words)
+    return InstalledEntry(group=one.group, entry=one.entry, distribution=names, fault=words)
 
 
 def _name(distribution: Distribution) -> str:
@@ -131,7 +131,7 @@ def _name(distribution: Distribution) -> str:
     return name or f"without a name in {distribution.locate_file('')}"
 
 
-def _source(offer: Offer, distribution: Distribution) -> Path:
+def _source(offer: InstalledEntry, distribution: Distribution) -> Path:
     """The file that holds the module.
 
     Raises:

@@ -19,7 +19,7 @@ from plumbline.specs.config import ROOT
 PACKAGE = "plumbline.studies"
 
 
-class Finder:
+class StudyFinder:
     """Finds the package of each study for Python's imports, and keeps apart what two projects call by one name."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Finder:
         self._folders[study] = folder
 
 
-FINDER = Finder()
+FINDER = StudyFinder()
 
 
 def load(path: Path, study: str, root: Path) -> ModuleType:

@@ -51,7 +51,7 @@ class PackagedData:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proxy:
+class ProxyItems:
     """The maker of proxy items by name, its options, and how an item is made of what it gives."""
 
     maker: str
@@ -60,7 +60,7 @@ class Proxy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Released:
+class ReleasedFormat:
     """How items are made of the form that their authors released: a mapping of fields, or a converter by name."""
 
     fields: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -92,8 +92,8 @@ class Task:
     size: TaskSize | None = None
     hub: HubData | None = None
     packaged: PackagedData | None = None
-    proxy: Proxy | None = None
-    released: Released | None = None
+    proxy: ProxyItems | None = None
+    released: ReleasedFormat | None = None
 
     @property
     def file(self) -> str:
@@ -149,11 +149,11 @@ def _read(path: Path) -> Task:
     check(content, "task", path)
     if content["task"] != path.stem:
         raise PlumblineError(f"{path}: task: {content['task']!r} must be the file's name, {path.stem!r}")
-    sources = {"hub": HubData, "packaged": PackagedData, "released": Released, "few_shot": FewShot, "size": TaskSize}
+    sources = {"hub": HubData, "packaged": PackagedData, "released": ReleasedFormat, "few_shot": FewShot, "size": TaskSize}
     parts: dict[str, Any] = {key: kind(**content[key]) for key, kind in sources.items() if key in content}
     if "proxy" in content:
         options = {key: value for key, value in content["proxy"].items() if key not in ("maker", "fields")}
-        parts["proxy"] = Proxy(maker=content["proxy"]["maker"], fields=content["proxy"]["fields"], options=options)
+        parts["proxy"] = ProxyItems(maker=content["proxy"]["maker"], fields=content["proxy"]["fields"], options=options)
     if "few_shot" in parts and "hub" in parts and parts["few_shot"].split == parts["hub"].split:
         raise PlumblineError(
             f"{path}: few_shot.split: {parts['hub'].split!r} is the split that is scored (`hub.split`), whose answers "

@@ -14,7 +14,7 @@ from plumbline.stats.combine import (
 )
 from plumbline.stats.crossing import first_at_or_below
 from plumbline.stats.items import (
-    Distance,
+    MeanDifference,
     at_chance,
     item_distance,
     item_verdicts,
@@ -37,7 +37,7 @@ from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preser
 from plumbline.stats.significance import significance
 
 __all__ = [
-    "Distance",
+    "MeanDifference",
     "Interval",
     "NoiseFloor",
     "PairedRatio",

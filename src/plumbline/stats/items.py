@@ -54,7 +54,7 @@ FEWEST = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Distance:
+class MeanDifference:
     """A difference of averages, its standard error (both in the units of the scores) and its degrees of freedom.
 
     `se` is NaN where it cannot be estimated; t and p are NaN there, and where nothing varies.
@@ -75,7 +75,7 @@ class Distance:
         return float(two_sided_t(self.t, self.df)) if self.se > 0 else math.nan
 
 
-def item_distance(method: pd.Series, reference: Sequence[pd.Series]) -> Distance:
+def item_distance(method: pd.Series, reference: Sequence[pd.Series]) -> MeanDifference:
     """Distance of a run from the mean of the reference's runs, with the sampling error of items.
 
     Args:
@@ -104,7 +104,7 @@ def mean_by_item(runs: Sequence[pd.Series], like: pd.Series | None = None) -> pd
     return pd.concat([run.astype(float).reindex(first.index) for run in runs], axis=1).mean(axis=1, skipna=False)
 
 
-def sampling_error(differences: Sequence[np.ndarray]) -> Distance:
+def sampling_error(differences: Sequence[np.ndarray]) -> MeanDifference:
     """Mean over tasks of the mean over items, its standard error and degrees of freedom.
 
     Args:
@@ -114,13 +114,13 @@ def sampling_error(differences: Sequence[np.ndarray]) -> Distance:
     counts_T = np.array([len(values_N) for values_N in differences])
     delta = float(np.mean([values_N.mean() for values_N in differences]))
     if counts_T.min() < FEWEST:
-        return Distance(delta=delta, se=math.nan, df=math.nan)
+        return MeanDifference(delta=delta, se=math.nan, df=math.nan)
     squares_T = np.array([values_N.var(ddof=1) for values_N in differences]) / counts_T
     df = float(squares_T.sum() ** 2 / (squares_T**2 / (counts_T - 1)).sum()) if squares_T.any() else math.nan
-    return Distance(delta=delta, se=math.sqrt(squares_T.sum()) / len(counts_T), df=df)
+    return MeanDifference(delta=delta, se=math.sqrt(squares_T.sum()) / len(counts_T), df=df)
 
 
-def with_seeds(items: Distance, floor: NoiseFloor) -> Distance:
+def with_seeds(items: MeanDifference, floor: NoiseFloor) -> MeanDifference:
     """The same difference with an error that counts other items and other seeds, of the reference and of the method.
 
     Args:
@@ -128,12 +128,12 @@ def with_seeds(items: Distance, floor: NoiseFloor) -> Distance:
         floor: the noise floor of the seeds' averages over the same items; se and df are NaN where it is not usable.
     """
     if not floor.usable:
-        return Distance(delta=items.delta, se=math.nan, df=math.nan)
+        return MeanDifference(delta=items.delta, se=math.nan, df=math.nan)
     se = math.sqrt(items.se**2 + floor.sigma**2 * (1 + 1 / floor.n))
-    return Distance(delta=items.delta, se=se, df=float(np.nanmin([floor.n - 1, items.df])))
+    return MeanDifference(delta=items.delta, se=se, df=float(np.nanmin([floor.n - 1, items.df])))
 
 
-def item_verdicts(distances: Mapping[str, Distance], floor: NoiseFloor, *, m: int) -> pd.DataFrame:
+def item_verdicts(distances: Mapping[str, MeanDifference], floor: NoiseFloor, *, m: int) -> pd.DataFrame:
     """The tests over items, per method, to join to the frame of `plumbline.stats.verdicts`.
 
     Args:

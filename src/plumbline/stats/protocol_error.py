@@ -29,7 +29,7 @@ WORLDS, ALPHA = 20_000, 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shares:
+class ErrorRates:
     """Shares of the simulated worlds in which the protocol called a method different or better.
 
     Attributes:
@@ -59,14 +59,14 @@ def shares(
     worlds: int = WORLDS,
     alpha: float = ALPHA,
     seed: int = 0,
-) -> Shares:
+) -> ErrorRates:
     """Simulate a protocol with m methods and n runs of the reference, and count in how many worlds it calls a method.
 
     The simulated worlds are the same for every statistic, correction and gain.
 
     Args:
         statistic: "normal" treats the reference's mean and spread as known; "prediction" is `NoiseFloor.prediction`.
-        gains: true gains for `Shares.found`, in units of the spread.
+        gains: true gains for `ErrorRates.found`, in units of the spread.
 
     Raises:
         PlumblineError: no method, fewer than two runs of the reference, no world, alpha outside (0, 1).
@@ -91,7 +91,7 @@ def shares(
         with_gain_WM = np.concatenate([p_of(gained_W1), p_WM[:, 1:]], axis=1)
         crowned_W = rejected(with_gain_WM, correction, alpha)[:, 0] & (gained_W1 > mean_W1)[:, 0]
         found[gain] = float(crowned_W.mean())
-    return Shares(
+    return ErrorRates(
         survivor=float(rejected_WM.any(axis=1).mean()),
         improver=float((rejected_WM & up_WM).any(axis=1).mean()),
         found=found,

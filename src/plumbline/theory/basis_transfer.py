@@ -22,14 +22,14 @@ from torch.nn.functional import gelu
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
-from plumbline.train.optimizers._base import Base
+from plumbline.train.optimizers._base import OptimizerBase
 
 #: Points that are looked at at once where nothing is learned from them.
 BLOCK = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class TargetFunction:
     """The function Y of Eq. 14, to which an MLP is fitted: `into_FD` is W1, `out_DF` W2 and `skip_DD` Z."""
 
     into_FD: torch.Tensor
@@ -47,11 +47,11 @@ class Target:
         return gelu(x_ND @ self.into_FD.T) @ self.out_DF.T + x_ND @ self.skip_DD.T - x_ND
 
 
-def draw_target(width: int, seed: int, device: torch.device) -> Target:
+def draw_target(width: int, seed: int, device: torch.device) -> TargetFunction:
     """Draw the target's weights in float32, the same on every device."""
     into_FD, out_DF = _mlp(width, _generator(torch.device("cpu"), seed, width, "target"))
     skip_DD = _normal(width, width, width, _generator(torch.device("cpu"), seed, width, "skip"))
-    return Target(into_FD=into_FD.to(device), out_DF=out_DF.to(device), skip_DD=skip_DD.to(device))
+    return TargetFunction(into_FD=into_FD.to(device), out_DF=out_DF.to(device), skip_DD=skip_DD.to(device))
 
 
 def inputs(
@@ -132,7 +132,7 @@ class BestLinear:
 
 
 @torch.no_grad()
-def best_linear(target: Target) -> BestLinear:
+def best_linear(target: TargetFunction) -> BestLinear:
     """Compute the best linear map in closed form and float64: no sample is drawn."""
     into_FD, out_DF = target.into_FD.double(), target.out_DF.double()
     width = target.width
@@ -196,7 +196,7 @@ def ridge(blocks: Iterable[tuple[torch.Tensor, torch.Tensor]], strength: float) 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fit:
+class FitSettings:
     """Settings of the fit of an MLP: AdamW with a cosine from `learning_rate` to 0, on `batch` new points in each step.
 
     `evaluations`: how often the error is measured, evenly over the steps, in addition to the start. `tf32`: products of
@@ -213,7 +213,7 @@ class Fit:
     tf32: bool = False
 
 
-def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> Iterator[tuple[int, FitQuality]]:
+def fit_mlp(target: TargetFunction, how: FitSettings, seed: int, held: list[torch.Tensor]) -> Iterator[tuple[int, FitQuality]]:
     """Fit W2' GELU(W1' X) + X to the target; yields (step, errors on the points `held`) at the start and after some
     steps.
 
@@ -226,7 +226,7 @@ def fit_mlp(target: Target, how: Fit, seed: int, held: list[torch.Tensor]) -> It
     into_FD, out_DF = (
         part.to(device).requires_grad_() for part in _mlp(width, _generator(torch.device("cpu"), seed, width, "start"))
     )
-    optimizer = Base([{"params": [into_FD, out_DF]}])
+    optimizer = OptimizerBase([{"params": [into_FD, out_DF]}])
 
     def predict(x_ND: torch.Tensor) -> torch.Tensor:
         return gelu(x_ND @ into_FD.T) @ out_DF.T + x_ND

@@ -23,7 +23,7 @@ from plumbline.theory.equal_logits import Logits, at_precision, in_double
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Original:
+class OriginalModel:
     """The model as it was: its decoder in this package's terms, and its own logits, in float64 and at its precision.
 
     The logits of a GPT-2 are the library's, so that what is shown equal is what the library computes.
@@ -35,7 +35,7 @@ class Original:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class CheckpointSource:
     """A checkpoint of known architecture, whose model `open` loads. `run` and `outcome` are None unless it is a run.
 
     `trained_on`: what the run's manifest says of its tokenizer and training pack.
@@ -45,13 +45,13 @@ class Source:
     kind: str
     spec: ModelSpec
     precision: Precision
-    open: Callable[[], Original]
+    open: Callable[[], OriginalModel]
     run: RunSpec | None = None
     outcome: dict[str, Any] | None = None
     trained_on: dict[str, Any] = field(default_factory=dict)
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> CheckpointSource:
     """Open a checkpoint by its folder, or by the file of a run's probe point.
 
     Raises:
@@ -64,7 +64,7 @@ def open_source(path: Path) -> Source:
         return _of_run(path, run, _outcome(path), run.model)
     if (path / model_folder.SPEC).is_file():
         decoder = model_folder.read_model(path)
-        return Source(
+        return CheckpointSource(
             path=path,
             kind="a model of this package",
             spec=decoder.spec,
@@ -89,8 +89,8 @@ def _outcome(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
 
 
-def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callable[[], Decoder]) -> Source:
-    return Source(
+def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callable[[], Decoder]) -> CheckpointSource:
+    return CheckpointSource(
         path=path,
         kind="a run of this package",
         spec=run.spec.model,
@@ -102,7 +102,7 @@ def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callabl
     )
 
 
-def _point(path: Path) -> Source:
+def _point(path: Path) -> CheckpointSource:
     """A file of weights in the folder of points of a finished run, which its index names with its checksum."""
     from plumbline.probes._offline import fill
 
@@ -122,11 +122,11 @@ def _point(path: Path) -> Source:
     return _of_run(path, run, _outcome(folder) | {"weights_step": entry["step"]}, load)
 
 
-def _ours(decoder: Decoder, precision: Precision) -> Original:
-    return Original(decoder=decoder, in_double=in_double(decoder), as_used=at_precision(decoder, precision))
+def _ours(decoder: Decoder, precision: Precision) -> OriginalModel:
+    return OriginalModel(decoder=decoder, in_double=in_double(decoder), as_used=at_precision(decoder, precision))
 
 
-def _hugging_face(folder: Path) -> Source:
+def _hugging_face(folder: Path) -> CheckpointSource:
     from transformers.utils import logging
 
     from plumbline.model.hf_read import gpt2, spec_of
@@ -136,14 +136,14 @@ def _hugging_face(folder: Path) -> Source:
     export_record.require_unchanged(folder)
     config = _transformers.read_config(folder)
 
-    def load() -> Original:
+    def load() -> OriginalModel:
         if config.model_type != "gpt2":
             raise PlumblineError(f"{folder}: weights are converted from a GPT-2 alone, not from {config.model_type!r}")
         theirs = _transformers.load(folder).module
         double = copy.deepcopy(theirs).double()
-        return Original(decoder=gpt2(theirs), in_double=_library(double), as_used=_library(theirs))
+        return OriginalModel(decoder=gpt2(theirs), in_double=_library(double), as_used=_library(theirs))
 
-    return Source(path=folder, kind=config.model_type, spec=spec_of(config), precision="float32", open=load)
+    return CheckpointSource(path=folder, kind=config.model_type, spec=spec_of(config), precision="float32", open=load)
 
 
 def _library(model: torch.nn.Module) -> Logits:

@@ -42,7 +42,7 @@ SCALES = tuple(2.0**power for power in range(-3, 6))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class HeadUpdate:
     """A head, its inputs, and a step of it: weights and updates (W, D), inputs of queries (T, D) and keys (S, D)."""
 
     query_WD: np.ndarray
@@ -52,7 +52,7 @@ class Step:
     x_TD: np.ndarray
     y_SD: np.ndarray
 
-    def scaled(self, query: float, key: float) -> Step:
+    def scaled(self, query: float, key: float) -> HeadUpdate:
         """The same head and step with the weights of queries and keys multiplied by two factors."""
         return replace(self, query_WD=query * self.query_WD, key_WD=key * self.key_WD)
 
@@ -113,7 +113,7 @@ def spectral(matrix: np.ndarray) -> float:
     return math.sqrt(max(float(np.linalg.eigvalsh(matrix @ matrix.T)[-1]), 0.0))
 
 
-def rates(name: Rates, now: Step, start: Step, *, rate: float, tau: float, kind: Norm) -> tuple[float, float]:
+def rates(name: Rates, now: HeadUpdate, start: HeadUpdate, *, rate: float, tau: float, kind: Norm) -> tuple[float, float]:
     """The learning rates eta_Q and eta_K of a step.
 
     "quack": those of Algorithm 1, each by the norm of the other's weights; "fixed": tau eta for both; "default": eta.
@@ -131,17 +131,17 @@ def rates(name: Rates, now: Step, start: Step, *, rate: float, tau: float, kind:
     }[name]
 
 
-def bound(start: Step, rate: float, kind: Norm) -> float:
+def bound(start: HeadUpdate, rate: float, kind: Norm) -> float:
     """Lemma 1's bound on the first-order change, for tau eta = `rate`; it depends on the weights at the start alone."""
     return rate * start.size * start.reach * sum(start.norms[kind])
 
 
-def second_order_bound(step: Step, query_rate: float, key_rate: float) -> float:
+def second_order_bound(step: HeadUpdate, query_rate: float, key_rate: float) -> float:
     """Upper bound of the second-order change of the logits, at the given learning rates."""
     return query_rate * key_rate * step.size**2 * step.reach
 
 
-def scale_of_second_order(start: Step, rate: float, kind: Norm) -> float:
+def scale_of_second_order(start: HeadUpdate, rate: float, kind: Norm) -> float:
     """The scale of the weights at which, under QuacK's rates, the bound of the second-order change equals the lemma's
     own.
 
@@ -151,7 +151,7 @@ def scale_of_second_order(start: Step, rate: float, kind: Norm) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LogitChange:
+class LemmaRow:
     """One row of the table `lemma1`. Changes are the largest over pairs of tokens, of the seed that moves furthest.
 
     Attributes:
@@ -195,7 +195,7 @@ class LogitChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class HeadSizes:
     """Sizes of a head behind a norm, so that inputs have length sqrt(D): weights N(0, init_std^2), eta = `rate`."""
 
     width: int
@@ -206,7 +206,7 @@ class Sizes:
     tokens: int = 64
 
 
-def rows(sizes: Sizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[int] = range(3)) -> list[LogitChange]:
+def rows(sizes: HeadSizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[int] = range(3)) -> list[LemmaRow]:
     """Compute the table `lemma1`: for every kind of weights, directions, norm and rates a row at every scale."""
     scales, seeds = tuple(scales), tuple(seeds)
     found = []
@@ -221,19 +221,19 @@ def rows(sizes: Sizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[int]
             ]
             most = max(measured, key=lambda one: one["first_order"])
             found.append(
-                LogitChange(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most)
+                LemmaRow(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most)
             )
     return found
 
 
-def _measured(now: Step, start: Step, at: tuple[float, float]) -> dict[str, float]:
+def _measured(now: HeadUpdate, start: HeadUpdate, at: tuple[float, float]) -> dict[str, float]:
     parts = {"exact": now.exact(*at), "first_order": now.first_order(*at), "second_order": now.second_order(*at)}
     return {name: float(np.abs(part).max()) for name, part in parts.items()} | {
         "second_order_bound": second_order_bound(now, *at)
     }
 
 
-def drawn(sizes: Sizes, weights: Weights, directions: Directions, seed: int) -> Step:
+def drawn(sizes: HeadSizes, weights: Weights, directions: Directions, seed: int) -> HeadUpdate:
     """Draw a head at its start, and a step of it."""
     draw = np.random.default_rng(seed)
     shape, root = (sizes.head_width, sizes.width), math.sqrt(sizes.width)
@@ -252,7 +252,7 @@ def drawn(sizes: Sizes, weights: Weights, directions: Directions, seed: int) -> 
         updates = [orthogonalised(torch.from_numpy(update), (QUINTIC,) * 5).numpy() for update in updates]
     query_update_WD, key_update_WD = (update / spectral(update) for update in updates)
     x_TD, y_SD = (root * _unit(draw.standard_normal((sizes.tokens, sizes.width))) for _ in range(2))
-    return Step(
+    return HeadUpdate(
         query_WD=query_WD,
         key_WD=key_WD,
         query_update_WD=query_update_WD,
@@ -262,7 +262,7 @@ def drawn(sizes: Sizes, weights: Weights, directions: Directions, seed: int) -> 
     )
 
 
-def worst(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> Step:
+def worst(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> HeadUpdate:
     """The inputs of a `length`, and the updates of norm 1, that move a logit of these weights the furthest.
 
     x and y lie along what W_Q and W_K stretch most; U_Q takes x to the direction of W_K y, and U_K takes y to that of
@@ -270,7 +270,7 @@ def worst(query_WD: np.ndarray, key_WD: np.ndarray, *, length: float) -> Step:
     """
     left_query, _, right_query = np.linalg.svd(query_WD, full_matrices=False)
     left_key, _, right_key = np.linalg.svd(key_WD, full_matrices=False)
-    return Step(
+    return HeadUpdate(
         query_WD=query_WD,
         key_WD=key_WD,
         query_update_WD=-np.outer(left_key[:, 0], right_query[0]),

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import Broken, Premises, TheoremCheck
+from plumbline.theory.theorem_check import BrokenPremise, Premises, TheoremCheck
 
 #: A map of points (N, D) to points.
 Mlp = Callable[[np.ndarray], np.ndarray]
@@ -88,7 +88,7 @@ def least_residual(x_ND: np.ndarray, matrix_DD: np.ndarray, eps: float) -> float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Transferred:
+class TransferredNorm:
     """The gain and the MLP that Theorem 8.3 puts in the place of a norm's gain D and of the MLP before it."""
 
     gain_D: np.ndarray
@@ -97,7 +97,7 @@ class Transferred:
 
 def transferred(
     basis_DD: np.ndarray, gain_D: np.ndarray, mlp: Mlp, eps: float, field: Field | None = None
-) -> Transferred:
+) -> TransferredNorm:
     """D' and MLP' of Eq. 11, with which D' L(x + MLP'(x)) = Theta D L(x + MLP(x)); `field` is h.
 
     Raises:
@@ -114,7 +114,7 @@ def transferred(
     def moved(x_ND: np.ndarray) -> np.ndarray:
         return made.apply(x_ND + mlp(x_ND), eps, field) - x_ND
 
-    return Transferred(gain_D=1 / made.diagonal_D, mlp=moved)
+    return TransferredNorm(gain_D=1 / made.diagonal_D, mlp=moved)
 
 
 def relative(found: np.ndarray, stated: np.ndarray) -> float:
@@ -207,17 +207,17 @@ def _theorem(width: int, seed: int, eps: float) -> tuple[float, dict[str, float]
     def mlp(x_ND: np.ndarray) -> np.ndarray:
         return np.maximum(x_ND @ into_DF, 0) @ out_FD
 
-    def left(made: Transferred) -> float:
+    def left(made: TransferredNorm) -> float:
         stated_ND = (normalised(x_ND + mlp(x_ND), eps) * gain_D) @ basis_DD.T
         return relative(normalised(x_ND + made.mlp(x_ND), eps) * made.gain_D, stated_ND)
 
     made = transferred(basis_DD, gain_D, mlp, eps, lambda x: np.sin(x[:, :1]))
-    same = Transferred(gain_D=gain_D, mlp=lambda x_ND: (x_ND + mlp(x_ND)) @ basis_DD.T - x_ND)
+    same = TransferredNorm(gain_D=gain_D, mlp=lambda x_ND: (x_ND + mlp(x_ND)) @ basis_DD.T - x_ND)
     return left(made), {
         "D′ and MLP′ of Eq. 11: D kept, x + MLP(x) only turned": left(same),
     }
 
 
-def _smallest(found: list[dict[str, float]]) -> tuple[Broken, ...]:
+def _smallest(found: list[dict[str, float]]) -> tuple[BrokenPremise, ...]:
     """For each premise the smallest residual without it."""
-    return tuple(Broken(premise=name, residual=min(one[name] for one in found)) for name in found[0])
+    return tuple(BrokenPremise(premise=name, residual=min(one[name] for one in found)) for name in found[0])

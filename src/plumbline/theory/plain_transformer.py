@@ -21,7 +21,7 @@ from plumbline.theory.gated_energy import gelu
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layer:
+class LayerWeights:
     """The weights of one block: W_Q, W_K, W_V, W_O, W_up, W_down."""
 
     query_DD: np.ndarray
@@ -33,12 +33,12 @@ class Layer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Weights:
+class ModelWeights:
     """The weights of a model: E, E_P, the blocks and W_head. `head_DV` is None where the head is tied, E^t."""
 
     embedding_VD: np.ndarray
     positions_TD: np.ndarray
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerWeights, ...]
     head_DV: np.ndarray | None
 
     @property
@@ -48,7 +48,7 @@ class Weights:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Form:
+class Architecture:
     """The architecture that a model's weights are used in.
 
     `ffn_skip`: whether the MLP has a skip connection, as attention always has. `norm`: LayerNorm before attention,
@@ -66,7 +66,7 @@ class Form:
     activation: Callable[[Any], Any] = gelu
 
 
-def forward(weights: Weights, tokens_BT: np.ndarray, form: Form) -> np.ndarray:
+def forward(weights: ModelWeights, tokens_BT: np.ndarray, form: Architecture) -> np.ndarray:
     """Compute the model's logits (B, T, V)."""
     normed = layer_norm if form.norm else _as_it_is
     x_BTD = weights.embedding_VD[tokens_BT] + weights.positions_TD[: tokens_BT.shape[1]]
@@ -78,7 +78,7 @@ def forward(weights: Weights, tokens_BT: np.ndarray, form: Form) -> np.ndarray:
     return normed(x_BTD) @ head_DV
 
 
-def attention(x_BTD: np.ndarray, layer: Layer, form: Form) -> np.ndarray:
+def attention(x_BTD: np.ndarray, layer: LayerWeights, form: Architecture) -> np.ndarray:
     """The self-attention product S_c (B, T, D): heads side by side, before W_O (section 3.1, Eq. 4)."""
     q_BHTW = _heads(x_BTD @ layer.query_DD, form.heads)
     k_BHTW, v_BHTW = (
@@ -128,7 +128,7 @@ def drawn(
     tied: bool,
     shared: bool = False,
     dtype: Any = np.float64,
-) -> Weights:
+) -> ModelWeights:
     """Draw random weights: every matrix N(0, 1 / rows), embeddings N(0, 1), F = 2 D, V = 3 D.
 
     Args:
@@ -140,8 +140,8 @@ def drawn(
     def matrix(rows: int, columns: int) -> np.ndarray:
         return (draw.standard_normal((rows, columns)) / math.sqrt(rows)).astype(dtype)
 
-    def block() -> Layer:
-        return Layer(
+    def block() -> LayerWeights:
+        return LayerWeights(
             query_DD=matrix(width, width),
             key_DN=matrix(width, groups * head_width),
             value_DN=matrix(width, groups * head_width),
@@ -152,7 +152,7 @@ def drawn(
 
     blocks = (block(),) * layers if shared else tuple(block() for _ in range(layers))
     embedding_VD = draw.standard_normal((3 * width, width)).astype(dtype)
-    return Weights(
+    return ModelWeights(
         embedding_VD=embedding_VD,
         positions_TD=draw.standard_normal((context, width)).astype(dtype),
         layers=blocks,
@@ -160,7 +160,7 @@ def drawn(
     )
 
 
-def with_query(weights: Weights, queries: list[np.ndarray]) -> Weights:
+def with_query(weights: ModelWeights, queries: list[np.ndarray]) -> ModelWeights:
     """The same weights with other matrices W_Q, one per layer."""
     layers = tuple(replace(layer, query_DD=query) for layer, query in zip(weights.layers, queries, strict=True))
     return replace(weights, layers=layers)

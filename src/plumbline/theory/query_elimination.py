@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plumbline.theory.plain_transformer import Layer, Weights
+from plumbline.theory.plain_transformer import LayerWeights, ModelWeights
 
 #: (Theta, W) -> Theta^-1 W.
 Divide = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -27,7 +27,7 @@ def least_squares(theta_DD: np.ndarray, weight_DN: np.ndarray) -> np.ndarray:
     return np.linalg.pinv(theta_DD) @ weight_DN
 
 
-def single_head(weights: Weights) -> Weights:
+def single_head(weights: ModelWeights) -> ModelWeights:
     """Proposition 4.1: W_K <- W_K W_Q^t, W_V <- W_V W_O, W_Q and W_O <- I, in every layer.
 
     Premises: one head as wide as the stream, and nothing between W_Q and W_K^t (no rotary positions, no QK-norm). Norms
@@ -46,7 +46,7 @@ def single_head(weights: Weights) -> Weights:
     return replace(weights, layers=layers)
 
 
-def block_diagonal(weights: Weights, blocks_HWW: Sequence[np.ndarray], divide: Divide = np.linalg.solve) -> Weights:
+def block_diagonal(weights: ModelWeights, blocks_HWW: Sequence[np.ndarray], divide: Divide = np.linalg.solve) -> ModelWeights:
     """Proposition 4.2: W_Q <- W_Q D, W_K <- W_K (D^t)^-1 in every layer, D = diag(D_1, ..., D_H).
 
     Premises: every D_i is invertible; nothing but the heads' products between W_Q and W_K^t.
@@ -59,7 +59,7 @@ def block_diagonal(weights: Weights, blocks_HWW: Sequence[np.ndarray], divide: D
     return query_key_basis(weights, d_DD, divide)
 
 
-def query_key_basis(weights: Weights, d_DD: np.ndarray, divide: Divide = np.linalg.solve) -> Weights:
+def query_key_basis(weights: ModelWeights, d_DD: np.ndarray, divide: Divide = np.linalg.solve) -> ModelWeights:
     """W_Q <- W_Q D, W_K <- W_K (D^t)^-1, which changes nothing where D is block-diagonal."""
     layers = tuple(
         replace(layer, query_DD=layer.query_DD @ d_DD, key_DN=divide(d_DD, layer.key_DN.T).T)
@@ -68,7 +68,7 @@ def query_key_basis(weights: Weights, d_DD: np.ndarray, divide: Divide = np.lina
     return replace(weights, layers=layers)
 
 
-def one_layer(weights: Weights, layer: int, divide: Divide = np.linalg.solve) -> Weights:
+def one_layer(weights: ModelWeights, layer: int, divide: Divide = np.linalg.solve) -> ModelWeights:
     """Theorem 4.1: W_Q of `layer` becomes I; the whole stream is in its basis.
 
     Premises: no norms, W_Q of that layer invertible. Skips may stand around attention and MLP both. A tied head becomes
@@ -80,7 +80,7 @@ def one_layer(weights: Weights, layer: int, divide: Divide = np.linalg.solve) ->
     return _ends_moved(weights, theta_DD, moved, divide)
 
 
-def attention_skip_only(weights: Weights, divide: Divide = np.linalg.solve) -> Weights:
+def attention_skip_only(weights: ModelWeights, divide: Divide = np.linalg.solve) -> ModelWeights:
     """Theorem 4.2: every W_Q becomes I; layer i reads the stream in the basis of its own W_Q, and its MLP writes it in
     that of the next layer.
 
@@ -106,7 +106,7 @@ def attention_skip_only(weights: Weights, divide: Divide = np.linalg.solve) -> W
     )
 
 
-def weight_shared(weights: Weights, divide: Divide = np.linalg.solve) -> Weights:
+def weight_shared(weights: ModelWeights, divide: Divide = np.linalg.solve) -> ModelWeights:
     """Theorem 4.3: the one W_Q of all layers becomes I.
 
     Premises: no norms, all layers have the same weights (those of the first are used), W_Q invertible. Skips may stand
@@ -117,9 +117,9 @@ def weight_shared(weights: Weights, divide: Divide = np.linalg.solve) -> Weights
     return _ends_moved(weights, theta_DD, moved, divide)
 
 
-def _moved(layer: Layer, theta_DD: np.ndarray, divide: Divide) -> Layer:
+def _moved(layer: LayerWeights, theta_DD: np.ndarray, divide: Divide) -> LayerWeights:
     """A block on the stream X Theta (Lemma 8.6; with another basis behind its MLP, Lemma 8.5)."""
-    return Layer(
+    return LayerWeights(
         query_DD=divide(theta_DD, layer.query_DD),
         key_DN=divide(theta_DD, layer.key_DN),
         value_DN=divide(theta_DD, layer.value_DN),
@@ -129,10 +129,10 @@ def _moved(layer: Layer, theta_DD: np.ndarray, divide: Divide) -> Layer:
     )
 
 
-def _ends_moved(weights: Weights, theta_DD: np.ndarray, layers: list[Layer], divide: Divide) -> Weights:
+def _ends_moved(weights: ModelWeights, theta_DD: np.ndarray, layers: list[LayerWeights], divide: Divide) -> ModelWeights:
     """Embeddings times Theta, the head divided by it."""
     head_DV = weights.embedding_VD.T if weights.head_DV is None else weights.head_DV
-    return Weights(
+    return ModelWeights(
         embedding_VD=weights.embedding_VD @ theta_DD,
         positions_TD=weights.positions_TD @ theta_DD,
         layers=tuple(layers),

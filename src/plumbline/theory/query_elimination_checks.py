@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from plumbline.theory import query_elimination as eliminate
-from plumbline.theory.plain_transformer import Form, Weights, drawn, forward, relative, with_query
-from plumbline.theory.theorem_check import Broken, Premises, TheoremCheck
+from plumbline.theory.plain_transformer import Architecture, ModelWeights, drawn, forward, relative, with_query
+from plumbline.theory.theorem_check import BrokenPremise, Premises, TheoremCheck
 
 #: (layers, heads, head width, context, causal); one head, as wide as all of them, where a statement is of one. Layers
 #: are two or more, so that they can differ.
@@ -60,11 +60,11 @@ TABLE_1 = {
 }
 
 #: Weights of a model of some form -> other weights.
-Change = Callable[[Weights, Form], Weights]
+Change = Callable[[ModelWeights, Architecture], ModelWeights]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Try:
+class WeightChange:
     """A change of weights that should leave the logits of a model of some form unchanged.
 
     `before` prepares the drawn weights (None: they are used as drawn); `tied`, `shared`, `one_head` and `grouped` (two
@@ -86,7 +86,7 @@ class Try:
                 heads, head_width = 1, heads * head_width
             groups = heads // 2 if self.grouped and heads % 2 == 0 else heads
             sizes = {"layers": layers, "heads": heads, "groups": groups, "head_width": head_width, "context": context}
-            form = Form(heads=heads, groups=groups, causal=causal, **self.form)
+            form = Architecture(heads=heads, groups=groups, causal=causal, **self.form)
             for seed in SEEDS:
                 weights = drawn(seed, tied=self.tied, shared=self.shared, **sizes)
                 weights = weights if self.before is None else self.before(weights, form)
@@ -102,7 +102,7 @@ def query_elimination_checks() -> list[TheoremCheck]:
 
 def _local() -> Iterator[TheoremCheck]:
     """Within attention: section 4.1."""
-    alone = Try(change=_always(eliminate.single_head), form={"norm": True}, one_head=True)
+    alone = WeightChange(change=_always(eliminate.single_head), form={"norm": True}, one_head=True)
     yield _row(
         "prop_4_1",
         "one head: W_Q and W_O go into W_K W_Q^t and W_V W_O",
@@ -115,7 +115,7 @@ def _local() -> Iterator[TheoremCheck]:
             "QK-norm": replace(alone, form={"norm": True, "qk_norm": True}),
         },
     )
-    heads = Try(change=_by_head, form={"norm": True})
+    heads = WeightChange(change=_by_head, form={"norm": True})
     yield _row(
         "prop_4_2",
         "W_Q D, W_K (D^t)^-1 with a block of D for each head",
@@ -133,7 +133,7 @@ def _local() -> Iterator[TheoremCheck]:
 
 def _one_basis() -> Iterator[TheoremCheck]:
     """The stream in one other basis: sections 4.2 and 4.4, Remark 4."""
-    one = Try(change=_middle, form={})
+    one = WeightChange(change=_middle, form={})
     yield _row(
         "thm_4_1",
         "one layer's W_Q becomes I; skips around both, head untied",
@@ -146,7 +146,7 @@ def _one_basis() -> Iterator[TheoremCheck]:
             "head tied, and kept tied": replace(one, change=_middle_kept_tied, tied=True),
         },
     )
-    tied = Try(change=_middle_kept_tied, form={}, tied=True)
+    tied = WeightChange(change=_middle_kept_tied, form={}, tied=True)
     yield _row(
         "remark_4",
         "the same with a tied head kept tied, W_Q orthogonal",
@@ -155,7 +155,7 @@ def _one_basis() -> Iterator[TheoremCheck]:
         replace(tied, before=_orthogonal),
         {"W_Q not orthogonal": tied},
     )
-    shared = Try(change=_always(eliminate.weight_shared), form={}, shared=True)
+    shared = WeightChange(change=_always(eliminate.weight_shared), form={}, shared=True)
     yield _row(
         "thm_4_3",
         "the W_Q that all layers share becomes I; skips around both",
@@ -172,7 +172,7 @@ def _one_basis() -> Iterator[TheoremCheck]:
 
 def _many_bases() -> Iterator[TheoremCheck]:
     """A basis for each layer: section 4.3."""
-    every = Try(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False})
+    every = WeightChange(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False})
     broken = {
         "a skip around the MLP (Remark 1)": replace(every, form={}),
         "LayerNorm": replace(every, form={"ffn_skip": False, "norm": True}),
@@ -191,7 +191,7 @@ def _many_bases() -> Iterator[TheoremCheck]:
 
 def _extensions() -> Iterator[TheoremCheck]:
     """Section 6: attention may do what it likes with X W_Q, X W_K and X W_V. None of these breaks a premise."""
-    every = Try(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False}, tied=True)
+    every = WeightChange(change=_always(eliminate.attention_skip_only), form={"ffn_skip": False}, tied=True)
     kinds = {
         "rotary": ("rotary positions", replace(every, form={"ffn_skip": False, "rotary": True})),
         "grouped": ("keys and values shared by two heads", replace(every, grouped=True)),
@@ -201,7 +201,7 @@ def _extensions() -> Iterator[TheoremCheck]:
         yield _row(f"section_6_{name}", f"Theorem 4.2 with {words}", "Lemma 3.1, sec 6", "", extended, {})
 
 
-def _row(id: str, statement: str, source: str, section: str, kept: Try, broken: dict[str, Try]) -> TheoremCheck:
+def _row(id: str, statement: str, source: str, section: str, kept: WeightChange, broken: dict[str, WeightChange]) -> TheoremCheck:
     """The largest residual with its premises, the smallest without each. What is no number stays none."""
     return TheoremCheck(
         id=id,
@@ -211,59 +211,59 @@ def _row(id: str, statement: str, source: str, section: str, kept: Try, broken: 
         premises=TABLE_1.get(section),
         residual=float(np.max(list(kept.residuals()))),
         broken=tuple(
-            Broken(premise=name, residual=float(np.min(list(one.residuals())))) for name, one in broken.items()
+            BrokenPremise(premise=name, residual=float(np.min(list(one.residuals())))) for name, one in broken.items()
         ),
         tried=TRIED,
     )
 
 
-def _always(construction: Callable[[Weights], Weights]) -> Change:
+def _always(construction: Callable[[ModelWeights], ModelWeights]) -> Change:
     return lambda weights, form: construction(weights)
 
 
-def _by_least_squares(construction: Callable[[Weights, eliminate.Divide], Weights]) -> Change:
+def _by_least_squares(construction: Callable[[ModelWeights, eliminate.Divide], ModelWeights]) -> Change:
     """What is left to try where Theta has no inverse."""
     return lambda weights, form: construction(weights, eliminate.least_squares)
 
 
-def _by_head(weights: Weights, form: Form) -> Weights:
+def _by_head(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return eliminate.block_diagonal(weights, _blocks(weights, form))
 
 
-def _by_singular_head(weights: Weights, form: Form) -> Weights:
+def _by_singular_head(weights: ModelWeights, form: Architecture) -> ModelWeights:
     first, *others = _blocks(weights, form)
     return eliminate.block_diagonal(weights, [_without_a_direction(first), *others], eliminate.least_squares)
 
 
-def _across_heads(weights: Weights, form: Form) -> Weights:
+def _across_heads(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return eliminate.query_key_basis(weights, _invertible(weights.width, 0))
 
 
-def _blocks(weights: Weights, form: Form) -> list[np.ndarray]:
+def _blocks(weights: ModelWeights, form: Architecture) -> list[np.ndarray]:
     return [_invertible(weights.width // form.heads, head) for head in range(form.heads)]
 
 
-def _middle(weights: Weights, form: Form, divide: eliminate.Divide = np.linalg.solve) -> Weights:
+def _middle(weights: ModelWeights, form: Architecture, divide: eliminate.Divide = np.linalg.solve) -> ModelWeights:
     return eliminate.one_layer(weights, len(weights.layers) // 2, divide)
 
 
-def _middle_by_least_squares(weights: Weights, form: Form) -> Weights:
+def _middle_by_least_squares(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return _middle(weights, form, eliminate.least_squares)
 
 
-def _middle_kept_tied(weights: Weights, form: Form) -> Weights:
+def _middle_kept_tied(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return replace(_middle(weights, form), head_DV=None)
 
 
-def _singular(weights: Weights, form: Form) -> Weights:
+def _singular(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return with_query(weights, [_without_a_direction(layer.query_DD) for layer in weights.layers])
 
 
-def _orthogonal(weights: Weights, form: Form) -> Weights:
+def _orthogonal(weights: ModelWeights, form: Architecture) -> ModelWeights:
     return with_query(weights, [np.linalg.qr(layer.query_DD)[0] for layer in weights.layers])
 
 
-def _own_queries(weights: Weights, form: Form) -> Weights:
+def _own_queries(weights: ModelWeights, form: Architecture) -> ModelWeights:
     """Layers that share all but W_Q, so that one basis is no longer every layer's."""
     queries = [np.roll(layer.query_DD, number, axis=0) for number, layer in enumerate(weights.layers)]
     return with_query(weights, queries)

@@ -32,7 +32,7 @@ NO_QUERY_MATRIX = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class EliminationRule:
     """One way to take W_Q out of a model.
 
     Attributes:
@@ -183,7 +183,7 @@ def _listed(layers: list[int]) -> str:
 
 #: In the order in which they are tried.
 RULES = (
-    Rule(
+    EliminationRule(
         name="Proposition 4.1 (one head, any norms)",
         every_layer=True,
         local=True,
@@ -192,7 +192,7 @@ RULES = (
         faults=_before_a_norm,
         apply=absorb_one_head,
     ),
-    Rule(
+    EliminationRule(
         name="Theorem 4.2 (no norms, skip around attention only)",
         every_layer=True,
         local=False,
@@ -201,7 +201,7 @@ RULES = (
         faults=_of_bases,
         apply=change_bases,
     ),
-    Rule(
+    EliminationRule(
         name="Theorem 4.1 (no norms, one layer)",
         every_layer=False,
         local=False,

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import Broken, Premises, TheoremCheck
+from plumbline.theory.theorem_check import BrokenPremise, Premises, TheoremCheck
 
 #: Free units beyond which the sets are not gone through: 2^20 of them take seconds.
 MOST_FREE = 20
@@ -33,7 +33,7 @@ ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Search:
+class SubsetSearch:
     """The result of a search for a set J of hidden units that absorbs the skip.
 
     Attributes:
@@ -89,7 +89,7 @@ def with_absorbing_set(
     return changed
 
 
-def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> Search:
+def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> SubsetSearch:
     """Search for a set J with W2[:, J] W1[J, :] = -S (`skip_hh`, default I), in float64.
 
     Raises:
@@ -109,7 +109,7 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> S
     left = wanted - columns[:, bound] @ (inverse @ wanted)
     if np.linalg.norm(left) > ROUNDING * size:
         certificate = left.reshape(width, width)
-        return Search(units=None, free=len(free), left=float(np.linalg.norm(left)) / size, certificate=certificate)
+        return SubsetSearch(units=None, free=len(free), left=float(np.linalg.norm(left)) / size, certificate=certificate)
     if len(free) > MOST_FREE:
         raise PlumblineError(
             f"skip_absorption: the conditions leave {len(free)} of {units_m} units open; at most {MOST_FREE} can "
@@ -125,8 +125,8 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> S
         least = min(least, float(off_C[best]))
         if off_C[best] <= ROUNDING:
             units = tuple(int(unit) for unit in np.flatnonzero(members_Cm[best]))
-            return Search(units=units, free=len(free), left=float(off_C[best]))
-    return Search(units=None, free=len(free), left=least)
+            return SubsetSearch(units=units, free=len(free), left=float(off_C[best]))
+    return SubsetSearch(units=None, free=len(free), left=least)
 
 
 def nearest(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> tuple[tuple[int, ...], float]:
@@ -236,8 +236,8 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             premises=PREMISES,
             residual=max(kept for kept, _, _ in planted),
             broken=(
-                Broken(premise="the set J: one unit of it left out", residual=min(less for _, less, _ in planted)),
-                Broken(premise="such a set: random weights, the nearest of all", residual=min(generic)),
+                BrokenPremise(premise="the set J: one unit of it left out", residual=min(less for _, less, _ in planted)),
+                BrokenPremise(premise="such a set: random weights, the nearest of all", residual=min(generic)),
             ),
             tried=tried,
         ),
@@ -249,7 +249,7 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             premises=PREMISES,
             residual=max(shown for _, _, shown in planted),
             broken=(
-                Broken(
+                BrokenPremise(
                     premise="rows of W₁ not collinear: opposite pairs, the nearest of all sets",
                     residual=min(_collinear(width, seed) for width, seed in both if width <= SMALL),
                 ),

@@ -28,7 +28,7 @@ class Premises:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Broken:
+class BrokenPremise:
     """A premise that was taken away, and the smallest residual over the shapes and seeds that were tried without it."""
 
     premise: str
@@ -62,7 +62,7 @@ class TheoremCheck:
     section: str
     premises: Premises | None
     residual: float
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenPremise, ...]
     tried: str
     tolerance: float = ROUNDING
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from plumbline.core import command_line
 from plumbline.core.files import sha256_text
 from plumbline.runtime.stop import StopRequest
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -87,7 +87,7 @@ def main() -> int:
 
     given = vars(arguments().parse_args())
     text = given.pop("spec")
-    settings = Settings(**given)
+    settings = TrainerSettings(**given)
     try:
         spec = RunSpec.from_json(text)
     except command_line.PlumblineError as error:

@@ -19,7 +19,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.distributed import Ranks, Strategy
+from plumbline.runtime.distributed import RankGroup, Strategy
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import Precision
 from plumbline.train import randomness
@@ -34,7 +34,7 @@ class _Now:
     fault: str | None = None
 
 
-class Compiled:
+class CompiledModel:
     """Calls a model as the ranks train it, with its forward and backward passes compiled where gradients are wanted.
 
     The decoder's forward pass is one graph, called from within DDP where there are several ranks. Sharded, each layer
@@ -42,7 +42,7 @@ class Compiled:
     """
 
     def __init__(
-        self, wrapped: nn.Module, model: Decoder, strategy: Strategy, ranks: Ranks, cache: Path | None
+        self, wrapped: nn.Module, model: Decoder, strategy: Strategy, ranks: RankGroup, cache: Path | None
     ) -> None:
         """`wrapped` is `model` as `parallel` gives it; `cache` the folder of what is compiled (None: torch's own)."""
         self.wrapped, self.model, self.ranks = wrapped, model, ranks

@@ -20,11 +20,11 @@ from plumbline.core.files import FULL, of_disk
 from plumbline.core.permissions import denied, nearest
 
 
-class NoRoom(PlumblineError):
+class DiskFull(PlumblineError):
     """Raised where the disk has no space, a quota is exceeded, or a file is larger than a limit allows."""
 
 
-class Unreadable(PlumblineError):
+class UnreadableFile(PlumblineError):
     """Raised where the file system does not give a file back, so that nobody knows what is in it, or does not take
     it.
     """
@@ -58,18 +58,18 @@ def require_writable(directory: Path) -> None:
         raise _refused(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
 
 
-def in_words(error: BaseException, directory: Path) -> NoRoom | Unreadable | None:
+def in_words(error: BaseException, directory: Path) -> DiskFull | UnreadableFile | None:
     """Say what the disk has against a run, where an error is the disk's or came from one; None of any other.
 
     `directory` is named where the error names no file.
     """
-    if isinstance(error, (NoRoom, Unreadable)):
+    if isinstance(error, (DiskFull, UnreadableFile)):
         return error
     cause = _cause(error)
     if cause is None:
         return None
     if cause.errno in FULL:
-        return NoRoom(
+        return DiskFull(
             f"no disk space to save under {directory} ({cause}); earlier checkpoints there are intact. Free space "
             "and start "
             f"the run again: it resumes from them"
@@ -80,7 +80,7 @@ def in_words(error: BaseException, directory: Path) -> NoRoom | Unreadable | Non
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or one that it came from, says that there is no room."""
     cause = None if error is None else _cause(error)
-    return isinstance(error, NoRoom) or (cause is not None and cause.errno in FULL)
+    return isinstance(error, DiskFull) or (cause is not None and cause.errno in FULL)
 
 
 def number(error: BaseException) -> int | None:
@@ -118,12 +118,12 @@ def _cause(error: BaseException) -> OSError | None:
     return None
 
 
-def _refused(error: OSError, directory: Path) -> Unreadable:
+def _refused(error: OSError, directory: Path) -> UnreadableFile:
     if isinstance(error, PermissionError):
-        return Unreadable(denied(error.filename or directory))
+        return UnreadableFile(denied(error.filename or directory))
     read_only = error.errno == errno.EROFS
     remedy = "when it can be written, or name another folder" if read_only else "when the file system works"
-    return Unreadable(
+    return UnreadableFile(
         f"{error.filename or directory} cannot be read or changed ({error.strerror or error}); that is an "
         f"access error, not damage, and nothing under {directory} was given up. Start the run again {remedy}"
     )

@@ -1,6 +1,6 @@
 """Takes the steps of a run: gradients, the divergence check, validation, probes, when to save.
 
-Shape suffixes: B sequences of a micro-batch, T tokens, V vocabulary. Steps count from 1; `Loop.step` is the number of
+Shape suffixes: B sequences of a micro-batch, T tokens, V vocabulary. Steps count from 1; `TrainingLoop.step` is the number of
 updates made, and the batch of step n is number n - 1 of the data order.
 """
 
@@ -11,16 +11,16 @@ import math
 import torch
 
 from plumbline.runtime.distributed import gradient_sync
-from plumbline.runtime.stop import Stopped
+from plumbline.runtime.stop import StopRequested
 from plumbline.train import held_out, randomness, schedule, weights
-from plumbline.train.batches.prefetch import Batches
+from plumbline.train.batches.prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out import loss_sum
 from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, steps_late
 from plumbline.train.training_context import TrainingContext
 
 
-class Loop:
+class TrainingLoop:
     """Trains one run, from the step it is at to its end."""
 
     def __init__(self, parts: TrainingContext) -> None:
@@ -31,7 +31,7 @@ class Loop:
         self.stop_wanted = self.save_wanted = False
         self.factor = schedule.factor(parts.spec.schedule, parts.spec.train.steps)
         ahead = parts.settings.overlap
-        self.batches = Batches(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
+        self.batches = BatchReader(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
 
     @property
     def step(self) -> int:
@@ -51,7 +51,7 @@ class Loop:
         """
         try:
             self._run()
-        except Stopped:
+        except StopRequested:
             if self.state.divergence is None and not self.catch_up():
                 return  # it had diverged before it was asked to stop
             raise
@@ -75,7 +75,7 @@ class Loop:
                 return
             stop, save = self.train_step()
             if stop:
-                raise Stopped
+                raise StopRequested
             if save and self.catch_up():
                 self.save_wanted = False
                 self.save(beside=self.parts.settings.overlap)

@@ -6,11 +6,11 @@ from typing import Any
 
 from plumbline.core import process_record
 from plumbline.runtime import provenance
-from plumbline.train.loop import Loop
+from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import peak_memory
 
 
-def manifest(loop: Loop, starts: list[dict[str, Any]], how: dict[str, Any]) -> dict[str, Any]:
+def manifest(loop: TrainingLoop, starts: list[dict[str, Any]], how: dict[str, Any]) -> dict[str, Any]:
     """Compose the content of ``manifest.json``.
 
     Args:

@@ -14,7 +14,7 @@ from plumbline.probes import ProbeValue, rows, write
 from plumbline.specs.spec import ProbeSpec, RunSpec
 
 
-class Online:
+class OnlineProbes:
     """The online probes of one run and the values that they read, in the order of the steps."""
 
     def __init__(self, spec: RunSpec) -> None:
@@ -42,9 +42,9 @@ class Online:
             (step, ProbeValue(probe=name, value=value, null=null)) for step, name, value, null in measured
         ]
 
-    def so_far(self) -> Online:
+    def so_far(self) -> OnlineProbes:
         """Copy the values so far, for a checkpoint to which none is added any more."""
-        same = Online(self.spec)
+        same = OnlineProbes(self.spec)
         same.probe_values = list(self.probe_values)
         return same
 

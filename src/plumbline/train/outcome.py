@@ -18,8 +18,8 @@ from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.disk import guarded
-from plumbline.train.monitoring.metrics import Metrics
-from plumbline.train.online import Online
+from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.online import OnlineProbes
 
 #: The outputs in the order in which they come to their place.
 OUTPUTS = ("metrics.parquet", MODEL, FOLDER, "manifest.json", "outcome.json")
@@ -31,7 +31,7 @@ _STAGING = ".leaving-"
 TAIL = 200
 
 
-def outcome(spec: RunSpec, metrics: Metrics, divergence: dict[str, Any] | None, step: int) -> dict[str, Any]:
+def outcome(spec: RunSpec, metrics: RunMetrics, divergence: dict[str, Any] | None, step: int) -> dict[str, Any]:
     """Compose the content of ``outcome.json``.
 
     `step` is the last step (of a diverged run, the one that diverged); `last_finite_step` the last one whose loss and
@@ -63,9 +63,9 @@ def write(
     directory: Path,
     *,
     weights: dict[str, torch.Tensor],
-    metrics: Metrics,
+    metrics: RunMetrics,
     saver: Saver,
-    online: Online,
+    online: OnlineProbes,
     last: int,
     manifest: dict[str, Any],
     result: dict[str, Any],
@@ -114,7 +114,7 @@ def _facts(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
 
 
-def _final_validation(metrics: Metrics, step: int) -> float | None:
+def _final_validation(metrics: RunMetrics, step: int) -> float | None:
     """The held-out loss after the last step; null if it is no number, which JSON does not have."""
     loss = metrics.validated(step)
     assert loss is not None

@@ -13,29 +13,29 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
-from plumbline.runtime.distributed import Ranks, parallel, ranks
+from plumbline.runtime.distributed import RankGroup, parallel, ranks
 from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop import Stopped, StopRequest
+from plumbline.runtime.stop import StopRequested, StopRequest
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train import interventions, outcome, randomness, weights
 from plumbline.train.batches import packs
-from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted
 from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
-from plumbline.train.compiling import Compiled
+from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk import in_words, require_writable
-from plumbline.train.loop import Loop
+from plumbline.train.loop import TrainingLoop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import mirrored
-from plumbline.train.monitoring.progress import SCALARS, Progress, ScalarsFile, TensorBoardSink
-from plumbline.train.optim import Optimizer
-from plumbline.train.settings import Settings
+from plumbline.train.monitoring.progress import SCALARS, TrainingProgress, ScalarsFile, TensorBoardSink
+from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.settings import TrainerSettings
 from plumbline.train.training_context import TrainingContext
 
 
-def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
+def pretrain(spec: RunSpec, settings: TrainerSettings, stop: StopRequest) -> int:
     """Train the run of `spec`, or continue it. Returns the exit code: 0 trained to its end, 75 asked to stop.
 
     Raises:
@@ -51,15 +51,15 @@ def pretrain(spec: RunSpec, settings: Settings, stop: StopRequest) -> int:
             if settings.mlflow is not None and group.leader:
                 stack.enter_context(mirrored(settings.mlflow, settings.state, spec))
             return _Run(spec, settings, stop, group, run_lock).carry_out()
-        except Stopped:
+        except StopRequested:
             if group.leader:
                 print(f"{spec.key}: asked to stop before a step was taken; run me again", file=sys.stderr)
             return EXIT_RUN_AGAIN
 
 
 def untrained(
-    spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, run_lock: RunLock | None = None
-) -> Loop:
+    spec: RunSpec, settings: TrainerSettings, stop: StopRequest, group: RankGroup, run_lock: RunLock | None = None
+) -> TrainingLoop:
     """Build the loop of a run before its first step, as `pretrain` does, for callers that take steps without a run.
 
     Nothing is claimed, and nothing is saved unless there is a `run_lock`.
@@ -72,7 +72,7 @@ def untrained(
 
 class _Run:
     def __init__(
-        self, spec: RunSpec, settings: Settings, stop: StopRequest, group: Ranks, run_lock: RunLock | None
+        self, spec: RunSpec, settings: TrainerSettings, stop: StopRequest, group: RankGroup, run_lock: RunLock | None
     ) -> None:
         self.spec, self.settings, self.stop, self.group = spec, settings, stop, group
         self.packages = peak_memory.held()
@@ -99,7 +99,7 @@ class _Run:
         try:
             try:
                 self._train(loop)
-            except Stopped:
+            except StopRequested:
                 self.in_loop = False
                 loop.save()
                 directory.end("stopped", loop.step, peak_memory.recorded(self.group, self.packages))
@@ -123,7 +123,7 @@ class _Run:
         self._leave(loop)
         return 0
 
-    def _train(self, loop: Loop) -> None:
+    def _train(self, loop: TrainingLoop) -> None:
         """From where the loop is to the end of the run, which is then saved."""
         if loop.step < self.spec.train.steps and loop.state.divergence is None:
             packs.verify([self.pack, self.validation], self.group, self.stop)
@@ -142,10 +142,10 @@ class _Run:
             peak_memory.recorded(self.group, self.packages),
         )
 
-    def build(self) -> Loop:
+    def build(self) -> TrainingLoop:
         """Everything that the loop works with, at the checkpoint that was found or at the start."""
         spec, settings, group = self.spec, self.settings, self.group
-        batching = Batching.derive(spec.sequences_per_batch, settings.micro_batch, group.world)
+        batching = MicroBatching.derive(spec.sequences_per_batch, settings.micro_batch, group.world)
         hooks = interventions.build(spec.interventions)
         randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
@@ -156,7 +156,7 @@ class _Run:
             batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
         forward: Callable[..., torch.Tensor] = parallel(model, group, settings.strategy)
-        progress = Progress(
+        progress = TrainingProgress(
             title=spec.key,
             steps=spec.train.steps,
             tokens_per_step=spec.train.batch_tokens,
@@ -170,7 +170,7 @@ class _Run:
             progress.sinks.append(TensorBoardSink(settings.tensorboard, self.resumption.step))
         for hook in hooks:
             hook.attach(
-                interventions.Attachment(
+                interventions.InterventionInputs(
                     spec=spec, model=model, ranks=group, validation=self.validation, progress=progress
                 )
             )
@@ -180,17 +180,17 @@ class _Run:
             earlier: dict[str, Any] = next((start for start in reversed(starts) if "compiled" in start), {})
             compilation = {name: earlier.get(name) for name in compilation}
         elif settings.compile:
-            forward = compiled = Compiled(forward, model, settings.strategy, group, settings.compile_cache)
+            forward = compiled = CompiledModel(forward, model, settings.strategy, group, settings.compile_cache)
             if compiled.fault is None:
                 progress.say(f"compiling for {batching.micro_batch} sequences: seconds, minutes the first time")
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)
             compilation = {"compiled": reason is None, "not_compiled": reason}
             group.poll(self.stop)
-        optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
+        optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
         saver = Saver(
             self.resumption.directory, model=model, optimizer=optimizer, interventions=hooks, progress=progress
         )
-        loop = Loop(
+        loop = TrainingLoop(
             TrainingContext(
                 spec=spec,
                 settings=settings,
@@ -233,7 +233,7 @@ class _Run:
             progress.say(f"resumed at step {loop.step} from {checkpoint}")
         return loop
 
-    def _leave(self, loop: Loop) -> None:
+    def _leave(self, loop: TrainingLoop) -> None:
         whole = weights.whole(loop.parts.model, self.group)
         if not self.group.leader:
             return
@@ -263,7 +263,7 @@ class _Run:
         directory, step = self.resumption.directory, self.resumption.step
         try:
             yield
-        except Stopped:
+        except StopRequested:
             directory.end("stopped", step, {})
             raise
         except (Exception, KeyboardInterrupt) as error:

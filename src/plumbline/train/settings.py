@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class TrainerSettings:
     """The trainer's settings, as its command line gives them.
 
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps. `micro_batch`

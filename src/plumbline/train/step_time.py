@@ -27,14 +27,14 @@ from plumbline.runtime.distributed import ranks
 from plumbline.runtime.numerics import numerics
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.compiling import Compiled
-from plumbline.train.loop import Loop
+from plumbline.train.compiling import CompiledModel
+from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timing:
+class TimingSettings:
     """The settings with which steps are timed.
 
     Units: `sequences` in a step's batch, `micro_batch` of them at a time (None: all), `repeats` timed steps of each run
@@ -49,7 +49,7 @@ class Timing:
     compile: bool = False
 
 
-def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -> pd.DataFrame:
+def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], None]) -> pd.DataFrame:
     """Time steps; one row each: key of the run, repeat (from 0), place (which of the runs it was this time, from 0),
     seconds.
 
@@ -67,7 +67,7 @@ def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -
         pack = random_pack(Path(folder) / "random.json", specs[0], how.sequences)
         loops = []
         for number, spec in enumerate(specs):
-            settings = Settings(
+            settings = TrainerSettings(
                 data=pack,
                 validation=pack,
                 state=Path(folder) / str(number),
@@ -79,7 +79,7 @@ def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -
                 report_seconds=math.inf,
             )
             loop = untrained(on_random_tokens(spec, how), settings, StopRequest(), group)
-            if isinstance(loop.parts.forward, Compiled) and loop.parts.forward.fault:
+            if isinstance(loop.parts.forward, CompiledModel) and loop.parts.forward.fault:
                 raise PlumblineError(
                     f"step times: {spec.key} is not compiled ({loop.parts.forward.fault}); fix that, or measure "
                     "without compiling"
@@ -88,7 +88,7 @@ def measure(specs: Sequence[RunSpec], how: Timing, say: Callable[[str], None]) -
         return _timed(loops, how, group.device, say)
 
 
-def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[str], None]) -> pd.DataFrame:
+def _timed(loops: list[TrainingLoop], how: TimingSettings, device: torch.device, say: Callable[[str], None]) -> pd.DataFrame:
     rows = []
     for number in range(how.warmup + how.repeats):
         first = number % len(loops)
@@ -107,7 +107,7 @@ def _timed(loops: list[Loop], how: Timing, device: torch.device, say: Callable[[
     return pd.DataFrame.from_records(rows, columns=["key", "repeat", "place", "seconds"])
 
 
-def step_seconds(loop: Loop, device: torch.device) -> float:
+def step_seconds(loop: TrainingLoop, device: torch.device) -> float:
     """Measure the wall time of one step of a loop, until the device has done all of it."""
     _wait(device)
     began = time.perf_counter()
@@ -121,7 +121,7 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def on_random_tokens(spec: RunSpec, how: Timing) -> RunSpec:
+def on_random_tokens(spec: RunSpec, how: TimingSettings) -> RunSpec:
     """Change a run's spec to a batch of `sequences` random sequences, enough steps, and next to no validation."""
     train = msgspec.structs.replace(
         spec.train,

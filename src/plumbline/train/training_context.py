@@ -9,16 +9,16 @@ import torch
 from torch import nn
 
 from plumbline.data.loader import Pack
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.interventions import Intervention
-from plumbline.train.monitoring.progress import Progress
-from plumbline.train.optim import Optimizer
-from plumbline.train.settings import Settings
+from plumbline.train.monitoring.progress import TrainingProgress
+from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.settings import TrainerSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,16 +29,16 @@ class TrainingContext:
     """
 
     spec: RunSpec
-    settings: Settings
-    ranks: Ranks
+    settings: TrainerSettings
+    ranks: RankGroup
     stop: StopRequest
     resumption: Resumption
     saver: Saver
-    progress: Progress
+    progress: TrainingProgress
     pack: Pack
     validation: Pack
-    batching: Batching
+    batching: MicroBatching
     model: nn.Module
     forward: Callable[..., torch.Tensor]
-    optimizer: Optimizer
+    optimizer: GroupedOptimizer
     interventions: list[Intervention]

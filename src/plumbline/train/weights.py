@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from plumbline.runtime.distributed import Ranks, full
+from plumbline.runtime.distributed import RankGroup, full
 
 
 def is_sharded(model: nn.Module) -> bool:
@@ -13,7 +13,7 @@ def is_sharded(model: nn.Module) -> bool:
     return any(hasattr(value, "full_tensor") for value in model.parameters())
 
 
-def finite(model: nn.Module, ranks: Ranks) -> bool:
+def finite(model: nn.Module, ranks: RankGroup) -> bool:
     """Whether every weight is a finite number, on every rank (a collective)."""
     with torch.no_grad():
         values = [value.to_local() if hasattr(value, "to_local") else value for value in model.parameters()]
@@ -21,7 +21,7 @@ def finite(model: nn.Module, ranks: Ranks) -> bool:
     return ranks.sum([float(bad)])[0] == 0
 
 
-def whole(model: nn.Module, ranks: Ranks) -> dict[str, torch.Tensor]:
+def whole(model: nn.Module, ranks: RankGroup) -> dict[str, torch.Tensor]:
     """Gather all weights in one piece on the CPU of rank 0, which writes them (a collective if they are sharded)."""
     pieces = {}
     for name, value in model.named_parameters():

@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 import torch
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.query_key.qk_norm import QKNorm
-from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.checkers import ComputedValues, near
 from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
@@ -52,15 +52,15 @@ def _parameters(model: ModelSpec) -> int:
 
 
 @CHECKS.of(**ARITHMETIC)
-def init_norm(e: Evidence, claim: Claim) -> Values:
+def init_norm(e: Evidence, claim: PaperClaim) -> Values:
     """The layer that starts farthest from the square root of the head width, which is given."""
     starts, width = e.end(KEY_NORM).start, e.spec.model.head_width
     worst = (starts - math.sqrt(width)).abs().idxmax()
-    return Computed(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
+    return ComputedValues(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
 
 
 @CHECKS.of(**ARITHMETIC)
-def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
+def norm_equals_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Keys of any length have the initial norm at a gain of 1, and c times that at a gain of c."""
     model = _paper(e).model
     transform, k_BGTW = _transform(model), _random(0, 1, model.key_value_heads, 32, model.head_width)
@@ -71,26 +71,26 @@ def norm_equals_gain(e: Evidence, claim: Claim) -> Values:
             transform.key_norm.gain.fill_(gain)
             norms_BGT = transform(k_BGTW, k_BGTW)[1].norm(dim=-1) / math.sqrt(model.head_width)
             ratios += [float(norms_BGT.min()) / gain, float(norms_BGT.max()) / gain]
-    return Computed(holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)})
+    return ComputedValues(holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)})
 
 
 @CHECKS.of(**ARITHMETIC)
-def norm_scales_logits(e: Evidence, claim: Claim) -> Values:
+def norm_scales_logits(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether scores of random queries and keys grow by just the factor by which the keys are scaled."""
     scores = _scores(e)
     apart = max(float((scores[scale] - scale * scores[1.0]).abs().max()) for scale in SCALES)
-    return Computed(holds=apart < 1e-9, shown={"largest_error": apart})
+    return ComputedValues(holds=apart < 1e-9, shown={"largest_error": apart})
 
 
 @CHECKS.of(**ARITHMETIC)
-def temperature(e: Evidence, claim: Claim) -> Values:
+def temperature(e: Evidence, claim: PaperClaim) -> Values:
     """Larger scores and lower entropy of every row, at each larger scale of the keys."""
     scores = _scores(e)
     sizes = [float(scores[scale].abs().mean()) for scale in SCALES]
     entropies_BHQ = [_entropy(scores[scale]) for scale in SCALES]
     sharper = all(bool((after < before).all()) for before, after in pairwise(entropies_BHQ))
     shown = {"mean_score": sizes, "entropy": [float(entropy_BHQ.mean()) for entropy_BHQ in entropies_BHQ]}
-    return Computed(holds=sharper and sizes == sorted(sizes), shown=shown)
+    return ComputedValues(holds=sharper and sizes == sorted(sizes), shown=shown)
 
 
 def _scores(e: Evidence) -> dict[float, torch.Tensor]:
@@ -120,7 +120,7 @@ def _random(seed: int, *shape: int) -> torch.Tensor:
 
 
 @CHECKS.of(**ARITHMETIC)
-def tokens(e: Evidence, claim: Claim) -> Values:
+def tokens(e: Evidence, claim: PaperClaim) -> Values:
     """Count tokens, steps, sequences of a batch and their length in the spec of the paper's run."""
     spec = _paper(e)
     return {
@@ -132,7 +132,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of("size_88m", "size_80m", **ARITHMETIC)
-def size(e: Evidence, claim: Claim) -> Values:
+def size(e: Evidence, claim: PaperClaim) -> Values:
     """Count the paper's model's parameters on its modules, in millions; for the claim of 88M read its shape too."""
     model = _paper(e).model
     values = {"params_m": _parameters(model) / 1e6}
@@ -142,11 +142,11 @@ def size(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def dot_sqrt_d(e: Evidence, claim: Claim) -> Values:
+def dot_sqrt_d(e: Evidence, claim: PaperClaim) -> Values:
     """The exponent of the mean |a . b| of random vectors in their width, fitted on logarithms."""
     sizes = [float(dots(_random(0, 2000, width), _random(1, 2000, width)).abs().mean()) for width in WIDTHS]
     exponent = float(np.polyfit(np.log(WIDTHS), np.log(sizes), 1)[0])
-    return Computed(holds=abs(exponent - 0.5) < 0.05, shown={"exponent": exponent})
+    return ComputedValues(holds=abs(exponent - 0.5) < 0.05, shown={"exponent": exponent})
 
 
 def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
@@ -155,19 +155,19 @@ def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:
 
 
 @CHECKS.of(**ARITHMETIC)
-def dot_examples(e: Evidence, claim: Claim) -> Values:
+def dot_examples(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the two dot products of the running text by the same code as that of random vectors."""
     return {name: int(dots(torch.tensor([one]), torch.tensor([other]))) for name, (one, other) in DOTS.items()}
 
 
 @CHECKS.of(**ARITHMETIC)
-def norm_examples(e: Evidence, claim: Claim) -> Values:
+def norm_examples(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the length of the text's vector, of its double and of its half."""
     return {"norms": [math.hypot(*(factor * x for x in VECTOR)) for factor in (1, 2, 0.5)]}
 
 
 @CHECKS.of(*(f"softmax_ex{number}" for number in range(1, 6)), **ARITHMETIC)
-def softmax_example(e: Evidence, claim: Claim) -> Values:
+def softmax_example(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the softmax of the logits that the claim prints."""
     logits = np.array(claim.values["logits"], dtype=float)
     weights = np.exp(logits - logits.max())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.claims import registry
-from plumbline.results.claims.registry import Absent
+from plumbline.results.claims.registry import MissingRun
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
@@ -17,7 +17,7 @@ from ..curves import (
     KEY_NORM,
     NO_DECAY,
     SCALE,
-    End,
+    StartAndFinal,
     decay,
     end,
     groups,
@@ -27,9 +27,9 @@ from ..curves import (
 
 
 class Evidence(registry.Evidence):
-    """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
+    """Accessors raise `MissingRun` where a run is missing or diverged: the claim then has no value here."""
 
-    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
         self.groups = {group.name: group for group in groups(layers_of(study))}
 
@@ -38,14 +38,14 @@ class Evidence(registry.Evidence):
         """The spec of the paper's run under this preset."""
         found = spec_of(self.study, AS_PUBLISHED)
         if found is None:
-            raise Absent(MISSING, f"{SCALE}/{AS_PUBLISHED}")
+            raise MissingRun(MISSING, f"{SCALE}/{AS_PUBLISHED}")
         return found
 
-    def end(self, probe: str, arm: str = AS_PUBLISHED) -> End:
+    def end(self, probe: str, arm: str = AS_PUBLISHED) -> StartAndFinal:
         """What a probe read of an arm at both ends of its training."""
         found = end(self.frames, arm, probe)
         if found.word:
-            raise Absent(found.word, found.runs[0] if found.runs else f"{SCALE}/{arm}")
+            raise MissingRun(found.word, found.runs[0] if found.runs else f"{SCALE}/{arm}")
         self.used |= set(found.runs)
         return found
 

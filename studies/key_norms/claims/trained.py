@@ -6,8 +6,8 @@ norm stands what weight decay alone would leave of it, and the same layers train
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, order
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, order
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from ..curves import KEY_NORM
@@ -23,41 +23,41 @@ NEAR, VERY_FEW = 0.05, 0.2
 
 
 @CHECKS.of("early_final_norm", "middle_final_norm", "late_final_norm")
-def final_norm(e: Evidence, claim: Claim) -> Values:
+def final_norm(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final key norm of the claim's group of layers, the mean over them, in the paper's run."""
     group = {"early": "early", "middle": "middle", "late": "final"}[claim.id.partition("_")[0]]
-    return Computed(values={"norm": e.norm(group)}, shown=e.beside(group))
+    return ComputedValues(values={"norm": e.norm(group)}, shown=e.beside(group))
 
 
 @CHECKS.of()
-def early_falls(e: Evidence, claim: Claim) -> Values:
+def early_falls(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the early layers' key norm ends below the initial norm by more than half a unit of the printed
     digit."""
     values = {"start": e.start(), "end": e.norm("early")}
-    return Computed(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
+    return ComputedValues(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
 
 
 @CHECKS.of()
-def late_rises(e: Evidence, claim: Claim) -> Values:
+def late_rises(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the final layers' key norm ends above the initial norm by more than half a unit of the printed
     digit."""
     values = {"start": e.start(), "end": e.norm("final")}
-    return Computed(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
+    return ComputedValues(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
 
 
 @CHECKS.of(compare=order("order"))
-def order_end(e: Evidence, claim: Claim) -> Values:
+def order_end(e: Evidence, claim: PaperClaim) -> Values:
     """Order the final key norms of the three groups of layers and the initial norm, highest first."""
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
     listed = sorted(norms, key=norms.__getitem__, reverse=True)
-    return Computed(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
+    return ComputedValues(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
 
 
 @CHECKS.of("low_ratio", "high_ratio")
-def ratio(e: Evidence, claim: Claim) -> Values:
+def ratio(e: Evidence, claim: PaperClaim) -> Values:
     """The initial norm is a claim of its own (init_norm), and none of these two's merit."""
     norm, base = e.norm("early" if claim.id == "low_ratio" else "final"), e.start()
-    return Computed(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
+    return ComputedValues(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
 
 
 def _sides(e: Evidence) -> dict[str, int]:
@@ -72,18 +72,18 @@ def _sides(e: Evidence) -> dict[str, int]:
 
 
 @CHECKS.of()
-def few_stay_at_8(e: Evidence, claim: Claim) -> Values:
+def few_stay_at_8(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether at most a fifth of the layers end within 5 % of their initial key norm."""
     sides = _sides(e)
-    return Computed(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
+    return ComputedValues(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
 
 
 @CHECKS.of()
-def two_regimes(e: Evidence, claim: Claim) -> Values:
+def two_regimes(e: Evidence, claim: PaperClaim) -> Values:
     """Both regimes have layers, and together they have most."""
     sides = _sides(e)
     low, high = sides["dampened"], sides["amplified"]
-    return Computed(holds=min(low, high) > 0 and low + high > sum(sides.values()) / 2, shown=sides)
+    return ComputedValues(holds=min(low, high) > 0 and low + high > sum(sides.values()) / 2, shown=sides)
 
 
 def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]:
@@ -95,14 +95,14 @@ def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]
 
 
 @CHECKS.of()
-def early_attends_many(e: Evidence, claim: Claim) -> Values:
+def early_attends_many(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the early layers end with a key norm below, and an entropy above, the mean over all layers."""
     norm, entropy, shown = _attention(e, "early")
-    return Computed(holds=norm < 0 < entropy, shown=shown)
+    return ComputedValues(holds=norm < 0 < entropy, shown=shown)
 
 
 @CHECKS.of()
-def late_attends_few(e: Evidence, claim: Claim) -> Values:
+def late_attends_few(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the final layers end with a key norm above, and an entropy below, the mean over all layers."""
     norm, entropy, shown = _attention(e, "final")
-    return Computed(holds=entropy < 0 < norm, shown=shown)
+    return ComputedValues(holds=entropy < 0 < norm, shown=shown)

@@ -22,7 +22,7 @@ from ..curves import (
     FROZEN,
     NO_DECAY,
     SCALE,
-    Group,
+    LayerGroup,
     curve,
     groups,
     layers_of,
@@ -50,7 +50,7 @@ def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     return figure, dict(zip(ARMS, axes, strict=True))
 
 
-def named(study: Study) -> list[Group]:
+def named(study: Study) -> list[LayerGroup]:
     """The groups that are drawn thick: those that the paper names."""
     return [one for one in groups(layers_of(study)) if one.name in COLOURS]
 

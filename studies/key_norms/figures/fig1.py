@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -19,7 +19,7 @@ from ._panels import ARMS, COLOURS, draw, finish, frame, named, padded, panels
 
 
 @styled
-def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each layer's key norm and the printed groups' means, one panel an arm; dashed, the arm's decay line; diamonds,
     the printed final norms."""
     figure, axes = panels(study)
@@ -58,4 +58,4 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         Line2D([], [], color=style.GREY, marker="D", markersize=5, linestyle="none", label="printed"),
     ]
     finish(figure, axes, study, "Key norm: mean L2 over tokens and heads, after the gain, before RoPE", ends, extra)
-    return Picture(figure, frame(study, points, "key_norm"))
+    return FigureWithData(figure, frame(study, points, "key_norm"))

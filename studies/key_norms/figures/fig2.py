@@ -5,8 +5,8 @@ Not of the paper; its groups of layers are.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
-from plumbline.results.figures.style import Picture, styled
+from plumbline.audit.published import PrintedNumbers
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -15,7 +15,7 @@ from ._panels import ARMS, draw, finish, frame, padded, panels
 
 
 @styled
-def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each layer's attention entropy, normalised by row, and the printed groups' means, one panel an arm."""
     figure, axes = panels(study)
     points, ends = [], {}
@@ -25,4 +25,4 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     axes[AS_PUBLISHED].set_ylim(*padded(points))
     axes[AS_PUBLISHED].set_ylabel("attention entropy (1: uniform)")
     finish(figure, axes, study, "Attention entropy of each row over that of uniform attention", ends)
-    return Picture(figure, frame(study, points, "attention_entropy"))
+    return FigureWithData(figure, frame(study, points, "attention_entropy"))

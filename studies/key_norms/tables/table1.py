@@ -9,7 +9,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import (
@@ -32,7 +32,7 @@ from ..curves import (
     KEY_NORM,
     NO_DECAY,
     SCALE,
-    End,
+    StartAndFinal,
     decay,
     end,
     groups,
@@ -77,7 +77,7 @@ def _of(arm: str) -> str:
     return "" if arm == AS_PUBLISHED else f"_{arm}"
 
 
-def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each group of layers that the paper prints, then one for each layer."""
     norms = {arm: end(frames, arm, KEY_NORM) for arm in ARMS}
     entropies = {arm: end(frames, arm, ENTROPY) for arm in ARMS}
@@ -111,11 +111,11 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _cell(one: End, layers: tuple[int, ...]) -> Cell:
+def _cell(one: StartAndFinal, layers: tuple[int, ...]) -> Cell:
     return number(mean_over(one.final, layers), one.word, one.runs)
 
 
-def found(study: Study, norms: dict[str, End]) -> list[str]:
+def found(study: Study, norms: dict[str, StartAndFinal]) -> list[str]:
     """What these runs say about the question, in numbers: what decay alone does to a norm, how far each layer went of
     that way in each arm, and which changes are there without decay."""
     own = spec_of(study, AS_PUBLISHED)
@@ -144,7 +144,7 @@ def found(study: Study, norms: dict[str, End]) -> list[str]:
     return said
 
 
-def _arm(study: Study, arm: str, one: End, alone: float) -> str:
+def _arm(study: Study, arm: str, one: StartAndFinal, alone: float) -> str:
     """How far each layer's norm went, as a share of what decay alone does."""
     label, change = study.label(arm), one.change()
     if one.word:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from plumbline.audit.counting import count, falling, in_same_order
 from plumbline.audit.functions import between
 from plumbline.audit.number import exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of sections 5.5 and 5.6 and appendix C."""
     attribution(ledger)
     single_changes(ledger)
@@ -17,7 +17,7 @@ def audit(ledger: Ledger) -> None:
     residual_writes(ledger)
 
 
-def attribution(ledger: Ledger) -> None:
+def attribution(ledger: AuditRows) -> None:
     """Tables 3 and 4, and section 5.5 and 5.6."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     t3, t4 = ledger.table("table3"), ledger.table("table4")
@@ -32,7 +32,7 @@ def attribution(ledger: Ledger) -> None:
     check("llama_gain", what, "sec 5.5", prose("llama_gain"), gain)
 
 
-def single_changes(ledger: Ledger) -> None:
+def single_changes(ledger: AuditRows) -> None:
     """What section 5.5 says of the order of Table 3's rows."""
     check, t3 = ledger.check, ledger.table("table3")
     for column in ("logit_3pct", "entropy_3pct"):
@@ -75,7 +75,7 @@ def single_changes(ledger: Ledger) -> None:
     )
 
 
-def repeated(ledger: Ledger) -> None:
+def repeated(ledger: AuditRows) -> None:
     """What text and appendices repeat of Tables 3 and 4."""
     copy, prose, t3 = ledger.copy, ledger.prose, ledger.table("table3")
     copy("t3_llama", "the same in Table 3", "table 3", t3["llama", "ppl_reduction"], prose("llama_gain"))
@@ -86,7 +86,7 @@ def repeated(ledger: Ledger) -> None:
         copy(f"{it}_b4", what, "B.4, table 3", printed, t3["gpt", f"{it}_3pct"])
 
 
-def table_5(ledger: Ledger) -> None:
+def table_5(ledger: AuditRows) -> None:
     """Table 5's statistics of attention beside the diagnostics, and their order."""
     check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
     # Section 5.6: measured "at the same 3% checkpoint used for the attention diagnostics".
@@ -121,7 +121,7 @@ def table_5(ledger: Ledger) -> None:
         )
 
 
-def residual_writes(ledger: Ledger) -> None:
+def residual_writes(ledger: AuditRows) -> None:
     """By how much a gated layer writes less than a GELU layer."""
     check, prose, t5 = ledger.check, ledger.prose, ledger.table("table5")
     for gate in ("swiglu", "geglu"):

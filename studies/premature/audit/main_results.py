@@ -5,19 +5,19 @@ from __future__ import annotations
 from plumbline.audit.counting import count
 from plumbline.audit.functions import between, exp, mean
 from plumbline.audit.number import exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from .functions import sd_of_mean
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of the main result and its larger replication."""
     table_1(ledger)
     table_2(ledger)
     table_11(ledger)
 
 
-def table_1(ledger: Ledger) -> None:
+def table_1(ledger: AuditRows) -> None:
     """270M, three pairs."""
     check, prose, t1 = ledger.check, ledger.prose, ledger.table("table1")
     _levels(ledger, "table1", "t1", "loss", "ppl")
@@ -36,7 +36,7 @@ def table_1(ledger: Ledger) -> None:
     ledger.copy("tokens_saved_intro", what, "sec 1", prose("tokens_saved_pct_intro"), saving_pct)
 
 
-def table_2(ledger: Ledger) -> None:
+def table_2(ledger: AuditRows) -> None:
     """Downstream tasks."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     tasks = [task for task in t2.rows if task != "mean"]
@@ -66,7 +66,7 @@ def table_2(ledger: Ledger) -> None:
     check("pairs", "run-task comparisons", "sec 5.2", prose("pairs"), pairs)
 
 
-def table_11(ledger: Ledger) -> None:
+def table_11(ledger: AuditRows) -> None:
     """0.7B, three pairs."""
     prose, t11 = ledger.prose, ledger.table("table11")
     _levels(ledger, "table11", "t11", "final_loss", "final_ppl")
@@ -78,7 +78,7 @@ def table_11(ledger: Ledger) -> None:
     ledger.copy("t11_budget", what, "App J, table 11", prose("tokens_0p7b_b"), budget)
 
 
-def _levels(ledger: Ledger, name: str, prefix: str, loss: str, ppl: str) -> None:
+def _levels(ledger: AuditRows, name: str, prefix: str, loss: str, ppl: str) -> None:
     """Perplexity against loss for arms that print mean and sd of both over three runs."""
     table, n, where = ledger.table(name), ledger.prose("seeds"), name.replace("table", "table ")
     for arm in ("control", "intervention"):
@@ -92,7 +92,7 @@ def _levels(ledger: Ledger, name: str, prefix: str, loss: str, ppl: str) -> None
         ledger.check(f"{prefix}_ppl_sd_{arm}", what, where, sd_ppl, mean_ppl * sd)
 
 
-def _differences(ledger: Ledger, name: str, prefix: str, columns: tuple[str, ...]) -> None:
+def _differences(ledger: AuditRows, name: str, prefix: str, columns: tuple[str, ...]) -> None:
     """The difference row of a table with mean and sd, from its two arms."""
     table, where = ledger.table(name), name.replace("table", "table ")
     for column in columns:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline.audit.parameters import DecoderSize, head_width
-from plumbline.audit.settings import Settings
+from plumbline.audit.settings import PrintedSetup
 
 
-def base(settings: Settings) -> DecoderSize:
+def base(settings: PrintedSetup) -> DecoderSize:
     """The GPT-style 270M decoder."""
     return _gpt(settings, "model_270m")
 
 
-def large(settings: Settings) -> DecoderSize:
+def large(settings: PrintedSetup) -> DecoderSize:
     """The GPT-style 0.7B decoder."""
     return _gpt(settings, "model_0p7b")
 
 
-def llama(settings: Settings) -> DecoderSize:
+def llama(settings: PrintedSetup) -> DecoderSize:
     """The LLaMA-style 270M decoder: RMSNorm, a gated feed-forward layer."""
     entry = "llama_variant"
     return replace(
@@ -30,7 +30,7 @@ def llama(settings: Settings) -> DecoderSize:
     )
 
 
-def _gpt(settings: Settings, entry: str) -> DecoderSize:
+def _gpt(settings: PrintedSetup, entry: str) -> DecoderSize:
     """LayerNorm with bias and one feed-forward branch; appendix H takes biases and tying from section 4."""
     width, heads = settings.whole(entry, "width"), settings.whole(entry, "heads")
     return DecoderSize(

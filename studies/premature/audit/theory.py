@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from plumbline.audit.counting import count
 from plumbline.audit.number import MILLION, exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from . import sizes
 from .functions import rho_geglu, rho_swiglu
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of sections 4 and 6, appendices H and I."""
     decoders(ledger)
     constants(ledger)
     table_12(ledger)
 
 
-def decoders(ledger: Ledger) -> None:
+def decoders(ledger: AuditRows) -> None:
     """Parameter counts and matched widths."""
     check, prose = ledger.check, ledger.prose
     base, llama, large = (make(ledger.settings) for make in (sizes.base, sizes.llama, sizes.large))
@@ -33,7 +33,7 @@ def decoders(ledger: Ledger) -> None:
     check("ffn_match", what, "sec 4", prose("ffn_single"), 3 * prose("ffn_gated") / 2)
 
 
-def constants(ledger: Ledger) -> None:
+def constants(ledger: AuditRows) -> None:
     """Theorem 2's ratios and Corollary 3's factor."""
     check, prose = ledger.check, ledger.prose
     m, r, nu = prose("ffn_single"), prose("ffn_gated"), prose("nu")
@@ -48,7 +48,7 @@ def constants(ledger: Ledger) -> None:
     check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
 
 
-def table_12(ledger: Ledger) -> None:
+def table_12(ledger: AuditRows) -> None:
     """Immature energies and locality ratios."""
     check, prose, t12 = ledger.check, ledger.prose, ledger.table("table12")
     for arm in t12.rows:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, near, order
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, near, order
 from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.stats import spearman
 
@@ -28,7 +28,7 @@ def _readouts(e: Evidence, architecture: str) -> dict[str, float]:
 CLOSE = {"ppl_reduction": GAIN, "gain": GAIN, "logit": LOGIT, "entropy": ENTROPY}
 
 
-def _table3(e: Evidence, claim: Claim) -> Values:
+def _table3(e: Evidence, claim: PaperClaim) -> Values:
     architecture = claim.id.removeprefix("t3_")
     return {"ppl_reduction": e.architecture_gain(architecture)} | _readouts(e, architecture)
 
@@ -37,7 +37,7 @@ CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near
 
 
 @CHECKS.of(near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
-def llama_gain(e: Evidence, claim: Claim) -> Values:
+def llama_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference."""
     control, intervention = e.ppl("llama"), e.ppl(slowed("llama"))
     return {"control": control, "intervention": intervention, "gain": control - intervention}
@@ -48,40 +48,40 @@ def _gains(e: Evidence) -> dict[str, float]:
 
 
 @CHECKS.of(compare=order("order"))
-def gain_order(e: Evidence, claim: Claim) -> Values:
+def gain_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the seven architectures by the perplexity that the intervention gains in them, largest gain first."""
     gains = _gains(e)
-    return Computed(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
+    return ComputedValues(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
 
 
 @CHECKS.of(near=CLOSE)
-def rmsnorm_alone(e: Evidence, claim: Claim) -> Values:
+def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     """Read the gain with RMSNorm alone, and its control's upper logit and entropy at 3 % of training."""
     return {"gain": e.architecture_gain("gpt_rmsnorm")} | _readouts(e, "gpt_rmsnorm")
 
 
 @CHECKS.of(near=CLOSE)
-def biasless_partial(e: Evidence, claim: Claim) -> Values:
+def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
     """Read the gain of the GPT-style block without biases."""
     return {"gain": e.architecture_gain("gpt_biasless")}
 
 
 @CHECKS.of(near=CLOSE)
-def swiglu_suppressor(e: Evidence, claim: Claim) -> Values:
+def swiglu_suppressor(e: Evidence, claim: PaperClaim) -> Values:
     """Read the gain with matched SwiGLU, and its control's upper logit and entropy at 3 % of training."""
     return {"gain": e.architecture_gain("gpt_swiglu")} | _readouts(e, "gpt_swiglu")
 
 
 @CHECKS.of()
-def entropy_gain_relation(e: Evidence, claim: Claim) -> Values:
+def entropy_gain_relation(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether controls of low upper entropy at 3 % go with large gains: their rank correlation over the seven
     architectures is at most -0.5."""
     gains = _gains(e)
     found = spearman([e.entropy(name) for name in gains], gains.values())
-    return Computed(holds=found.rho <= RELATED, shown={"rho": found.rho, "p": found.p_permutation})
+    return ComputedValues(holds=found.rho <= RELATED, shown={"rho": found.rho, "p": found.p_permutation})
 
 
-def _table4(e: Evidence, claim: Claim) -> Values:
+def _table4(e: Evidence, claim: PaperClaim) -> Values:
     name = claim.id.removeprefix("t4_")
     control, intervention = e.ppl(name), e.ppl(slowed(name))
     values = {"control": control, "intervention": intervention, "gain": control - intervention}
@@ -92,26 +92,26 @@ CHECKS.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LE
 
 
 @CHECKS.of(compare=order("order"))
-def control_ppl_order(e: Evidence, claim: Claim) -> Values:
+def control_ppl_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the controls of the claim's architectures by final perplexity, lowest first."""
     found = {name: e.ppl(name) for name in claim.values["order"]}
-    return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
 @CHECKS.of()
-def geglu_at_least(e: Evidence, claim: Claim) -> Values:
+def geglu_at_least(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the intervention gains at most as much with GEGLU as with SwiGLU."""
     gains = {name: e.architecture_gain(f"gpt_{name}") for name in ("geglu", "swiglu")}
-    return Computed(holds=gains["geglu"] <= gains["swiglu"], shown=gains)
+    return ComputedValues(holds=gains["geglu"] <= gains["swiglu"], shown=gains)
 
 
 @CHECKS.of(near=CLOSE)
-def geglu_readout(e: Evidence, claim: Claim) -> Values:
+def geglu_readout(e: Evidence, claim: PaperClaim) -> Values:
     """Read the upper logit and entropy of GEGLU's control at 3 % of training."""
     return _readouts(e, "gpt_geglu")
 
 
-def _table5(e: Evidence, claim: Claim) -> Values:
+def _table5(e: Evidence, claim: PaperClaim) -> Values:
     method = RUNS[claim.id.removeprefix("t5_")]
     writes = {
         "write": e.read(method, "ffn_write_rms"),
@@ -133,19 +133,19 @@ def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, 
 
 
 @CHECKS.of(near=REDUCTION)
-def write_reduction_3840(e: Evidence, claim: Claim) -> Values:
+def write_reduction_3840(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent SwiGLU and GEGLU write less than GELU-3840 in the upper half at 3 %."""
     return _reductions(e, "gpt")
 
 
 @CHECKS.of(near=REDUCTION)
-def write_reduction_2560(e: Evidence, claim: Claim) -> Values:
+def write_reduction_2560(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent SwiGLU and GEGLU write less than GELU-2560 in the upper half at 3 %."""
     return _reductions(e, "gpt_gelu2560")
 
 
 @CHECKS.of(near=REDUCTION)
-def first_upper_reduction(e: Evidence, claim: Claim) -> Values:
+def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the least and largest percent by which SwiGLU and GEGLU write less than either GELU network in the first
     upper layer."""
     found = [*_reductions(e, "gpt", "first_upper").values(), *_reductions(e, "gpt_gelu2560", "first_upper").values()]
@@ -153,14 +153,14 @@ def first_upper_reduction(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(compare=order("order"))
-def write_order(e: Evidence, claim: Claim) -> Values:
+def write_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return Computed(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
 
 
 @CHECKS.of()
-def gated_logit_entropy(e: Evidence, claim: Claim) -> Values:
+def gated_logit_entropy(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether every gated network has a lower upper logit and a higher upper entropy at 3 % than both GELU
     networks."""
     found = {name: _readouts(e, method) for name, method in RUNS.items()}
@@ -168,4 +168,4 @@ def gated_logit_entropy(e: Evidence, claim: Claim) -> Values:
     single = [one for name, one in found.items() if "glu" not in name]
     lower = max(one["logit"] for one in gated) < min(one["logit"] for one in single)
     higher = min(one["entropy"] for one in gated) > max(one["entropy"] for one in single)
-    return Computed(holds=lower and higher, shown={name: list(one.values()) for name, one in found.items()})
+    return ComputedValues(holds=lower and higher, shown={name: list(one.values()) for name, one in found.items()})

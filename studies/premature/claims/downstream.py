@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, Verdict, near, order, signs
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, Verdict, near, order, signs
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats import PairedResult
 
-from ..downstream import Comparison, losses, sign_test
+from ..downstream import PairedTaskScores, losses, sign_test
 from .evidence import Evidence
 
 CHECKS = ClaimChecks()
@@ -16,16 +16,16 @@ CHECKS = ClaimChecks()
 TASKS = ("piqa", "hellaswag", "arc_easy", "arc_challenge", "race", "lambada", "mmlu")
 
 
-def _compared(e: Evidence) -> Comparison:
+def _compared(e: Evidence) -> PairedTaskScores:
     """The comparison, if every run of it has all its scores."""
     comparison = e.tasks
     for seed, pair in comparison.pairs.items():
         for side, key in enumerate(pair):
             if key is None or comparison.scores(side)[seed].isna().any():
-                raise Absent(DIVERGED if e.run_values.outcome(key) == DIVERGED else MISSING, f"{key} or its scores")
+                raise MissingRun(DIVERGED if e.run_values.outcome(key) == DIVERGED else MISSING, f"{key} or its scores")
             e.used.add(key)
     if not comparison.pairs:
-        raise Absent(MISSING, "the GPT pair")
+        raise MissingRun(MISSING, "the GPT pair")
     return comparison
 
 
@@ -33,29 +33,29 @@ def _delta(e: Evidence, task: str) -> PairedResult:
     return _compared(e).difference(task)
 
 
-def _task(e: Evidence, claim: Claim) -> Values:
+def _task(e: Evidence, claim: PaperClaim) -> Values:
     task = claim.id.removeprefix("t2_")
     found = _delta(e, task)
     shown = {"delta_pp_std": 100 * found.sigma, "wins": f"{found.wins} of {found.n}"}
     shown |= {side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))}
-    return Computed(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
+    return ComputedValues(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
 
 
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
 @CHECKS.of(near=near(2 * 0.143))
-def downstream_mean(e: Evidence, claim: Claim) -> Values:
+def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
     return {"pp": 100 * _delta(e, "mean").mean}
 
 
 @CHECKS.of(near=near(2))
-def downstream_wins(e: Evidence, claim: Claim) -> Values:
+def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
     """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
-    return Computed(
+    return ComputedValues(
         values={"wins": found.wins}, near=near(2), shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p}
     )
 
@@ -64,7 +64,7 @@ def downstream_wins(e: Evidence, claim: Claim) -> Values:
 FLAT = 0.25
 
 
-def _largest(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def _largest(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """By the order of the largest gains; `partly` at most where the task that is called flat is not."""
     verdict, why = order("order")(claim, measured)
     if measured.values["flat"] == claim.values["flat"]:
@@ -73,11 +73,11 @@ def _largest(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 
 @CHECKS.of(compare=_largest)
-def downstream_largest(e: Evidence, claim: Claim) -> Values:
+def downstream_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
     flat is nearly so."""
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
     ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
     is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]
     values = {"order": ranked, "flat": flat if is_flat else "not nearly flat"}
-    return Computed(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})
+    return ComputedValues(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})

@@ -14,15 +14,15 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.claims import registry
 from plumbline.results.claims.checkers import factor, near
-from plumbline.results.claims.registry import Absent
+from plumbline.results.claims.registry import MissingRun
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..downstream import Comparison
-from ..paired import Paired, Quantity
+from ..downstream import PairedTaskScores
+from ..paired import PairedRuns, Quantity
 from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, slowed
 
 #: Levels of perplexity and loss; gains of perplexity and loss at the base scale; standard deviations of three.
@@ -37,28 +37,28 @@ ON_THE_GRID = near(0.26)
 
 
 class Evidence(registry.Evidence):
-    """Accessors raise `Absent` where a run gave no value: the claim then has none here."""
+    """Accessors raise `MissingRun` where a run gave no value: the claim then has none here."""
 
-    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
         self.run_values = RunValues(frames, study)
 
     @cached_property
-    def base(self) -> Paired:
+    def base(self) -> PairedRuns:
         """The pairs of the base scale."""
-        return Paired(self.run_values, BASE)
+        return PairedRuns(self.run_values, BASE)
 
     @cached_property
-    def tasks(self) -> Comparison:
+    def tasks(self) -> PairedTaskScores:
         """The pairs of the base scale on the suite."""
-        return Comparison(self.run_values)
+        return PairedTaskScores(self.run_values)
 
     def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str:
         """A run that is there, of the first seed unless one is named; it is used from here on."""
         key = self.run_values.key(method, scale, seed)
         word = self.run_values.word(key, otherwise="")
         if key is None or word == "missing":
-            raise Absent("missing", key or f"{scale}/{method}")
+            raise MissingRun("missing", key or f"{scale}/{method}")
         self.used.add(key)
         return key
 
@@ -73,7 +73,7 @@ class Evidence(registry.Evidence):
         if math.isnan(value):
             word = self.run_values.word(*keys, otherwise="without a value")
             blamed = [key for key in named if self.run_values.outcome(key) == word]
-            raise Absent(word, (blamed or named or ["a run"])[0])
+            raise MissingRun(word, (blamed or named or ["a run"])[0])
         return value
 
     def read(self, method: str, probe: str, fraction: float = EARLY, part: Part = "upper", scale: str = BASE) -> float:
@@ -114,11 +114,11 @@ class Evidence(registry.Evidence):
         value = self.run_values.tokens_saved_percent(control, key)
         return -math.inf if math.isnan(value) else value
 
-    def moments(self, paired: Paired, quantity: Quantity, setting: str) -> tuple[float, float]:
+    def moments(self, paired: PairedRuns, quantity: Quantity, setting: str) -> tuple[float, float]:
         """Mean and standard deviation over seeds; every seed must have a value."""
         for key in paired.keys(setting):
             if key is None:
-                raise Absent("missing", f"{paired.scale}/{CONTROL}")
+                raise MissingRun("missing", f"{paired.scale}/{CONTROL}")
             self.there(self.run_values.loss(self._used(key)), key)
         mean, sigma, n = paired.moments(quantity, setting)
         if n < len(paired.pairs):
@@ -137,5 +137,5 @@ class Evidence(registry.Evidence):
             control, other = self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
             found.append(self.there(value(control, other), control, other))
         if not found:
-            raise Absent("missing", f"{scale}/{CONTROL}")
+            raise MissingRun("missing", f"{scale}/{CONTROL}")
         return found

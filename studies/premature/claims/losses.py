@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, near, signs
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, near, signs
 from plumbline.results.claims.registry import ClaimChecks, Values
 
-from ..paired import Paired
+from ..paired import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
 from .evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
 
@@ -25,32 +25,32 @@ COMPARABLE = 1.25
 
 
 @CHECKS.of(near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
-def ppl_gain_270m(e: Evidence, claim: Claim) -> Values:
+def ppl_gain_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 270M."""
     mean, sigma = e.moments(e.base, "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
 @CHECKS.of(near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
-def loss_gain_270m(e: Evidence, claim: Claim) -> Values:
+def loss_gain_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 270M."""
     mean, sigma = e.moments(e.base, "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
 @CHECKS.of("control_270m", "intervention_270m")
-def levels_270m(e: Evidence, claim: Claim) -> Values:
+def levels_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation over seeds of the claim's side, control or intervention: loss and
     perplexity."""
     setting = claim.id.removesuffix("_270m")
     (loss, loss_sd), (ppl, ppl_sd) = (e.moments(e.base, name, setting) for name in ("loss", "ppl"))
     values = {"loss_mean": loss, "loss_std": loss_sd, "ppl_mean": ppl, "ppl_std": ppl_sd}
     close = {"loss_mean": LOSS_LEVEL, "loss_std": SPREAD, "ppl_mean": LEVEL, "ppl_std": SPREAD}
-    return Computed(values=values, near=close)
+    return ComputedValues(values=values, near=close)
 
 
 @CHECKS.of()
-def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
+def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many tokens the intervention reaches its control's final loss at 270M, and what that saves."""
     tokens, tokens_sd = e.moments(e.base, "tokens_to_control_loss_b", "intervention")
     saved = e.base.saved
@@ -65,47 +65,47 @@ def tokens_saved_270m(e: Evidence, claim: Claim) -> Values:
         "saved_m": near(70),
         "saved_pct_std": SPREAD,
     }
-    return Computed(values=values, near=close)
+    return ComputedValues(values=values, near=close)
 
 
 @CHECKS.of(compare=signs("loss", "ppl", "tokens_to_control_loss_b"))
-def gain_every_paired_difference(e: Evidence, claim: Claim) -> Values:
+def gain_every_paired_difference(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the mean paired differences in loss, perplexity and tokens to the control's loss at 270M."""
     means = {name: e.moments(e.base, name, "difference")[0] for name in ("loss", "ppl", "tokens_to_control_loss_b")}
-    return Computed(values=means, shown={"pairs": len(e.base.pairs)})
+    return ComputedValues(values=means, shown={"pairs": len(e.base.pairs)})
 
 
-def _large(e: Evidence) -> Paired:
-    return Paired(e.run_values, LARGE)
+def _large(e: Evidence) -> PairedRuns:
+    return PairedRuns(e.run_values, LARGE)
 
 
 @CHECKS.of(near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
-def ppl_gain_0p7b(e: Evidence, claim: Claim) -> Values:
+def ppl_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 0.7B."""
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
 @CHECKS.of(near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
-def loss_gain_0p7b(e: Evidence, claim: Claim) -> Values:
+def loss_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 0.7B."""
     mean, sigma = e.moments(_large(e), "loss", "difference")
     return {"delta_loss_mean": mean, "delta_loss_std": sigma}
 
 
 @CHECKS.of()
-def levels_0p7b(e: Evidence, claim: Claim) -> Values:
+def levels_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the means over seeds of final loss and perplexity at 0.7B, of control and intervention."""
     values, close = {}, {}
     for side in ("control", "intervention"):
         for name, level in (("loss", LOSS_LEVEL), ("ppl", LEVEL)):
             values[f"{side}_{name}"] = e.moments(_large(e), name, side)[0]
             close[f"{side}_{name}"] = level
-    return Computed(values=values, near=close)
+    return ComputedValues(values=values, near=close)
 
 
 @CHECKS.of(near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
-def tokens_saved_0p7b(e: Evidence, claim: Claim) -> Values:
+def tokens_saved_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
     billions saved."""
     tokens, sigma = e.moments(_large(e), "tokens_to_control_loss_b", "intervention")
@@ -114,7 +114,7 @@ def tokens_saved_0p7b(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of()
-def mechanism_0p7b(e: Evidence, claim: Claim) -> Values:
+def mechanism_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether at 3 % of the 0.7B runs the control has the lower upper entropy and the larger upper logit, while
     lower-copy scores are within a quarter of each other."""
     sides = (CONTROL, INTERVENTION)
@@ -122,4 +122,4 @@ def mechanism_0p7b(e: Evidence, claim: Claim) -> Values:
     copy = [e.read(side, "lower_copy", EARLY, "model", LARGE) for side in sides]
     alike = max(copy) <= COMPARABLE * min(copy)
     shown = {"entropy": entropy, "logit": logit, "lower_copy": copy}
-    return Computed(holds=entropy[0] < entropy[1] and logit[0] > logit[1] and alike, shown=shown)
+    return ComputedValues(holds=entropy[0] < entropy[1] and logit[0] > logit[1] and alike, shown=shown)

@@ -6,8 +6,8 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, factor, near
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, factor, near
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from ..release import matured
@@ -45,29 +45,29 @@ def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
 
 
 @CHECKS.of("ablation_control", "ablation_intervention", near=factor(1.5))
-def ablation(e: Evidence, claim: Claim) -> Values:
+def ablation(e: Evidence, claim: PaperClaim) -> Values:
     """Read the perplexity that the claim's side loses without upper queries and keys, at 3 % and at the end."""
     lost = _lost(e, SIDES[claim.id.removeprefix("ablation_")])
     return {"at_3pct": float(lost[EARLY]), "at_end": float(lost[END])}
 
 
 @CHECKS.of()
-def ablation_order(e: Evidence, claim: Claim) -> Values:
+def ablation_order(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether without upper queries and keys the control loses more than the intervention, at every point from
     3 % of training on."""
     control, intervention = _lost(e, CONTROL), _lost(e, INTERVENTION)
-    return Computed(holds=bool((control > intervention).all()), shown={"points": len(control)})
+    return ComputedValues(holds=bool((control > intervention).all()), shown={"points": len(control)})
 
 
 @CHECKS.of()
-def ablation_grows(e: Evidence, claim: Claim) -> Values:
+def ablation_grows(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether what the intervention loses without upper queries and keys grows from each point to the next."""
     lost = _lost(e, INTERVENTION)
-    return Computed(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
+    return ComputedValues(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
 
 
 @CHECKS.of(scope="arithmetic")
-def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
+def ablation_equivalent(e: Evidence, claim: PaperClaim) -> Values:
     """A softmax of zero scores is uniform, however they came to be zero: so at every size."""
     worst = 0.0
     for method in SIDES.values():
@@ -75,18 +75,18 @@ def ablation_equivalent(e: Evidence, claim: Claim) -> Values:
         found = [e.there(e.run_values.value(key, kind, END, "model"), key) for kind in ABLATIONS]
         perplexities = [math.exp(loss) for loss in found]
         worst = max(worst, max(perplexities) / min(perplexities) - 1)
-    return Computed(holds=worst <= SAME, shown={"largest difference (%)": 100 * worst})
+    return ComputedValues(holds=worst <= SAME, shown={"largest difference (%)": 100 * worst})
 
 
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
 
 
 @CHECKS.of()
-def lower_routing_same(e: Evidence, claim: Claim) -> Values:
+def lower_routing_same(e: Evidence, claim: PaperClaim) -> Values:
     """Find the share of training from the window's start on at which the lower half first copies, in control and
     intervention."""
     keys = {side: _read(e, method) for side, method in SIDES.items()}
-    return Computed(
+    return ComputedValues(
         values={f"{side}_pct": 100 * matured(e.run_values, key) for side, key in keys.items()},
         near=near(0.5),
         shown={f"{side}_of_all": 100 * matured(e.run_values, key, from_window=False) for side, key in keys.items()},
@@ -94,7 +94,7 @@ def lower_routing_same(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(near=near(0.5))
-def sharp_crossing(e: Evidence, claim: Claim) -> Values:
+def sharp_crossing(e: Evidence, claim: PaperClaim) -> Values:
     """Find the share of training at which upper attention is first sharp, in control and intervention."""
     return {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
 
@@ -106,39 +106,39 @@ def _read(e: Evidence, method: str) -> str:
 
 
 @CHECKS.of(near=ENTROPY)
-def entropy_3pct(e: Evidence, claim: Claim) -> Values:
+def entropy_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read upper attention entropy at 3 % of training, of control and intervention."""
     return {side: e.entropy(method) for side, method in SIDES.items()}
 
 
 @CHECKS.of(near=LOGIT)
-def logit_3pct(e: Evidence, claim: Claim) -> Values:
+def logit_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read the upper logit at 3 % of training, of control and intervention."""
     return {side: e.logit(method) for side, method in SIDES.items()}
 
 
 @CHECKS.of()
-def entropy_order(e: Evidence, claim: Claim) -> Values:
+def entropy_order(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the intervention has the higher upper entropy at every point from 3 % to 20 % of training."""
     control, intervention = (_curve(e, method, "entropy") for method in SIDES.values())
     early = intervention[:FIFTH] > control[:FIFTH]
-    return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
+    return ComputedValues(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
 @CHECKS.of()
-def logit_growth_suppressed(e: Evidence, claim: Claim) -> Values:
+def logit_growth_suppressed(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the intervention has the lower upper logit at every point from 3 % to 20 % of training."""
     control, intervention = (_curve(e, method, "logit_mean_abs") for method in SIDES.values())
     early = intervention[:FIFTH] < control[:FIFTH]
-    return Computed(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
+    return ComputedValues(holds=bool(early.all()), shown={"control": list(control), "intervention": list(intervention)})
 
 
 @CHECKS.of()
-def singular_value(e: Evidence, claim: Claim) -> Values:
+def singular_value(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the intervention's top singular value of upper W_Q^T W_K at 3 % is below two thirds of the
     control's."""
     control, intervention = (e.read(method, "bilinear_top") for method in SIDES.values())
-    return Computed(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
+    return ComputedValues(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
 
 
 def _ratios(e: Evidence) -> dict[str, list[float]]:
@@ -147,25 +147,25 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
 
 
 @CHECKS.of(near=near(0.1))
-def locality(e: Evidence, claim: Claim) -> Values:
+def locality(e: Evidence, claim: PaperClaim) -> Values:
     """Read the locality ratios of upper queries and keys at 3 %, of control and intervention, with their chance
     levels."""
     nulls = {}
     for side, method in SIDES.items():
         key = e.key(method)
         nulls[f"null {side}"] = [e.run_values.null(key, probe, EARLY) for probe in ("locality_query", "locality_key")]
-    return Computed(values=_ratios(e), near=near(0.1), shown=nulls)
+    return ComputedValues(values=_ratios(e), near=near(0.1), shown=nulls)
 
 
 @CHECKS.of()
-def locality_order(e: Evidence, claim: Claim) -> Values:
+def locality_order(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the control's locality ratios of queries and of keys both exceed the intervention's at 3 %."""
     found = _ratios(e)
     both = [one > other for one, other in zip(found["control"], found["intervention"], strict=True)]
-    return Computed(holds=all(both), shown=found)
+    return ComputedValues(holds=all(both), shown=found)
 
 
 @CHECKS.of(near=near(0.05))
-def immature_energy(e: Evidence, claim: Claim) -> Values:
+def immature_energy(e: Evidence, claim: PaperClaim) -> Values:
     """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention."""
     return {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, near
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, near
 from plumbline.results.claims.registry import ClaimChecks, Values
 
-from ..release import Replay
+from ..release import RuleReplay
 from ..run_values import INTERVENTION
 from ..tables.table8 import replayed
 from .evidence import ON_THE_GRID, Evidence
@@ -16,7 +16,7 @@ from .evidence import ON_THE_GRID, Evidence
 CHECKS = ClaimChecks()
 
 
-def _replays(e: Evidence) -> dict[str, Replay]:
+def _replays(e: Evidence) -> dict[str, RuleReplay]:
     """Every printed rule over the first seed's scores."""
     key = e.key(INTERVENTION)
     found = {
@@ -27,9 +27,9 @@ def _replays(e: Evidence) -> dict[str, Replay]:
     return found
 
 
-def _rule(e: Evidence, claim: Claim) -> Values:
+def _rule(e: Evidence, claim: PaperClaim) -> Values:
     replay = _replays(e)[claim.id.removeprefix("t8_")]
-    return Computed(values={"release_pct": 100 * replay.release}, near=ON_THE_GRID, shown={"forced": replay.forced})
+    return ComputedValues(values={"release_pct": 100 * replay.release}, near=ON_THE_GRID, shown={"forced": replay.forced})
 
 
 RULES = ("main", "lower_threshold", "higher_threshold", "no_patience", "stricter_patience", "shorter_window")
@@ -37,17 +37,17 @@ CHECKS.of(*(f"t8_{rule}" for rule in RULES))(_rule)
 
 
 @CHECKS.of()
-def release_window(e: Evidence, claim: Claim) -> Values:
+def release_window(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether every printed rule, replayed over the intervention's logged scores, releases within the window."""
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
     # The first evaluation of the window is at the step nearest to 3 %, which may be a little less.
     inside = all(near(0.01)(low, one) or low <= one <= high for one in releases)
-    return Computed(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
+    return ComputedValues(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
 
 
 @CHECKS.of(near=ON_THE_GRID)
-def release_main(e: Evidence, claim: Claim) -> Values:
+def release_main(e: Evidence, claim: PaperClaim) -> Values:
     """Replay the main rule over the intervention's logged scores: its release and its first crossing, in percent."""
     main = _replays(e)["main"]
     crossing = math.inf if math.isnan(main.crossing) else 100 * main.crossing

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, near
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, near
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import checks
@@ -17,54 +17,54 @@ ARITHMETIC = {"scope": "arithmetic"}
 ROUNDING = 1e-9
 
 
-def _sizes(e: Evidence) -> checks.Sizes:
+def _sizes(e: Evidence) -> checks.MatchedSizes:
     return checks.sizes(e.study.code)
 
 
 @CHECKS.of(**ARITHMETIC)
-def rho_init(e: Evidence, claim: Claim) -> Values:
+def rho_init(e: Evidence, claim: PaperClaim) -> Values:
     """Compute Theorem 2's energy ratios of GEGLU and SwiGLU at the start, from the sizes of the paper's two models."""
     these = _sizes(e)
     values = {"geglu": checks.rho(these, "gelu"), "swiglu": checks.rho(these, "silu"), "nu": these.variance}
     values |= {"m": these.single.ffn_width, "r": these.gated.ffn_width}
     # "Approximately" is printed; the digits are there all the same.
-    return Computed(values=values, near=near(0.0006))
+    return ComputedValues(values=values, near=near(0.0006))
 
 
 @CHECKS.of(near=near(1e-3), **ARITHMETIC)
-def fourfold(e: Evidence, claim: Claim) -> Values:
+def fourfold(e: Evidence, claim: PaperClaim) -> Values:
     """Compute what the multiplier leaves of a small step's change of logits on drawn heads, the value furthest from
     it."""
     return {"alpha": checks.learning_rate_factor(checks.heads(_sizes(e).single), claim.values["alpha"])}
 
 
 @CHECKS.of(**ARITHMETIC)
-def theorem1(e: Evidence, claim: Claim) -> Values:
+def theorem1(e: Evidence, claim: PaperClaim) -> Values:
     """No step beyond the bound, and a head that meets it: a bound that is too large by a factor is none."""
     model = _sizes(e).single
     share, sharp = checks.largest_share(checks.heads(model), "bound"), checks.sharpest_share(model)
-    return Computed(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
+    return ComputedValues(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
 
 
 @CHECKS.of(near=near(0.01), **ARITHMETIC)
-def rho_squared(e: Evidence, claim: Claim) -> Values:
+def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the power of the immature energy by which a small step on drawn heads shrinks, where nothing else is in
     the stream."""
     found = checks.heads(_sizes(e).single)
     beside = checks.energy_power(found, alone=False)
     power = checks.energy_power(found, alone=True)
-    return Computed(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
+    return ComputedValues(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
 
 
 @CHECKS.of(**ARITHMETIC)
-def logit_range(e: Evidence, claim: Claim) -> Values:
+def logit_range(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether no row of drawn scores has less than the needed range, and a row of equal other keys just that."""
     least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
-    return Computed(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
+    return ComputedValues(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
 
 
 @CHECKS.of(**ARITHMETIC)
-def ffn_match(e: Evidence, claim: Claim) -> Values:
+def ffn_match(e: Evidence, claim: PaperClaim) -> Values:
     """The widths, where two matrices of the one have as many weights as three of the other."""
     these = _sizes(e)
     single, gated = these.single.ffn_width, these.gated.ffn_width

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -51,7 +51,7 @@ HEIGHT = 7.0
 
 
 @styled
-def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Boxes and arrows; green holds back what it points at."""
     figure, axes = style.canvas(style.PAGE, 3.3)
     for x, y, width, text, colour in BOXES.values():
@@ -65,7 +65,7 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         "How upper attention specialises too early, and the two sides from which it is held back", fontsize=8.5
     )
     rows = [{"cause": start, "effect": end, "inhibits": back} for start, end, back in ARROWS]
-    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
+    return FigureWithData(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
 
 
 def _box(axes: Axes, x: float, y: float, width: float, text: str, colour: str) -> None:

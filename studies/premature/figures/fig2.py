@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.figures.style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -25,7 +25,7 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
 
 @styled
-def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
     table = _values(RunValues(frames, study), published)
     figure = Figure(figsize=(style.PAGE, 3.5))
@@ -44,10 +44,10 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
         title="red: single branch; green: gated",
         title_fontsize=6.5,
     )
-    return Picture(figure, table.assign(preset=study.preset_named))
+    return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 
-def _values(run_values: RunValues, published: Published) -> pd.DataFrame:
+def _values(run_values: RunValues, published: PrintedNumbers) -> pd.DataFrame:
     """One row for each architecture: gain and entropy of the control at 3 %, reproduced and printed; and why not."""
     print3, print4 = published.table("table3"), published.table("table4")
     rows = []

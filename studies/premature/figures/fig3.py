@@ -14,9 +14,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -45,7 +45,7 @@ EARLY_MARK = 2.5
 
 
 @styled
-def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the paper's own size."""
     table = pd.concat([_measured(RunValues(frames, study)), _printed(published)], ignore_index=True)
     figure = Figure(figsize=(style.PAGE, 5.0))
@@ -70,7 +70,7 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     hollow = grid[0, 1].plot([], [], "D", mfc="none", mec=style.GREY, ms=4.5)[0]
     figure.legend([*marks, hollow], [*SIDES, "printed (270M)"], loc="outside lower center", ncols=3, fontsize=7.5)
     figure.suptitle(f"preset {study.preset_named} · {study.scale_label(BASE)}", fontsize=8, x=0.01, ha="left")
-    return Picture(figure, table.assign(preset=study.preset_named))
+    return FigureWithData(figure, table.assign(preset=study.preset_named))
 
 
 def _measured(run_values: RunValues) -> pd.DataFrame:
@@ -96,7 +96,7 @@ def _measured(run_values: RunValues) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _printed(published: Published) -> pd.DataFrame:
+def _printed(published: PrintedNumbers) -> pd.DataFrame:
     rows = []
     for claim, (panel, values) in PRINTED.items():
         printed = published.claim(claim)

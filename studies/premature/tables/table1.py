@@ -5,13 +5,13 @@ Source: premature study, section 5.1 and Table 1.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..paired import Paired, Quantity, columns
+from ..paired import PairedRuns, Quantity, columns
 from ..run_values import BASE, RunValues
 
 #: Our quantities and the names of the printed columns.
@@ -29,9 +29,9 @@ NOTES = [
 ]
 
 
-def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, intervention, and their paired difference; savings stand in the intervention's row, as printed."""
-    paired, print1 = Paired(RunValues(frames, study), BASE), published.table("table1")
+    paired, print1 = PairedRuns(RunValues(frames, study), BASE), published.table("table1")
     rows = paired.rows(published, "table1", PRINTED)
     for cells in rows:
         setting = str(cells["setting"].value)
@@ -53,7 +53,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _saved(paired: Paired) -> dict[str, Cell]:
+def _saved(paired: PairedRuns) -> dict[str, Cell]:
     percent, row = paired.saved, paired.row("difference")
     if paired.short:
         return {name: row.cell(None, paired.short) for name in SAVED}

@@ -5,7 +5,7 @@ Source: premature study, appendix G and Table 10.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
@@ -21,7 +21,7 @@ NAMES = {"final_ppl": "final_ppl", "entropy_3pct": "upper_entropy_3pct", "logit_
 NAMES |= {"qk_displacement_3pct": "qk_displacement_3pct", "qk_relative_displacement_3pct": ""}
 
 
-def table10(frames: RunFrames, study: Study, published: Published) -> Table:
+def table10(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Multipliers from 1 (the control) down."""
     run_values, print10 = RunValues(frames, study), published.table("table10")
     rows = settings.rows(run_values, published, "table10", RUNS, NAMES)

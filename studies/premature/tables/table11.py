@@ -6,13 +6,13 @@ of training.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, make_table, ours
 from plumbline.results.tables.table import Cell, Table
 from plumbline.specs.study_config import Study
 
-from ..paired import Paired, Quantity, columns
+from ..paired import PairedRuns, Quantity, columns
 from ..run_values import EARLY, LARGE, Part, RunValues
 
 #: Our quantities and the names of the printed columns.
@@ -35,10 +35,10 @@ NOTES = [
 ]
 
 
-def table11(frames: RunFrames, study: Study, published: Published) -> Table:
+def table11(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, intervention, and their paired difference at the larger scale."""
     run_values = RunValues(frames, study)
-    paired = Paired(run_values, LARGE)
+    paired = PairedRuns(run_values, LARGE)
     rows = paired.rows(published, "table11", PRINTED)
     for cells in rows:
         setting = str(cells["setting"].value)
@@ -65,7 +65,7 @@ def table11(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _early(paired: Paired, setting: str, probe: str, part: Part, column: str = "value") -> float:
+def _early(paired: PairedRuns, setting: str, probe: str, part: Part, column: str = "value") -> float:
     """Mean over seeds of a readout at 3 %, or the difference of two means."""
     if setting == "difference":
         return _early(paired, "intervention", probe, part, column) - _early(paired, "control", probe, part, column)

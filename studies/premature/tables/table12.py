@@ -5,7 +5,7 @@ Source: premature study, appendix I and Table 12. The column that the paper lack
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, make_table
 from plumbline.results.tables.table import Table
@@ -31,7 +31,7 @@ NAMES |= {
 NAMES |= {"locality_query_calibrated": "", "locality_key_calibrated": ""}
 
 
-def table12(frames: RunFrames, study: Study, published: Published) -> Table:
+def table12(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control and intervention."""
     run_values = RunValues(frames, study)
     return make_table(

@@ -6,15 +6,15 @@ sign test (it prints 14 wins of 21 and no test), and where each task's items are
 
 from __future__ import annotations
 
-from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, from_print, printed_cells, published_column
 from plumbline.specs.study_config import Study
 
-from ..downstream import Comparison, losses, sign_test
-from ..row import Row
+from ..downstream import PairedTaskScores, losses, sign_test
+from ..row import RowCells
 from ..run_values import BASE, RunValues
 
 #: Our columns and the printed ones.
@@ -45,14 +45,14 @@ COLUMNS = [
 ]
 
 
-def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each task, and their mean; wins in the mean's row are over all pairs of a seed and a task."""
     run_values, print2 = RunValues(frames, study), published.table("table2")
     printed_wins = published.claim("downstream_wins")
-    comparison = Comparison(run_values)
+    comparison = PairedTaskScores(run_values)
     sources = frames.task_sources
     keys = tuple(key for pair in comparison.pairs.values() for key in pair) or (None,)
-    row = Row(run_values, keys, BASE)
+    row = RowCells(run_values, keys, BASE)
     rows = []
     for task, label in print2["task_name"].items():
         mean = task == "mean"

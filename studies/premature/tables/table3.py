@@ -6,13 +6,13 @@ readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..row import Row
+from ..row import RowCells
 from ..run_values import BASE, EARLY, RunValues, slowed
 
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.
@@ -39,13 +39,13 @@ NOTES = [
 ]
 
 
-def table3(frames: RunFrames, study: Study, published: Published) -> Table:
+def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each architecture."""
     run_values, print3 = RunValues(frames, study), published.table("table3")
     rows = []
     for architecture in ARCHITECTURES:
         control, slow = run_values.key(architecture), run_values.key(slowed(architecture))
-        row, alone = Row(run_values, (control, slow), BASE), (control,)
+        row, alone = RowCells(run_values, (control, slow), BASE), (control,)
         upper, lower = (run_values.value(control, "logit_mean_abs", EARLY, part) for part in ("upper", "lower"))
         rows.append(
             {

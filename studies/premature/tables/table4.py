@@ -5,13 +5,13 @@ Source: premature study, section 5.6 and Table 4.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..row import Row
+from ..row import RowCells
 from ..run_values import BASE, EARLY, RunValues, slowed
 
 PRINTED = {
@@ -32,13 +32,13 @@ COLUMNS = [
 ]
 
 
-def table4(frames: RunFrames, study: Study, published: Published) -> Table:
+def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """GELU, SwiGLU and GEGLU."""
     run_values, print4 = RunValues(frames, study), published.table("table4")
     rows = []
     for architecture, label in print4["architecture"].items():
         control, slow = run_values.key(str(architecture)), run_values.key(slowed(str(architecture)))
-        row, alone = Row(run_values, (control, slow), BASE), (control,)
+        row, alone = RowCells(run_values, (control, slow), BASE), (control,)
         parameters = None if control is None else frames.runs.loc[control, "parameters"]
         rows.append(
             {

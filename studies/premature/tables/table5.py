@@ -6,13 +6,13 @@ training, and by how much less each writes than the two GELU networks (printed i
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..row import Row
+from ..row import RowCells
 from ..run_values import BASE, EARLY, Part, RunValues
 
 #: The printed names of the runs; widths are those of the paper preset.
@@ -72,13 +72,13 @@ NOTES = [
 ]
 
 
-def table5(frames: RunFrames, study: Study, published: Published) -> Table:
+def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each feed-forward network."""
     run_values, print5 = RunValues(frames, study), published.table("table5")
     rows = []
     for name, method in RUNS.items():
         key = run_values.key(method)
-        row = Row(run_values, (key,), BASE)
+        row = RowCells(run_values, (key,), BASE)
         cells = {"ffn": Cell(name), "label": Cell(print5.loc[name, "architecture"])}
         cells["ffn_width"] = row.cell(None if key is None else study.runs[key].spec.model.ffn_width)
         cells |= {

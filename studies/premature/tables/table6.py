@@ -5,7 +5,7 @@ Source: premature study, appendix D and Table 6.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
@@ -21,7 +21,7 @@ NAMES = {"entropy_3pct": "entropy_3pct", "logit_3pct": "logit_3pct"}
 NAMES |= {"final_ppl": "final_ppl", "ppl_reduction": "ppl_reduction"}
 
 
-def table6(frames: RunFrames, study: Study, published: Published) -> Table:
+def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, entropy floor, intervention."""
     run_values, print6 = RunValues(frames, study), published.table("table6")
     rows = settings.rows(run_values, published, "table6", RUNS, NAMES)

@@ -5,7 +5,7 @@ Source: premature study, appendix E and Table 7; the readouts at 20 % of trainin
 
 from __future__ import annotations
 
-from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, make_table
 from plumbline.results.tables.table import Column, Table, from_print, published_column
@@ -30,7 +30,7 @@ IN_THE_TEXT = {
 }
 
 
-def table7(frames: RunFrames, study: Study, published: Published) -> Table:
+def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, intervention, half rate."""
     run_values, printed = RunValues(frames, study), published.claim("readout_20pct")
     rows = settings.rows(run_values, published, "table7", RUNS, NAMES)

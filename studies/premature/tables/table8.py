@@ -11,15 +11,15 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
-from plumbline.train.interventions._release import Rule
+from plumbline.train.interventions._release import ReleaseRule
 
-from ..release import Replay, decided, replay, rule, scores
-from ..row import Row
+from ..release import RuleReplay, decided, replay, rule, scores
+from ..row import RowCells
 from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
@@ -36,14 +36,14 @@ COLUMNS = [
 ]
 
 
-def table8(frames: RunFrames, study: Study, published: Published) -> Table:
+def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each rule; the first seed's release beside the printed one."""
     run_values, print8 = RunValues(frames, study), published.table("table8")
     keys = tuple(run_values.key(INTERVENTION, BASE, seed) for seed in run_values.seeds(INTERVENTION)) or (None,)
     rows = []
     for name, printed in print8.iterrows():
         found = [replayed(run_values, key, printed) for key in keys]
-        row, first = Row(run_values, keys, BASE), found[0]
+        row, first = RowCells(run_values, keys, BASE), found[0]
         releases = [100 * one.release for one in found if not math.isnan(one.release)]
         rows.append(
             {
@@ -75,27 +75,27 @@ def table8(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def rule_of(run_values: RunValues, key: str | None, printed: pd.Series) -> Rule:
+def rule_of(run_values: RunValues, key: str | None, printed: pd.Series) -> ReleaseRule:
     """A printed rule, for a run's context."""
     context = 1024 if key is None else run_values.study.runs[key].spec.model.context
     window = (float(printed["window_start_pct"]) / 100, float(printed["window_end_pct"]) / 100)
     return rule(context, float(printed["threshold"]), int(printed["patience"]), window)
 
 
-def replayed(run_values: RunValues, key: str | None, printed: pd.Series) -> Replay:
+def replayed(run_values: RunValues, key: str | None, printed: pd.Series) -> RuleReplay:
     """A printed rule over one run's scores."""
     if key is None:
-        return Replay()
+        return RuleReplay()
     steps = run_values.study.runs[key].spec.train.steps
     return replay(scores(run_values, key), rule_of(run_values, key, printed), steps)
 
 
-def _forced(found: list[Replay]) -> str:
+def _forced(found: list[RuleReplay]) -> str:
     there = [one for one in found if not math.isnan(one.release)]
     return "not logged" if not there else f"{sum(one.forced for one in there)} of {len(there)}"
 
 
-def _notes(run_values: RunValues, keys: tuple[str | None, ...], found: list[Rule]) -> list[str]:
+def _notes(run_values: RunValues, keys: tuple[str | None, ...], found: list[ReleaseRule]) -> list[str]:
     notes = ["Only evaluations inside the window count (interpretation patience_inside_the_window)."]
     if found and found[0].relative:
         scaled = ", ".join(f"{one.threshold:g} as {one.threshold_over_null:.2f}" for one in found[:3])

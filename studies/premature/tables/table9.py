@@ -5,7 +5,7 @@ Source: premature study, appendix F and Table 9.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table
@@ -13,7 +13,7 @@ from plumbline.specs.study_config import Study
 
 from .. import settings
 from ..release import decided
-from ..row import Row
+from ..row import RowCells
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3pct", "fixed_6pct": "fixed_6pct"}
@@ -22,13 +22,13 @@ RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3
 NAMES = {name: name for name in ("final_ppl", "ppl_reduction", "tokens_saved_pct", "entropy_3pct", "logit_3pct")}
 
 
-def table9(frames: RunFrames, study: Study, published: Published) -> Table:
+def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, adaptive release, two fixed ones; and where each was released."""
     run_values = RunValues(frames, study)
     rows = settings.rows(run_values, published, "table9", RUNS, NAMES)
     for cells in rows:
         key = run_values.key(RUNS[str(cells["setting"].value)])
-        row, found = Row(run_values, (key,), BASE), decided(run_values, key)
+        row, found = RowCells(run_values, (key,), BASE), decided(run_values, key)
         released = found.get("fraction")
         control = cells["setting"].value == "control"
         cells["release_pct"] = (

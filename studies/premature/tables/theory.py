@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
@@ -23,7 +23,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class TheoremRow:
     """One row. `drawn`: the same from networks that were drawn, where `computed` is a formula."""
 
     id: str
@@ -46,7 +46,7 @@ COLUMNS = [
 ]
 
 
-def theory(frames: RunFrames, study: Study, published: Published) -> Table:
+def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each statement, at the sizes of the paper's 270M model whatever the preset."""
     rows = [
         {
@@ -79,7 +79,7 @@ def theory(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def performed(study: str, published: Published) -> list[Check]:
+def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
     """All checks."""
     these = checks.sizes(study)
     found = checks.heads(these.single)
@@ -92,11 +92,11 @@ def performed(study: str, published: Published) -> list[Check]:
     least, equal = checks.least_slack(these.single), checks.equality_slack()
     share = "share of the bound that a step reaches"
     made = [
-        Check("theorem_1", f"Theorem 1, {share}", "Eqs. 19-20", shares["bound"], shares["bound"] <= 1),
-        Check("theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3),
-        Check("corollary_1", f"Corollary 1, {share}", "Eq. 32", *_within(shares["unconditional_bound"])),
-        Check("corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_within(shares["localised_bound"])),
-        Check(
+        TheoremRow("theorem_1", f"Theorem 1, {share}", "Eqs. 19-20", shares["bound"], shares["bound"] <= 1),
+        TheoremRow("theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3),
+        TheoremRow("corollary_1", f"Corollary 1, {share}", "Eq. 32", *_within(shares["unconditional_bound"])),
+        TheoremRow("corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_within(shares["localised_bound"])),
+        TheoremRow(
             "corollary_3",
             "Corollary 3, what a multiplier leaves of a step",
             "Eq. 37",
@@ -110,18 +110,18 @@ def performed(study: str, published: Published) -> list[Check]:
         ratio = checks.rho(these, gate)
         holds = abs(gated / single / ratio - 1) < 0.03
         text = f"{float(rho[name]):g}"
-        made.append(Check(f"theorem_2_{name}", f"Theorem 2, ρ of {name}", "Eq. 44", ratio, holds, text, gated / single))
+        made.append(TheoremRow(f"theorem_2_{name}", f"Theorem 2, ρ of {name}", "Eq. 44", ratio, holds, text, gated / single))
         stream = with_single - single
         contracted = (stream + ratio * single) / (stream + single)
         holds = contracted < 1 and abs(with_gated / with_single / contracted - 1) < 0.03
         says = f"Corollary 4, stream energy after {name} over that after GELU"
-        made.append(Check(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn=with_gated / with_single))
+        made.append(TheoremRow(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn=with_gated / with_single))
     power = f"{square['power']:g}"
     made += [
-        Check("theorem_3", "Theorem 3, power of R_P, nothing but X_P", "Eq. 59", alone, abs(alone - 2) < 0.01, power),
-        Check("theorem_3_beside", "the same beside a mature rest", "Eq. 59", beside, abs(beside - 2) < 0.01, power),
-        Check("logit_range", "least slack of the range of a row", "Eq. 64", least, least >= -ROUNDING),
-        Check("logit_range_sharp", "slack where the other keys are alike", "Eq. 64", equal, abs(equal) < 1e-6),
+        TheoremRow("theorem_3", "Theorem 3, power of R_P, nothing but X_P", "Eq. 59", alone, abs(alone - 2) < 0.01, power),
+        TheoremRow("theorem_3_beside", "the same beside a mature rest", "Eq. 59", beside, abs(beside - 2) < 0.01, power),
+        TheoremRow("logit_range", "least slack of the range of a row", "Eq. 64", least, least >= -ROUNDING),
+        TheoremRow("logit_range_sharp", "slack where the other keys are alike", "Eq. 64", equal, abs(equal) < 1e-6),
     ]
     return made
 

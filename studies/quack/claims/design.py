@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.model.decoder import create, on_meta
 from plumbline.model.norms_per_block import norms_per_block
-from plumbline.results.claims.checkers import Computed, near
+from plumbline.results.claims.checkers import ComputedValues, near
 from plumbline.results.claims.registry import ClaimChecks, Values
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
-from plumbline.train.interventions import Attachment, build
-from plumbline.train.optim import Optimizer
+from plumbline.train.interventions import InterventionInputs, build
+from plumbline.train.optim import GroupedOptimizer
 
 from .. import memory
 from ..grid import ABLATION, DEFAULT, QK_NORM, QUACK
@@ -35,21 +35,21 @@ ARITHMETIC = {"scope": "arithmetic"}
 GROWN = {"query": (0.5, 3.0), "key": (4.0, 0.7)}
 NEAR = 1e-6
 
-ALONE = Ranks(rank=0, world=1, device=torch.device("cpu"))
+ALONE = RankGroup(rank=0, world=1, device=torch.device("cpu"))
 
 
 @CHECKS.of(**ARITHMETIC)
-def scale_tested(e: Evidence, claim: Claim) -> Values:
+def scale_tested(e: Evidence, claim: PaperClaim) -> Values:
     """The kind of attention whose size is further from the printed one."""
     paper = memory.paper(e.study.code)
     sizes = [sum(value.numel() for value in on_meta(memory.model_of(paper, at)).parameters()) / 1e9 for at in BOTH]
     steps = {run.spec.train.steps for run in paper.runs.values()}
     furthest = max(sizes, key=lambda size: abs(size - float(claim.values["params_b"])))
-    return Computed(values={"params_b": furthest, "steps_k": max(steps) / 1000}, shown={"MHA, MLA": sizes})
+    return ComputedValues(values={"params_b": furthest, "steps_k": max(steps) / 1000}, shown={"MHA, MLA": sizes})
 
 
 @CHECKS.of(**ARITHMETIC)
-def suggested_tau_grid(e: Evidence, claim: Claim) -> Values:
+def suggested_tau_grid(e: Evidence, claim: PaperClaim) -> Values:
     """Every value of tau and of the base rate that a method is swept over at paper size."""
     paper = memory.paper(e.study.code)
     points = [point for method in (DEFAULT, QUACK, ABLATION) for point in paper.points(method).values()]
@@ -60,7 +60,7 @@ def suggested_tau_grid(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
+def suggested_tau_wide(e: Evidence, claim: PaperClaim) -> Values:
     """Every tau that QuacK is run at, at paper size."""
     specs = [run.spec for run in memory.paper(e.study.code).runs.values()]
     chosen = [entry for spec in specs for entry in spec.interventions if entry["name"] == QUACK]
@@ -68,26 +68,26 @@ def suggested_tau_wide(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def two_norms_removed(e: Evidence, claim: Claim) -> Values:
+def two_norms_removed(e: Evidence, claim: PaperClaim) -> Values:
     """Norms of a block with QK norm, less those under QuacK."""
     paper = memory.paper(e.study.code)
     norms = {method: norms_per_block(memory.model_of(paper, "mha", method)) for method in (QK_NORM, QUACK)}
-    return Computed(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
+    return ComputedValues(values={"norms": norms[QK_NORM] - norms[QUACK]}, near={"norms": near(0.0)}, shown=norms)
 
 
 @CHECKS.of(**ARITHMETIC)
-def mla_applicable(e: Evidence, claim: Claim) -> Values:
+def mla_applicable(e: Evidence, claim: PaperClaim) -> Values:
     """QK norm is refused where decoding keeps latents; QuacK's model decodes from them, and is the default's model."""
     paper = memory.paper(e.study.code)
     model = memory.model_of(paper, "mla", QUACK)
     kept, needed = memory.remembered(model), memory.materialised(model)
     needs = bool(memory.refused(paper, "mla")) and not memory.refused(paper, "mha")
     same = model == memory.model_of(paper, "mla", DEFAULT)
-    return Computed(holds=needs and same and kept < needed, shown={"bytes kept": kept, "bytes of keys": needed})
+    return ComputedValues(holds=needs and same and kept < needed, shown={"bytes kept": kept, "bytes of keys": needed})
 
 
 @CHECKS.of(**ARITHMETIC)
-def scheme(e: Evidence, claim: Claim) -> Values:
+def scheme(e: Evidence, claim: PaperClaim) -> Values:
     """Updates with QuacK over those without it, on a model whose heads have grown or shrunk since the start, each by
     factors of its own: tau over the factor of the other side's weights."""
     spec = smallest(e.study.code)
@@ -99,7 +99,7 @@ def scheme(e: Evidence, claim: Claim) -> Values:
         rates_H = ours[role] / plain[role] / float(entry["tau"])
         apart = max(apart, float(np.abs(rates_H * factors[other] - 1).max()))
     elsewhere = float(np.abs(ours["value"] / plain["value"] - 1).max())
-    return Computed(holds=max(apart, elsewhere) < NEAR, shown={"largest relative error": apart})
+    return ComputedValues(holds=max(apart, elsewhere) < NEAR, shown={"largest relative error": apart})
 
 
 @cache
@@ -114,11 +114,11 @@ def updates(spec: RunSpec, chosen: tuple[dict[str, Any], ...], factors: dict[str
     weights are `factors` times what they were at the start."""
     model, hooks = create(spec.model, 0).double(), build(chosen)
     for hook in hooks:
-        hook.attach(Attachment(spec=spec, model=model, ranks=ALONE, validation=None, progress=Silent()))
+        hook.attach(InterventionInputs(spec=spec, model=model, ranks=ALONE, validation=None, progress=SilentProgress()))
         hook.begin(1)
     named = {role.role: name for name, role in model.parameter_roles.items() if role.layer == 0 and role.matrix}
     weights = {role: model.get_parameter(named[role]) for role in ("query", "key", "value")}
-    optimizer = Optimizer(model, model.parameter_roles, spec.optimizer, hooks)
+    optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for role, factor_H in factors.items():
@@ -136,7 +136,7 @@ def by_head(weight_RD: torch.Tensor, spec: RunSpec) -> torch.Tensor:
     return weight_RD.unflatten(0, (spec.model.heads, -1))
 
 
-class Silent:
+class SilentProgress:
     """Progress that nobody sees."""
 
     def say(self, text: str) -> None:

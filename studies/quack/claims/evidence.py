@@ -8,30 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from plumbline.audit.published import Claim, Published
+from plumbline.audit.published import PaperClaim, PrintedNumbers
 from plumbline.results.claims import registry
-from plumbline.results.claims.checkers import Computed, Verdict
-from plumbline.results.claims.registry import Absent
+from plumbline.results.claims.checkers import ComputedValues, Verdict
+from plumbline.results.claims.registry import MissingRun
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, COMPETITIVE, DIFFERENT, Grid
+from ..grid import ATTENTION, COMPETITIVE, DIFFERENT, RunGrid
 
 #: Both kinds of attention.
 BOTH = tuple(ATTENTION)
 
 
 class Evidence(registry.Evidence):
-    """Accessors raise `Absent` where a run is missing: the claim then has no value here."""
+    """Accessors raise `MissingRun` where a run is missing: the claim then has no value here."""
 
-    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
-        self.grid = Grid(frames, study)
+        self.grid = RunGrid(frames, study)
 
     def there(self, key: str | None, name: str = "a run") -> str:
         """A run that is there; it is used from here on."""
         if key is None or self.grid.outcome(key) == MISSING:
-            raise Absent(MISSING, key or name)
+            raise MissingRun(MISSING, key or name)
         self.used.add(key)
         return key
 
@@ -74,7 +74,7 @@ class Evidence(registry.Evidence):
         """The largest logit of all heads before the first step, and the largest ever after."""
         curve = self.grid.largest_logit(self.there(key))
         if len(curve) < 2:
-            raise Absent("not read", key)
+            raise MissingRun("not read", key)
         return float(curve.iloc[0]), float(curve.iloc[1:].max())
 
 
@@ -85,11 +85,11 @@ def gap(first: float, other: float) -> float:
         Absent: both diverged.
     """
     if math.isinf(first) and math.isinf(other):
-        raise Absent("diverged", "every run of both sides")
+        raise MissingRun("diverged", "every run of both sides")
     return other - first
 
 
-def in_each(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def in_each(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """Rule: `holds_in` is true in both kinds of attention: reproduced; in one: partly; in none: not reproduced."""
     found = dict(zip(BOTH, measured.values["holds_in"], strict=True))
     where = [ATTENTION[scale] for scale, holds in found.items() if holds]
@@ -97,7 +97,7 @@ def in_each(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return verdict, f"it holds in {' and '.join(where) or 'neither'}"
 
 
-def lower(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def lower(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """Rule: every `gap` is above what counts as a difference: reproduced; none of them is: not reproduced."""
     gaps = [float(value) for value in measured.values["gap"]]
     apart = sum(value > DIFFERENT for value in gaps)
@@ -105,7 +105,7 @@ def lower(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
     return verdict, f"lower by more than {DIFFERENT:g} nats in {apart} of {len(gaps)}"
 
 
-def slightly_worse(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def slightly_worse(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """Rule: `gap` is between 0 and what still competes: reproduced; below 0: partly; above: not reproduced."""
     above = float(measured.values["gap"])
     if above > COMPETITIVE:
@@ -117,6 +117,6 @@ def slightly_worse(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 Statement = Callable[[str], bool]
 
 
-def each(statement: Statement, **shown: object) -> Computed:
+def each(statement: Statement, **shown: object) -> ComputedValues:
     """What `in_each` judges."""
-    return Computed(values={"holds_in": [statement(scale) for scale in BOTH]}, shown=shown)
+    return ComputedValues(values={"holds_in": [statement(scale) for scale in BOTH]}, shown=shown)

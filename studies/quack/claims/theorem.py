@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import lemma
@@ -15,18 +15,18 @@ ARITHMETIC = {"scope": "arithmetic"}
 
 
 @CHECKS.of(**ARITHMETIC)
-def bounded_change(e: Evidence, claim: Claim) -> Values:
+def bounded_change(e: Evidence, claim: PaperClaim) -> Values:
     """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates must break
     it as weights grow, or it would be no bound to speak of."""
     found = lemma.found(e.study.code)
     share = {name: max(row.share for row in found if row.rates == name) for name in ("quack", "fixed")}
     holds = all(row.within for row in found if row.rates == "quack") and share["fixed"] > 1
     shown = {"largest share of the bound": share["quack"], "with fixed rates": share["fixed"]}
-    return Computed(holds=holds, shown=shown)
+    return ComputedValues(holds=holds, shown=shown)
 
 
 @CHECKS.of(**ARITHMETIC)
-def first_order(e: Evidence, claim: Claim) -> Values:
+def first_order(e: Evidence, claim: PaperClaim) -> Values:
     """What the two terms leave out shrinks with the square of the rates."""
     power = lemma.power_of_the_rest(e.study.code)
-    return Computed(holds=abs(power - 2) < 0.01, shown={"power of the rest": power})
+    return ComputedValues(holds=abs(power - 2) < 0.01, shown={"power of the rest": power})

@@ -6,9 +6,9 @@ One function for each claim, named as the claim; what it says is in studies/quac
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, near
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, near
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import MISSING
 from plumbline.stats.paired import PairedRatio
 
@@ -23,24 +23,24 @@ ABOUT = 3.0
 
 
 @CHECKS.of("speed")
-def faster(e: Evidence, claim: Claim) -> Values:
+def faster(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the percent of a step's time that QuacK saves against QK norm, from the median ratio of timed steps."""
     found = _ratio(e)
-    return Computed(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
+    return ComputedValues(values={"pct": speed.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found))
 
 
 @CHECKS.of()
-def cheaper(e: Evidence, claim: Claim) -> Values:
+def cheaper(e: Evidence, claim: PaperClaim) -> Values:
     """In three pairs of four and more."""
     found = _ratio(e)
-    return Computed(holds=found.high < 1, shown=_shown(e, found))
+    return ComputedValues(holds=found.high < 1, shown=_shown(e, found))
 
 
 def _ratio(e: Evidence) -> PairedRatio:
     key = e.frames.measured_key(speed.STEP_TIME)
     found = speed.ratio(e.frames, QUACK, QK_NORM)
     if found is None:
-        raise Absent(MISSING, key)
+        raise MissingRun(MISSING, key)
     e.used.add(key)
     return found
 

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 
 from plumbline.results.figures import style
 
-from ..grid import ATTENTION, Grid
+from ..grid import ATTENTION, RunGrid
 
 #: Characters of a line above a panel.
 TITLE_WIDTH = 38
@@ -47,13 +47,13 @@ def curve(method: str) -> dict[str, Any]:
     return {"color": own, "linewidth": width, "zorder": 5 - width / 2}
 
 
-def methods(grid: Grid) -> list[str]:
+def methods(grid: RunGrid) -> list[str]:
     """Methods with a run, in the order of the looks."""
     there = {method for scale in grid.scales for method in grid.methods(scale)}
     return [method for method in LOOKS if method in there]
 
 
-def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: bool = False) -> None:
+def legend(figure: Figure, grid: RunGrid, extra: Iterable[Line2D] = (), *, marks: bool = False) -> None:
     """Below the panels: a line for each method, and what else there is to say."""
     shown = [
         Line2D(
@@ -68,13 +68,13 @@ def legend(figure: Figure, grid: Grid, extra: Iterable[Line2D] = (), *, marks: b
     figure.legend(handles=[*shown, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
 
 
-def title(figure: Figure, grid: Grid, words: str) -> None:
+def title(figure: Figure, grid: RunGrid, words: str) -> None:
     """What is shown, at which preset and scales."""
     scales = " and ".join(grid.study.scale_label(scale) for scale in grid.scales)
     figure.suptitle(f"{words}\npreset {grid.study.preset_named} · {scales}", fontsize=8.5, x=0.01, ha="left")
 
 
-def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
+def best_taus(grid: RunGrid, scale: str, eta: float) -> list[str]:
     """As ``QuacK 0.1``: which tau stands for each method that has one."""
     said = []
     for method in grid.methods(scale):
@@ -84,7 +84,7 @@ def best_taus(grid: Grid, scale: str, eta: float) -> list[str]:
     return said
 
 
-def panel_title(axes: Axes, grid: Grid, scale: str, eta: float, drawn: Mapping[str, pd.Series]) -> None:
+def panel_title(axes: Axes, grid: RunGrid, scale: str, eta: float, drawn: Mapping[str, pd.Series]) -> None:
     """Attention and base rate, the taus that stand for methods there, and which of the curves drawn are one."""
     best = best_taus(grid, scale, eta)
     lines = [f"{ATTENTION[scale]}, base rate {eta:g}"]
@@ -94,7 +94,7 @@ def panel_title(axes: Axes, grid: Grid, scale: str, eta: float, drawn: Mapping[s
     axes.set_title("\n".join(lines), fontsize=7.5)
 
 
-def over_training(panels: Iterable[Axes], grid: Grid) -> None:
+def over_training(panels: Iterable[Axes], grid: RunGrid) -> None:
     """Steps of a whole run along the lowest panels."""
     steps = max((run.spec.train.steps for run in grid.study.runs.values()), default=1)
     for axes in panels:
@@ -112,7 +112,7 @@ def note(axes: Axes, lines: Iterable[str]) -> None:
         axes.text(0.98, 0.98, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
 
 
-def alike(grid: Grid, drawn: Mapping[str, pd.Series]) -> list[str]:
+def alike(grid: RunGrid, drawn: Mapping[str, pd.Series]) -> list[str]:
     """Methods whose curves in a panel are the same to the last digit, so that one hides the other."""
     left, lines = list(drawn), []
     while left:
@@ -124,7 +124,7 @@ def alike(grid: Grid, drawn: Mapping[str, pd.Series]) -> list[str]:
     return lines
 
 
-def absent(grid: Grid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:
+def absent(grid: RunGrid, scale: str, eta: float, *, drawn: Iterable[str]) -> list[str]:
     """Methods that a panel lacks, with the reason."""
     have = set(drawn)
     lines = []

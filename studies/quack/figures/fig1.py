@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, Grid
+from ..grid import ATTENTION, RunGrid
 from ._panels import (
     absent,
     colour,
@@ -34,9 +34,9 @@ EARLY = 0.15
 
 
 @styled
-def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """One row of panels for each attention, one column for each base rate; of a method with a tau the best one."""
-    grid = Grid(frames, study)
+    grid = RunGrid(frames, study)
     figure = Figure(figsize=(style.PAGE, 1.0 + 2.25 * max(1, len(grid.scales))))
     rows: list[dict[str, object]] = []
     panels = figure.subplots(max(1, len(grid.scales)), max(1, len(grid.etas)), sharex=True, sharey="row", squeeze=False)
@@ -55,10 +55,10 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     legend(figure, grid, [cross])
     title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")
     columns = ["run", "attention", "method", "base_lr", "tau", "step", "validation_loss"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+    return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
-def _panel(axes: Axes, grid: Grid, scale: str, eta: float) -> tuple[list[dict[str, object]], list[float]]:
+def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float) -> tuple[list[dict[str, object]], list[float]]:
     """Draws the curves; returns the plotted points, and the losses that limits are set by."""
     rows, late = [], []
     drawn: dict[str, pd.Series] = {}

@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, Grid
+from ..grid import ATTENTION, RunGrid
 from ._panels import best_taus, colour, legend, mark, note, title
 
 #: Methods stand side by side at a base rate, this many decades apart.
@@ -26,10 +26,10 @@ APART = 0.045
 
 
 @styled
-def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """A panel for each attention: the best tau's loss joined by lines, every other tau as a small mark; hollow marks
     are runs that completed and were not stable, crosses at the upper edge runs that diverged."""
-    grid = Grid(frames, study)
+    grid = RunGrid(frames, study)
     figure = Figure(figsize=(style.PAGE, 3.5))
     panels = figure.subplots(1, max(1, len(grid.scales)), sharey=True, squeeze=False)[0]
     rows: list[dict[str, object]] = []
@@ -67,10 +67,10 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
         "validation_loss",
         "plotted_at_lr",
     ]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+    return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
-def _panel(axes: Axes, grid: Grid, scale: str) -> list[dict[str, object]]:
+def _panel(axes: Axes, grid: RunGrid, scale: str) -> list[dict[str, object]]:
     axes.set_xscale("log")
     rows, missing = [], 0
     methods = grid.methods(scale)

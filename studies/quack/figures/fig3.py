@@ -11,13 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, Grid
+from ..grid import ATTENTION, RunGrid
 from ._panels import curve, legend, note, over_training, panel_title, title
 
 #: Probe -> what the axis says.
@@ -29,10 +29,10 @@ LINEAR, TICKS = 10.0, (-10, 0, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_00
 
 
 @styled
-def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """For each attention a row of panels for each quantity, a column for each base rate; of a method with a tau the
     best one. The scale of the change is logarithmic, that of the largest logit is linear up to 10."""
-    grid = Grid(frames, study)
+    grid = RunGrid(frames, study)
     across = max(1, len(grid.etas))
     down = max(1, len(grid.scales) * len(QUANTITIES))
     figure = Figure(figsize=(style.PAGE, 0.9 + 1.7 * down))
@@ -57,10 +57,10 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     legend(figure, grid)
     title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
     columns = ["run", "attention", "method", "base_lr", "tau", "probe", "step", "value"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+    return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 
 
-def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[dict[str, object]]:
+def _panel(axes: Axes, grid: RunGrid, scale: str, eta: float, probe: str) -> list[dict[str, object]]:
     rows, gaps = [], []
     drawn: dict[str, pd.Series] = {}
     for method in grid.methods(scale):
@@ -80,6 +80,6 @@ def _panel(axes: Axes, grid: Grid, scale: str, eta: float, probe: str) -> list[d
     return rows
 
 
-def _why(grid: Grid, key: str | None) -> str:
+def _why(grid: RunGrid, key: str | None) -> str:
     outcome = grid.outcome(key)
     return "not read" if outcome == "completed" else outcome

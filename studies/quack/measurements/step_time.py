@@ -17,7 +17,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model.norms_per_block import norms_per_block
 from plumbline.specs.spec import Count, RunSpec, convert
 from plumbline.specs.study_config import Study
-from plumbline.train.step_time import Timing, measure
+from plumbline.train.step_time import TimingSettings, measure
 
 #: Interventions that only look on: part of how the study reads its runs, not of a method.
 OBSERVERS = frozenset({"logit_change"})
@@ -27,7 +27,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of `measurements.step_time` in the study's YAML, by preset.
 
     `methods` are names of runs of `scale`, points of a sweep in full; each run's first seed is timed. The others are
-    those of `Timing`.
+    those of `TimingSettings`.
     """
 
     scale: str
@@ -52,7 +52,7 @@ def step_time(study: Study, options: dict[str, Any], say: Callable[[str], None])
     where = f"studies/{study.name}/study.yaml: measurements.step_time.{study.preset}"
     chosen: Options = convert(Options, options, where)
     specs = [_spec(study, chosen.scale, method, where) for method in chosen.methods]
-    how = Timing(
+    how = TimingSettings(
         sequences=chosen.sequences,
         micro_batch=chosen.micro_batch,
         repeats=chosen.repeats,

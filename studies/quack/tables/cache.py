@@ -6,7 +6,7 @@ summary. It needs no run; caches are those of the models at the summary's size, 
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Table
@@ -29,7 +29,7 @@ COLUMNS = [
 ]
 
 
-def cache(frames: RunFrames, study: Study, published: Published) -> Table:
+def cache(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Multi-head attention; latent attention as it is decoded here; the same with keys and values of every head."""
     paper = memory.paper(study.code)
     mha, mla = (memory.model_of(paper, scale) for scale in ("mha", "mla"))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
-from plumbline.theory.logit_change import LogitChange
+from plumbline.theory.logit_change import LemmaRow
 
 from .. import lemma
 
@@ -38,7 +38,7 @@ COLUMNS = [
 ]
 
 
-def lemma1(frames: RunFrames, study: Study, published: Published) -> Table:
+def lemma1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each kind of weights, updates, norm and rates; at rank one both norms are the same."""
     shown = [row for row in lemma.found(study.code) if row.rates in RATES and row.directions in UPDATES]
     shown = sorted((row for row in shown if (row.weights, row.kind) != SAME), key=_key)
@@ -71,11 +71,11 @@ SAME = ("rank one", "spectral")
 ORDER = {name: number for number, name in enumerate([*WEIGHTS, *UPDATES, "frobenius", "spectral", *RATES])}
 
 
-def _key(row: LogitChange) -> tuple[int, ...]:
+def _key(row: LemmaRow) -> tuple[int, ...]:
     return tuple(ORDER[name] for name in (row.weights, row.directions, row.kind, row.rates))
 
 
-def _row(study: Study, group: list[LogitChange]) -> dict[str, Cell]:
+def _row(study: Study, group: list[LemmaRow]) -> dict[str, Cell]:
     one, by_scale = group[0], {row.scale: row for row in group}
     cells = {
         "setting": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
 from ..cells import ATTENTION_COLUMN, BEST_NOTE, LOSS, STABLE_NOTE, loss, row_facts
-from ..grid import ATTENTION, Grid
+from ..grid import ATTENTION, RunGrid
 
 NO_TAU = "no tau"
 
 
-def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each attention, method and base rate."""
-    grid = Grid(frames, study)
+    grid = RunGrid(frames, study)
     rows = [
         _row(grid, scale, method, eta) for scale in grid.scales for method in grid.methods(scale) for eta in grid.etas
     ]
@@ -37,7 +37,7 @@ def table1(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def columns(grid: Grid) -> list[Column]:
+def columns(grid: RunGrid) -> list[Column]:
     """The table's columns, one for each tau among them."""
     return [
         *labels("setting", "Method"),
@@ -60,7 +60,7 @@ def _of(tau: float) -> str:
     return f"validation_loss_tau_{tau:g}"
 
 
-def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
+def _row(grid: RunGrid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     keys, best = grid.keys(scale, method, eta), grid.best(scale, method, eta)
     tuned = None not in grid.taus_of(method)
     behind, mine = tuple(keys.values()), () if best is None else (best,)
@@ -91,7 +91,7 @@ def _row(grid: Grid, scale: str, method: str, eta: float) -> dict[str, Cell]:
     return cells | row_facts(grid, scale, behind, best)
 
 
-def _word(grid: Grid, key: str | None) -> str:
+def _word(grid: RunGrid, key: str | None) -> str:
     """yes, no, diverged or missing."""
     outcome = grid.outcome(key)
     if key is None or outcome != "completed":
@@ -99,7 +99,7 @@ def _word(grid: Grid, key: str | None) -> str:
     return "yes" if grid.stable(key) else "no"
 
 
-def _place(grid: Grid, key: str | None) -> str:
+def _place(grid: RunGrid, key: str | None) -> str:
     """Whether a best tau is the grid's lowest or highest, so that a better one may lie beyond it."""
     tau = grid.tau(key)
     if math.isnan(tau) or grid.outcome(key) != "completed":
@@ -107,7 +107,7 @@ def _place(grid: Grid, key: str | None) -> str:
     return {grid.taus[0]: "lowest", grid.taus[-1]: "highest"}.get(tau, "inside")
 
 
-def _at_an_end(grid: Grid) -> list[str]:
+def _at_an_end(grid: RunGrid) -> list[str]:
     """How many best taus are at an end of their grid."""
     chosen = [
         _place(grid, grid.best(scale, method, eta))
@@ -121,7 +121,7 @@ def _at_an_end(grid: Grid) -> list[str]:
     return [said] if ends else []
 
 
-def _found(grid: Grid) -> list[str]:
+def _found(grid: RunGrid) -> list[str]:
     """How many of the runs are stable at each base rate, in numbers."""
     said_of = []
     for scale in grid.scales:

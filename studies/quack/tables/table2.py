@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import (
@@ -50,7 +50,7 @@ COLUMNS = [
 ]
 
 
-def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """QK norm, QuacK, and neither, timed in turn in one process."""
     printed = published.prose()["faster_pct_results"].text
     frame = frames.measured(speed.STEP_TIME)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
 from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
-from ..grid import ATTENTION, QUACK, Grid
+from ..grid import ATTENTION, QUACK, RunGrid
 
 COLUMNS = [
     *labels("setting", "Run"),
@@ -34,9 +34,9 @@ COLUMNS = [
 ]
 
 
-def tau(frames: RunFrames, study: Study, published: Published) -> Table:
+def tau(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each attention and tau, rising."""
-    grid = Grid(frames, study)
+    grid = RunGrid(frames, study)
     rows = [_row(grid, scale, value, key) for scale in grid.scales for value, key in sorted(grid.wide(scale).items())]
     return make_table(
         "tau",
@@ -54,7 +54,7 @@ def tau(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _row(grid: Grid, scale: str, value: float, key: str) -> dict[str, Cell]:
+def _row(grid: RunGrid, scale: str, value: float, key: str) -> dict[str, Cell]:
     report: dict[str, Any] = grid.report(key, QUACK)
     rise, outcome = grid.rise(key), grid.outcome(key)
     change = grid.curve(key, "logit_change")

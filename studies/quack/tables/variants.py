@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
 from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
-from ..grid import ATTENTION, DIFFERENT, Grid
+from ..grid import ATTENTION, DIFFERENT, RunGrid
 
 COLUMNS = [
     *labels("variant", "Variant"),
@@ -33,9 +33,9 @@ COLUMNS = [
 ]
 
 
-def variants(frames: RunFrames, study: Study, published: Published) -> Table:
+def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each variant and attention that has a run of it."""
-    grid = Grid(frames, study)
+    grid = RunGrid(frames, study)
     rows = [_row(grid, scale, method, key) for scale in grid.scales for method, key in grid.variants(scale).items()]
     return make_table(
         "variants",
@@ -52,7 +52,7 @@ def variants(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _row(grid: Grid, scale: str, method: str, key: str) -> dict[str, Cell]:
+def _row(grid: RunGrid, scale: str, method: str, key: str) -> dict[str, Cell]:
     name, _, variant = method.partition(".")
     other = grid.read_from(scale, method)
     difference = grid.loss(key) - grid.loss(other)

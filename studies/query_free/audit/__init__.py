@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from . import runs, theory
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
     for part in (runs, theory):
         part.audit(ledger)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from plumbline.audit.parameters import DecoderSize, head_width
-from plumbline.audit.settings import Settings
+from plumbline.audit.settings import PrintedSetup
 
 
 def decoder(
-    settings: Settings, *, narrow: bool = False, multiple: float | None = None, learned_query: bool = True
+    settings: PrintedSetup, *, narrow: bool = False, multiple: float | None = None, learned_query: bool = True
 ) -> DecoderSize:
     """A configuration of Table 2: learned positions, LayerNorm without bias, one feed-forward branch.
 

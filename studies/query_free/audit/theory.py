@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from plumbline.audit.functions import arccos, between, cos, sqrt
 from plumbline.audit.number import exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from . import sizes
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of appendices 8.2 to 8.4."""
     scores(ledger)
     basis_transfer(ledger)
 
 
-def scores(ledger: Ledger) -> None:
+def scores(ledger: AuditRows) -> None:
     """Appendix 8.2: standard deviation of scores at init."""
     check, prose = ledger.check, ledger.prose
     size = sizes.decoder(ledger.settings)
@@ -29,7 +29,7 @@ def scores(ledger: Ledger) -> None:
     check("score_ratio_inverse", "its inverse", "App 8.2", prose("score_ratio_inverse"), 1 / ratio)
 
 
-def basis_transfer(ledger: Ledger) -> None:
+def basis_transfer(ledger: AuditRows) -> None:
     """Appendix 8.3 and 8.4."""
     check, prose = ledger.check, ledger.prose
     linear, mlp = ({end: prose(f"transfer_{kind}_{end}_pct") for end in ("low", "high")} for kind in ("linear", "mlp"))

@@ -7,32 +7,32 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.claims import registry
 from plumbline.results.claims.checkers import factor, near
-from plumbline.results.claims.registry import Absent
+from plumbline.results.claims.registry import MissingRun
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
 from .. import checks
-from ..losses import BASELINE, SAME, SCALE, Counts, Losses, counts, spec_of
+from ..losses import BASELINE, SAME, SCALE, ParameterCounts, RunLosses, counts, spec_of
 
 LEVEL, PERCENT = factor(1.05), near(SAME)
 
 
 class Evidence(registry.Evidence):
-    """Accessors raise `Absent` where a run gave no value: the claim then has none here."""
+    """Accessors raise `MissingRun` where a run gave no value: the claim then has none here."""
 
-    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
-        self.losses = Losses(frames, study)
+        self.losses = RunLosses(frames, study)
 
     def spec(self, method: str) -> RunSpec:
         """A method's run at the paper's own size."""
         return spec_of(checks.document(self.study.code), method)
 
-    def counts(self, method: str) -> Counts:
+    def counts(self, method: str) -> ParameterCounts:
         """Its parameters there."""
         return counts(self.spec(method).model)
 
@@ -45,7 +45,7 @@ class Evidence(registry.Evidence):
         found, word = self.losses.loss(method), self.losses.word(method)
         self.used |= set(self.losses.keys(method)) if word != MISSING else set()
         if math.isnan(found):
-            raise Absent(word or MISSING, self.losses.key(method) or f"{SCALE}/{method}")
+            raise MissingRun(word or MISSING, self.losses.key(method) or f"{SCALE}/{method}")
         return found
 
     def percent(self, method: str, other: str = BASELINE) -> float:

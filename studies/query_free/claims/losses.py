@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, Verdict, number, order
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, Verdict, number, order
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from ..losses import (
@@ -36,7 +36,7 @@ PERCENTAGES = {
 FROM_RUNS = ("val_loss", "loss_vs_baseline_pct")
 
 
-def column(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def column(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """As numbers; but where nothing that a run gave agrees, sizes and rates that do cannot make it partly so."""
     verdict, why = number(claim, measured)
     values = {name: value for name, value in measured.values.items() if name in FROM_RUNS}
@@ -46,7 +46,7 @@ def column(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 
 @CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column)
-def t2(e: Evidence, claim: Claim) -> Values:
+def t2(e: Evidence, claim: PaperClaim) -> Values:
     """A column of Table 2: sizes and rates at the paper's size, and what the run gave."""
     method = claim.id.removeprefix("t2_")
     spec, sizes = e.spec(method), e.counts(method)
@@ -60,55 +60,55 @@ def t2(e: Evidence, claim: Claim) -> Values:
     }
     if method != BASELINE:
         values["loss_vs_baseline_pct"] = e.percent(method)
-    return Computed(values=values, near={"val_loss": LEVEL, "loss_vs_baseline_pct": PERCENT})
+    return ComputedValues(values=values, near={"val_loss": LEVEL, "loss_vs_baseline_pct": PERCENT})
 
 
 @CHECKS.of()
-def match_baseline(e: Evidence, claim: Claim) -> Values:
+def match_baseline(e: Evidence, claim: PaperClaim) -> Values:
     """The same loss within what counts as the same, of fewer parameters."""
     percent, mine, theirs = e.percent(IDENTITY), e.counts(IDENTITY).body, e.counts(BASELINE).body
     shown = {"reduced": e.loss(IDENTITY), "baseline": e.loss(BASELINE), "percent": percent}
-    return Computed(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
+    return ComputedValues(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
 
 
 @CHECKS.of()
-def best_large_mlp(e: Evidence, claim: Claim) -> Values:
+def best_large_mlp(e: Evidence, claim: PaperClaim) -> Values:
     """Below the baseline, which has as many parameters, and lowest of the five."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
     percent = e.percent(LARGE_MLP)
     equal = e.counts(LARGE_MLP).body == e.counts(BASELINE).body
     lowest = min(found, key=found.__getitem__) == LARGE_MLP
     shown = {"reduced_large": found[LARGE_MLP], "baseline": found[BASELINE], "percent": percent}
-    return Computed(holds=lowest and percent < -SAME and equal, shown=shown)
+    return ComputedValues(holds=lowest and percent < -SAME and equal, shown=shown)
 
 
 @CHECKS.of()
-def small_baselines_worse(e: Evidence, claim: Claim) -> Values:
+def small_baselines_worse(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the baselines with a small MLP and a small width both end above the baseline, by more than counts
     as the same loss."""
     found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
     shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
-    return Computed(holds=min(found.values()) > SAME, shown=shown)
+    return ComputedValues(holds=min(found.values()) > SAME, shown=shown)
 
 
 @CHECKS.of(compare=order("order"))
-def val_order(e: Evidence, claim: Claim) -> Values:
+def val_order(e: Evidence, claim: PaperClaim) -> Values:
     """From the lowest loss; two that are printed with one loss keep the printed order if they match here."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
     ranked = sorted(found, key=found.__getitem__)
     at = sorted((ranked.index(IDENTITY), ranked.index(BASELINE)))
     if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
         ranked[at[0]], ranked[at[1]] = IDENTITY, BASELINE
-    return Computed(values={"order": ranked}, shown={"loss": [found[method] for method in ranked]})
+    return ComputedValues(values={"order": ranked}, shown={"loss": [found[method] for method in ranked]})
 
 
 @CHECKS.of(*PERCENTAGES, near=PERCENT)
-def percentage(e: Evidence, claim: Claim) -> Values:
+def percentage(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent the claim's configuration ends above the baseline's final loss."""
     return {"pct": e.percent(PERCENTAGES[claim.id])}
 
 
-def higher(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def higher(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """A loss that is said to be worse: by more than counts as the same, or at least on that side."""
     percent = measured.shown["percent"]
     if percent > SAME:
@@ -119,15 +119,15 @@ def higher(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 
 @CHECKS.of(compare=higher)
-def deep_decay_helps(e: Evidence, claim: Claim) -> Values:
+def deep_decay_helps(e: Evidence, claim: PaperClaim) -> Values:
     """The reduced model with a floor of a tenth against itself with the printed one."""
-    return Computed(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
+    return ComputedValues(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
 
 
 @CHECKS.of()
-def weight_decay_range(e: Evidence, claim: Claim) -> Values:
+def weight_decay_range(e: Evidence, claim: PaperClaim) -> Values:
     """The higher end of the range against the lower one; "slightly" asks for no more than the side."""
     percent = e.percent("wq_identity_decay_0p025", IDENTITY)
     ends = {"lo": "wq_identity_decay_0p025", "hi": IDENTITY}
     tried = all(e.spec(method).optimizer.weight_decay == claim.values[end] for end, method in ends.items())
-    return Computed(holds=tried and percent > 0, shown={"percent": percent})
+    return ComputedValues(holds=tried and percent > 0, shown={"percent": percent})

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 
 from ..losses import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP
 from .evidence import Evidence
@@ -35,34 +35,34 @@ def best(e: Evidence, architecture: str) -> float:
     found = {method: _loss(e, method) for method in SEARCHED[architecture]}
     lowest = min(found, key=found.__getitem__)
     if math.isinf(found[lowest]):
-        raise Absent("diverged", e.losses.key(lowest) or lowest)
+        raise MissingRun("diverged", e.losses.key(lowest) or lowest)
     return e.spec(lowest).optimizer.learning_rate / e.spec(BASELINE).optimizer.learning_rate
 
 
 def _loss(e: Evidence, method: str) -> float:
     try:
         return e.loss(method)
-    except Absent as absent:
+    except MissingRun as absent:
         if absent.word != "diverged":
             raise
         return math.inf
 
 
 @CHECKS.of()
-def lr_ratio(e: Evidence, claim: Claim) -> Values:
+def lr_ratio(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the best peak rate over the standard one: of the reduced model, and of that with the large MLP."""
     return {"lo": best(e, IDENTITY), "hi": best(e, LARGE_MLP)}
 
 
 @CHECKS.of()
-def higher_lr_admitted(e: Evidence, claim: Claim) -> Values:
+def higher_lr_admitted(e: Evidence, claim: PaperClaim) -> Values:
     """Of the same three rates, a higher one is best for the reduced model than for the baseline."""
     reduced, baseline = best(e, IDENTITY), best(e, BASELINE)
-    return Computed(holds=reduced > baseline, shown={"best reduced": reduced, "best baseline": baseline})
+    return ComputedValues(holds=reduced > baseline, shown={"best reduced": reduced, "best baseline": baseline})
 
 
 @CHECKS.of(**ARITHMETIC)
-def peak_min_ratio(e: Evidence, claim: Claim) -> Values:
+def peak_min_ratio(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the peak rate over the last one from the schedules of the reduced model, of that with the large MLP and
     of the baseline."""
     floors = {"lo": IDENTITY, "hi": LARGE_MLP, "standard": BASELINE}
@@ -70,7 +70,7 @@ def peak_min_ratio(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def same_weight_decay(e: Evidence, claim: Claim) -> Values:
+def same_weight_decay(e: Evidence, claim: PaperClaim) -> Values:
     """The weight decay of the five that is farthest from the printed one."""
     found = [e.spec(method).optimizer.weight_decay for method in CONFIGURATIONS]
     return {"wd": max(found, key=lambda one: abs(one - claim.values["wd"]))}

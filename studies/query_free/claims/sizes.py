@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, near
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, near
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import checks
@@ -30,36 +30,36 @@ CHINCHILLA = 20
 
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
-def fewer_params(e: Evidence, claim: Claim) -> Values:
+def fewer_params(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how many percent of non-embedding parameters W_Q = I saves, and the millions in the baseline's W_Q."""
     reduced, baseline = e.counts(IDENTITY), e.counts(BASELINE)
     return {"pct": 100 * (1 - reduced.body / baseline.body), "wq_m": baseline.of("query") / 1e6}
 
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
-def attention_25pct(e: Evidence, claim: Claim) -> Values:
+def attention_25pct(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how many percent of the baseline's attention parameters the reduced model lacks."""
     baseline = e.counts(BASELINE)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*ATTENTION) / baseline.of(*ATTENTION))}
 
 
 @CHECKS.of(near=WHOLE, **ARITHMETIC)
-def block_8pct(e: Evidence, claim: Claim) -> Values:
+def block_8pct(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how many percent of the parameters of attention and FFN together the reduced model lacks."""
     block = (*ATTENTION, *FEED_FORWARD)
     return {"pct": 100 * (1 - e.counts(IDENTITY).of(*block) / e.counts(BASELINE).of(*block))}
 
 
 @CHECKS.of(**ARITHMETIC)
-def equal_nonemb(e: Evidence, claim: Claim) -> Values:
+def equal_nonemb(e: Evidence, claim: PaperClaim) -> Values:
     """Of the three that are compared, the count that is farthest from the printed one."""
     found = {method: e.counts(method).body / 1e6 for method in (SMALL_MLP, SMALL_D, IDENTITY)}
     farthest = max(found.values(), key=lambda one: abs(one - claim.values["m"]))
-    return Computed(values={"m": farthest}, shown=found)
+    return ComputedValues(values={"m": farthest}, shown=found)
 
 
 @CHECKS.of(**ARITHMETIC)
-def tokens(e: Evidence, claim: Claim) -> Values:
+def tokens(e: Evidence, claim: PaperClaim) -> Values:
     """Compute steps, tokens a step and all tokens from the baseline's spec, and these over 20 a parameter: of baseline
     and reduced model, the multiple that is farther from the printed one."""
     train = e.spec(BASELINE).train
@@ -74,7 +74,7 @@ def tokens(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def val_tokens(e: Evidence, claim: Claim) -> Values:
+def val_tokens(e: Evidence, claim: PaperClaim) -> Values:
     """Read from the baseline's spec how many held-out sequences and tokens are evaluated, and how often."""
     spec = e.spec(BASELINE)
     sequences = spec.train.validation_sequences
@@ -86,7 +86,7 @@ def val_tokens(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def attn_scale(e: Evidence, claim: Claim) -> Values:
+def attn_scale(e: Evidence, claim: PaperClaim) -> Values:
     """By what the first scores of the reduced models are smaller than under the baseline's scale, the farther one."""
     whole = checks.first_spread(e.spec("wq_identity_unscaled").model)
     found = [whole / checks.first_spread(e.spec(method).model) for method in (IDENTITY, LARGE_MLP)]
@@ -94,21 +94,21 @@ def attn_scale(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def score_std_standard(e: Evidence, claim: Claim) -> Values:
+def score_std_standard(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the spread of scores of a learned query at the start, of drawn weights of the baseline's shape."""
     model = e.spec(BASELINE).model
     return {"std": checks.drawn(model).standard, "sigma": model.init_std, "d_k": model.head_width}
 
 
 @CHECKS.of(**ARITHMETIC)
-def score_std_reduced(e: Evidence, claim: Claim) -> Values:
+def score_std_reduced(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the spread of scores with W_Q = I at the start, of drawn weights of the reduced model's shape."""
     return {"std": checks.drawn(e.spec(IDENTITY).model).reduced}
 
 
 @CHECKS.of(**ARITHMETIC)
-def score_ratio(e: Evidence, claim: Claim) -> Values:
+def score_ratio(e: Evidence, claim: PaperClaim) -> Values:
     """Of drawn weights and rows; beside it that of first layers, under one scale."""
     ratio = checks.drawn(e.spec(IDENTITY).model).ratio
     layers = checks.first_spread(e.spec("wq_identity_unscaled").model) / checks.first_spread(e.spec(BASELINE).model)
-    return Computed(values={"ratio": ratio, "inverse": 1 / ratio}, shown={"of first layers": layers})
+    return ComputedValues(values={"ratio": ratio, "inverse": 1 / ratio}, shown={"of first layers": layers})

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, Verdict, number
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, Verdict, number
 from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.theory import norm_semiconjugacy
 
@@ -38,7 +38,7 @@ WIDTHS, GROWTH = (48, 192, 768), 2.0
 
 
 @CHECKS.of(*STATEMENTS, **ARITHMETIC)
-def statement(e: Evidence, claim: Claim) -> Values:
+def statement(e: Evidence, claim: PaperClaim) -> Values:
     """Outputs equal with all premises, and apart without any one of them."""
     made = [checks.theorems()[name] for name in STATEMENTS[claim.id]]
     shown: dict[str, float] = {"residual": max(one.residual for one in made)}
@@ -48,21 +48,21 @@ def statement(e: Evidence, claim: Claim) -> Values:
     if claim.id == "block_diag_invariance":
         model = e.spec(BASELINE).model
         shown["dimensions a layer"] = model.heads * model.head_width**2
-    return Computed(holds=all(one.holds for one in made), shown=shown)
+    return ComputedValues(holds=all(one.holds for one in made), shown=shown)
 
 
 @CHECKS.of(**ARITHMETIC)
-def single_head(e: Evidence, claim: Claim) -> Values:
+def single_head(e: Evidence, claim: PaperClaim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
     made = checks.theorems()["prop_4_1"]
-    return Computed(values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made))
+    return ComputedValues(values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made))
 
 
 def _shown(made: checks.TheoremCheck) -> dict[str, float]:
     return {"residual": made.residual}
 
 
-def both(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def both(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """The printed range and the printed order of the largest value; they contradict each other."""
     inside, grown = number(claim, measured)[0] == "reproduced", measured.shown["growth"]
     order = grown <= GROWTH
@@ -72,14 +72,14 @@ def both(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 
 @CHECKS.of(compare=both, **ARITHMETIC)
-def sigma_max_random(e: Evidence, claim: Claim) -> Values:
+def sigma_max_random(e: Evidence, claim: PaperClaim) -> Values:
     """Squares of singular values at the largest width; and whether the largest is 1 up to something like d^(-1/2)."""
     drawn = {width: norm_semiconjugacy.gaussian_singular_values(width, 0) for width in WIDTHS}
     apart = [abs(float(drawn[width][0]) - 1) * math.sqrt(width) for width in (WIDTHS[0], WIDTHS[-1])]
     squares = drawn[WIDTHS[-1]] ** 2
     values = {"range": [float(squares.min()), float(squares.max())]}
     shown = {"largest": float(drawn[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
-    return Computed(values=values, near=lambda printed, got: abs(printed - got) <= 0.1, shown=shown)
+    return ComputedValues(values=values, near=lambda printed, got: abs(printed - got) <= 0.1, shown=shown)
 
 
 CHECKS.untested(

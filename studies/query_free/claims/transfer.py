@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, Verdict, factor, half_unit, near
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, Verdict, factor, half_unit, near
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import MISSING
 
 from ..transfer import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals
@@ -29,7 +29,7 @@ def _read(e: Evidence) -> pd.DataFrame:
     """
     found, key = finals(e.frames), e.frames.measured_key(NAME)
     if found is None:
-        raise Absent(MISSING, key)
+        raise MissingRun(MISSING, key)
     e.used.add(key)
     return found
 
@@ -38,7 +38,7 @@ def _values(e: Evidence, arm: str, quantity: str) -> list[float]:
     return [float(value) for value in _read(e)[arm, quantity]]
 
 
-def within(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def within(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """Every width inside the printed range, for each of the arms."""
     apart = []
     for arm, (low, high) in claim.values.items():
@@ -51,19 +51,19 @@ def within(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 
 @CHECKS.of(compare=within)
-def mlp_transfer_error(e: Evidence, claim: Claim) -> Values:
+def mlp_transfer_error(e: Evidence, claim: PaperClaim) -> Values:
     """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
-    return Computed(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
+    return ComputedValues(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
 
 
 @CHECKS.of()
-def mlp_transfer_cos(e: Evidence, claim: Claim) -> Values:
+def mlp_transfer_cos(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the mean over widths of the MLP's cosine similarity, and of its angle in degrees."""
     cosine, angle = (_mean(_values(e, MLP, quantity)) for quantity in (COSINE, ANGLE))
-    return Computed(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
+    return ComputedValues(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
 
 
-def about_and_above(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def about_and_above(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """The MLP's distance about the printed one, the linear map's above its."""
     about = all(near(half_unit(claim.values[MLP]))(claim.values[MLP], value) for value in measured.values[MLP])
     above = all(value > claim.values[LINEAR] for value in measured.values[LINEAR])
@@ -74,24 +74,24 @@ def about_and_above(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
 
 
 @CHECKS.of(compare=about_and_above)
-def mlp_transfer_cosdist(e: Evidence, claim: Claim) -> Values:
+def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
     """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
-    return Computed(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
+    return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
 
 
 @CHECKS.of()
-def mlp_transfer_factor(e: Evidence, claim: Claim) -> Values:
+def mlp_transfer_factor(e: Evidence, claim: PaperClaim) -> Values:
     """The mean over widths of one error over the other."""
     pairs = zip(_values(e, LINEAR, ERROR), _values(e, MLP, ERROR), strict=True)
     return {"ratio": _mean([linear / mlp for linear, mlp in pairs])}
 
 
 @CHECKS.of()
-def mlp_transfer_dim(e: Evidence, claim: Claim) -> Values:
+def mlp_transfer_dim(e: Evidence, claim: PaperClaim) -> Values:
     """The error at the largest width against that at the smallest; the widths are the printed ones."""
     errors, widths = _values(e, MLP, ERROR), [int(width) for width in _read(e).index]
     holds = widths == claim.values["h"] and errors[-1] <= (1 + GROWN) * errors[0]
-    return Computed(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
+    return ComputedValues(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
 
 
 def _mean(values: list[float]) -> float:

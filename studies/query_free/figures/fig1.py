@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -26,7 +26,7 @@ from ..losses import (
     SCALE,
     SMALL_D,
     SMALL_MLP,
-    Losses,
+    RunLosses,
     counts,
     spec_of,
 )
@@ -45,9 +45,9 @@ SHOWN = 0.1
 
 
 @styled
-def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left the losses, right their distance from the baseline's in percent; diamonds are the printed final losses."""
-    losses = Losses(frames, study)
+    losses = RunLosses(frames, study)
     printed = published.table("table2", key="config_id")["val_loss_60k"].astype(float)
     curves = {method: held_out(losses, method) for method in COLOURS}
     figure = Figure(figsize=(style.PAGE, 3.6))
@@ -90,10 +90,10 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
     right.set_title("The same, against the baseline\n", fontsize=8.5)
     style.note_absent(left, absent)
     _legend(figure, study)
-    return Picture(figure, frame.assign(preset=study.preset_named))
+    return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
-def held_out(losses: Losses, method: str) -> pd.Series:
+def held_out(losses: RunLosses, method: str) -> pd.Series:
     """Step -> held-out loss of a run's evaluations that gave a number."""
     key = losses.key(method)
     if key is None:

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -32,7 +32,7 @@ EXACT = "exact_relative_l2"
 
 
 @styled
-def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Errors left, cosine distances right; bands and dashes are printed, hollow marks the best linear map of all."""
     found = finals(frames)
     figure = Figure(figsize=(style.PAGE, 3.3))
@@ -64,14 +64,14 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     axes["error"].set_title(f"{PANELS['error'][2]}\npreset {study.preset}{_sizes(study)}", fontsize=8.5)
     _legend(figure, axes["error"])
     columns = ["panel", "curve", "source", "width", "value"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
+    return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset))
 
 
 def _point(panel: str, line: str, source: str, h: object, value: float) -> dict[str, object]:
     return {"panel": panel, "curve": line, "source": source, "width": h, "value": float(value)}
 
 
-def _printed(axes: dict[str, Axes], published: Published) -> list[dict[str, object]]:
+def _printed(axes: dict[str, Axes], published: PrintedNumbers) -> list[dict[str, object]]:
     """The printed ranges of errors as bands, the printed distances as dashes; of no single width."""
     rows = []
     errors, distances = published.claim("mlp_transfer_error"), published.claim("mlp_transfer_cosdist")

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from plumbline.specs.spec import Count, Fraction, Positive, convert
 from plumbline.specs.study_config import Study
-from plumbline.theory.basis_transfer import Fit, Target, best_linear, draw_target, fit_mlp, fit_quality, inputs, ridge
+from plumbline.theory.basis_transfer import FitSettings, TargetFunction, best_linear, draw_target, fit_mlp, fit_quality, inputs, ridge
 
 #: arm, step (None: it has none), quantity, value.
 Row = tuple[str, int | None, str, float]
@@ -26,7 +26,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of `measurements.basis_transfer` in the study's YAML, by preset.
 
     `widths` are the paper's h. `samples` held-out points are what everything is read on; `ridge_samples` points are
-    what the linear map is fitted on, with strength `ridge`. The others are those of `Fit`.
+    what the linear map is fitted on, with strength `ridge`. The others are those of `FitSettings`.
     """
 
     widths: Annotated[tuple[Count, ...], Meta(min_length=1)]
@@ -49,9 +49,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 raise ValueError(f"`{name}` names one of {list(given)} twice")
 
     @property
-    def fit(self) -> Fit:
+    def fit(self) -> FitSettings:
         """How the MLP is fitted."""
-        return Fit(
+        return FitSettings(
             steps=self.steps,
             batch=self.batch,
             learning_rate=self.learning_rate,
@@ -89,7 +89,7 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
     return frame.astype({"step": "Int64"})
 
 
-def _linear(target: Target, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
+def _linear(target: TargetFunction, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
     points = inputs(target.width, seed, "ridge", held[0].device, samples=chosen.ridge_samples)
     map_DD = ridge(((x_ND, target(x_ND)) for x_ND in points), chosen.ridge)
     found = asdict(fit_quality((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held))
@@ -99,7 +99,7 @@ def _linear(target: Target, chosen: Options, seed: int, held: list[torch.Tensor]
         yield "linear", None, f"exact_{name}", getattr(exact, name)
 
 
-def _mlp(target: Target, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
+def _mlp(target: TargetFunction, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
     for step, found in fit_mlp(target, chosen.fit, seed, held):
         yield from _rows("mlp", step, asdict(found).items())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import beside, labels, make_table, ours
 from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
@@ -33,7 +33,7 @@ COLUMNS = [
 ]
 
 
-def initial_scores(frames: RunFrames, study: Study, published: Published) -> Table:
+def initial_scores(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The paper's derivation, then the scores of its models, at its sizes whatever the preset."""
     rows = [*_derived(study, published), *_of_models(study)]
     return make_table(
@@ -55,7 +55,7 @@ def initial_scores(frames: RunFrames, study: Study, published: Published) -> Tab
     )
 
 
-def _derived(study: Study, published: Published) -> Iterator[dict[str, Cell]]:
+def _derived(study: Study, published: PrintedNumbers) -> Iterator[dict[str, Cell]]:
     model, prose = checks.model_of(study.code), published.prose()
     said, seen = checks.by_formula(model), checks.drawn(model)
     inputs = "‖x‖ = 1, not divided"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
@@ -52,7 +52,7 @@ COLUMNS = [
 ]
 
 
-def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The printed rows in order, each with the statements of its section; then those that have no row."""
     printed = published.table("table1", key="section")
     found = list(checks.theorems().values())

@@ -5,7 +5,7 @@ Source: query_free study, Table 2 (section 5.1) and section 6.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells
@@ -18,7 +18,7 @@ from ..losses import (
     NONLINEAR,
     SAME,
     SCALE,
-    Losses,
+    RunLosses,
     counts,
     divisor,
     smallest_rate,
@@ -62,9 +62,9 @@ COLUMNS = [
 ]
 
 
-def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each configuration as printed, then one for each query that the paper proposes."""
-    losses, printed = Losses(frames, study), published.table("table2", key="config_id")
+    losses, printed = RunLosses(frames, study), published.table("table2", key="config_id")
     rows = []
     for method in (*CONFIGURATIONS, *NONLINEAR):
         cells = {"configuration": Cell(method), "label": Cell(study.label(method))}
@@ -89,7 +89,7 @@ def table2(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def measured(losses: Losses, method: str) -> dict[str, Cell]:
+def measured(losses: RunLosses, method: str) -> dict[str, Cell]:
     """What a run gave, itself and against the baseline."""
     both = (method, BASELINE)
     seconds, of_baseline = losses.step_seconds(method), losses.step_seconds(BASELINE)
@@ -127,7 +127,7 @@ def sizes(study: Study, method: str) -> dict[str, Cell]:
     }
 
 
-def _timed(losses: Losses) -> str:
+def _timed(losses: RunLosses) -> str:
     """On what runs were timed, and what that is worth."""
     devices = " and ".join(losses.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
     return (

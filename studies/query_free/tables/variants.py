@@ -5,7 +5,7 @@ Not a table of the paper, which reports of most of these in words (sections 5.1 
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells, published_column
@@ -16,7 +16,7 @@ from ..losses import (
     BASELINE,
     SAME,
     SCALE,
-    Losses,
+    RunLosses,
     counts,
     divisor,
     smallest_rate,
@@ -50,9 +50,9 @@ COLUMNS = [
 ]
 
 
-def variants(frames: RunFrames, study: Study, published: Published) -> Table:
+def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each run, in the order of the study's groups."""
-    losses, printed = Losses(frames, study), published.table("table2", key="config_id")
+    losses, printed = RunLosses(frames, study), published.table("table2", key="config_id")
     rows = []
     for method, kind in _methods(study).items():
         arm = study.definition.get("arms", {}).get(method, {})
@@ -93,7 +93,7 @@ def _methods(study: Study) -> dict[str, str]:
     return {run.spec.method: KINDS[group] for group in KINDS for run in study.group(group)}
 
 
-def _against(losses: Losses, method: str, other: str) -> Cell:
+def _against(losses: RunLosses, method: str, other: str) -> Cell:
     if not other or method == other:
         return Cell(None, losses.keys(method), word=REFERENCE)
     return value(losses, losses.percent(method, other), method, other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from . import (
     base_scale,
@@ -14,7 +14,7 @@ from . import (
 )
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
     for part in (base_scale, taxonomy, scales, compute, configuration, diagnostics):
         part.audit(ledger)

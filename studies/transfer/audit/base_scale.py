@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from plumbline.audit.counting import count, falling
 from plumbline.audit.functions import largest, mean, smallest, sqrt
-from plumbline.audit.number import Column, derived, exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.number import PrintedColumn, derived, exact
+from plumbline.audit.rows import AuditRows
 from plumbline.audit.statistics import (
     bh_from_bonferroni,
     bh_survivors,
@@ -39,14 +39,14 @@ Z_IN_TEXT = (
 )
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of sections 3.3, 4.1, 4.4, 6 and appendix E.4."""
     noise_floor(ledger)
     table_2(ledger)
     survivors(ledger)
 
 
-def noise_floor(ledger: Ledger) -> None:
+def noise_floor(ledger: AuditRows) -> None:
     """Section 3.3, 4.4 and appendix E.4."""
     check, copy, prose, floor = ledger.check, ledger.copy, ledger.prose, ledger.table("noise_floor")
     sigma = floor["baseline", "climb_avg_std"]
@@ -71,7 +71,7 @@ def noise_floor(ledger: Ledger) -> None:
     check("bootstrap_probability", what, "sec 3.3", prose("bootstrap_probability"), share)
 
 
-def welch(ledger: Ledger) -> None:
+def welch(ledger: AuditRows) -> None:
     """Softpick's Welch test from its seeds, and from its means and spreads."""
     check, floor = ledger.check, ledger.table("noise_floor")
     a, b = seeds(ledger, "softpick"), seeds(ledger, "baseline")
@@ -85,7 +85,7 @@ def welch(ledger: Ledger) -> None:
     check("welch_t_softpick_summary", "Welch t of Softpick from means and sd", "sec 4.4", t, found)
 
 
-def method_p_values(ledger: Ledger, method: str) -> None:
+def method_p_values(ledger: AuditRows, method: str) -> None:
     """p of a method's printed t and Stouffer Z, and the tasks that go into the latter."""
     check, prose, floor = ledger.check, ledger.prose, ledger.table("noise_floor")
     spread, sigma = floor[method, "climb_avg_std"], floor["baseline", "climb_avg_std"]
@@ -103,7 +103,7 @@ def method_p_values(ledger: Ledger, method: str) -> None:
     ledger.copy(f"stouffer_total_{method}", what, "App E.4", printed, prose("tasks"))
 
 
-def table_2(ledger: Ledger) -> None:
+def table_2(ledger: AuditRows) -> None:
     """Every delta, z and corrected p of Table 2, and the copies of its numbers in the text."""
     check, copy, prose, t2 = ledger.check, ledger.copy, ledger.prose, ledger.table("table2")
     baseline, sigma = t2["baseline", "climb_avg"], ledger.table("noise_floor")["baseline", "climb_avg_std"]
@@ -134,7 +134,7 @@ def table_2(ledger: Ledger) -> None:
         copy(f"z_text_{method}", f"z of {method} in the text", printed.where, printed, t2[method, "z"])
 
 
-def survivors(ledger: Ledger) -> None:
+def survivors(ledger: AuditRows) -> None:
     """How many methods pass |z| > 2 and the three corrections."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     z, line, m, alpha = t2.column("z"), prose("z_line"), prose("m"), prose("alpha")
@@ -172,7 +172,7 @@ def survivors(ledger: Ledger) -> None:
     check("gain_floor", what, "sec 6 R5", prose("gain_floor_methods"), count(near))
 
 
-def seeds(ledger: Ledger, method: str) -> Column:
+def seeds(ledger: AuditRows, method: str) -> PrintedColumn:
     """The printed seed values of a reference."""
     table = ledger.table("seed_values")
     return table.column("climb_avg", [row for row in table.rows if row.partition("#")[0] == method])

@@ -11,19 +11,19 @@ from plumbline.audit.expression import function
 from plumbline.audit.functions import between, exp, log, sqrt
 from plumbline.audit.interval import Interval, low
 from plumbline.audit.number import BILLION, exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from . import sizes
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """All rows that follow from the stated configuration."""
     heads_and_scales(ledger)
     tokens(ledger)
     initial_values(ledger)
 
 
-def heads_and_scales(ledger: Ledger) -> None:
+def heads_and_scales(ledger: AuditRows) -> None:
     """Head counts that two sections print differently, and what "3B" means."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     heads = prose("heads")
@@ -45,7 +45,7 @@ def heads_and_scales(ledger: Ledger) -> None:
     check("cost_parameters", what, "sec 5.1", prose("sweep_cost_ratio"), ratio, basis="other interpretation")
 
 
-def tokens(ledger: Ledger) -> None:
+def tokens(ledger: AuditRows) -> None:
     """Training tokens and packs."""
     check, prose, packs = ledger.check, ledger.prose, ledger.table("data_packs")
     steps, exponent, context = prose("steps"), prose("log2_tokens_per_step"), prose("context")
@@ -90,7 +90,7 @@ def shards_at_one_length(sequences: Interval, other_sequences: Interval, other_s
     return iv.mpf(math.ceil(low(sequences) / length))
 
 
-def initial_values(ledger: Ledger) -> None:
+def initial_values(ledger: AuditRows) -> None:
     """Appendix B's values at step 0."""
     check, prose = ledger.check, ledger.prose
     n, reference = prose("context"), prose("ssmax_reference")

@@ -6,12 +6,12 @@ from __future__ import annotations
 from plumbline.audit.counting import count
 from plumbline.audit.functions import between, largest, mean, smallest
 from plumbline.audit.number import exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 from .base_scale import seeds
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of section 5.3 and appendices D and E."""
     table_5(ledger)
     divergences(ledger)
@@ -19,7 +19,7 @@ def audit(ledger: Ledger) -> None:
     failure_signatures(ledger)
 
 
-def table_5(ledger: Ledger) -> None:
+def table_5(ledger: AuditRows) -> None:
     """The same configuration on two devices."""
     check, prose, t5 = ledger.check, ledger.prose, ledger.table("table5")
     for task in t5.rows:
@@ -43,7 +43,7 @@ def table_5(ledger: Ledger) -> None:
         check(name, what, "App D", prose(name), count(higher))
 
 
-def divergences(ledger: Ledger) -> None:
+def divergences(ledger: AuditRows) -> None:
     """Table 6 beside the text and the caption of Figure 1."""
     hybrid_norm(ledger)
     copy, prose, t6 = ledger.copy, ledger.prose, ledger.table("table6")
@@ -65,7 +65,7 @@ def divergences(ledger: Ledger) -> None:
     copy("peak_step", what, "sec 5.3", prose("peak_step"), prose("warmup_steps"))
 
 
-def hybrid_norm(ledger: Ledger) -> None:
+def hybrid_norm(ledger: AuditRows) -> None:
     """HybridNorm's three divergences."""
     check, prose, t6 = ledger.check, ledger.prose, ledger.table("table6")
     rows = [row for row in t6.rows if row.partition("#")[0] == "hybrid_norm"]
@@ -88,7 +88,7 @@ def hybrid_norm(ledger: Ledger) -> None:
         ledger.copy(f"divergence_{seed}", what, "fig 1 caption, table 6", printed, nan)
 
 
-def losses(ledger: Ledger) -> None:
+def losses(ledger: AuditRows) -> None:
     """Table 7 and the loss gaps of appendix E."""
     check, prose, t2, t7 = ledger.check, ledger.prose, ledger.table("table2"), ledger.table("table7")
     base = t7["baseline", "val_loss"]
@@ -123,7 +123,7 @@ def losses(ledger: Ledger) -> None:
     check("range_points", what, "E.1", prose("range_points"), 100 * (largest(scores) - smallest(scores)))
 
 
-def failure_signatures(ledger: Ledger) -> None:
+def failure_signatures(ledger: AuditRows) -> None:
     """Appendix E.2's per-task losses against the drops of the average they must add up to."""
     check, prose, t2 = ledger.check, ledger.prose, ledger.table("table2")
     replacement, subtraction, residual = (

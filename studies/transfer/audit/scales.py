@@ -5,17 +5,17 @@ from __future__ import annotations
 from plumbline.audit.counting import count, rank
 from plumbline.audit.functions import largest, smallest
 from plumbline.audit.number import exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 from plumbline.audit.statistics import nearest_possible_rho, p_of_rho, spearman_rho
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of sections 5.1 and 5.2."""
     table_3(ledger)
     runs_at_3b(ledger)
 
 
-def table_3(ledger: Ledger) -> None:
+def table_3(ledger: AuditRows) -> None:
     """Table 3: deltas, ranks, and what is said of their order."""
     check, copy, prose = ledger.check, ledger.copy, ledger.prose
     t2, t3 = ledger.table("table2"), ledger.table("table3")
@@ -41,7 +41,7 @@ def table_3(ledger: Ledger) -> None:
     rank_correlation(ledger, improvers)
 
 
-def rank_correlation(ledger: Ledger, improvers: list[str]) -> None:
+def rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:
     """Spearman's rho of the seven improvers, and its p."""
     check, prose, t3 = ledger.check, ledger.prose, ledger.table("table3")
     rho, p, n = prose("spearman_rho"), prose("spearman_p"), prose("spearman_n")
@@ -57,7 +57,7 @@ def rank_correlation(ledger: Ledger, improvers: list[str]) -> None:
     check("spearman_p_recomputed", what, "sec 5.2, table 3", p, recomputed)
 
 
-def runs_at_3b(ledger: Ledger) -> None:
+def runs_at_3b(ledger: AuditRows) -> None:
     """How many runs there were at 3B, and what they cost."""
     check, prose = ledger.check, ledger.prose
     completed, candidates, diverged = prose("completed_3b"), prose("candidates_3b"), prose("diverged_3b")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plumbline.audit.parameters import DecoderSize, head_width
-from plumbline.audit.settings import Settings
+from plumbline.audit.settings import PrintedSetup
 from plumbline.core.errors import PlumblineError, nearest
 
 
-def base(settings: Settings) -> DecoderSize:
+def base(settings: PrintedSetup) -> DecoderSize:
     """The 1.2B decoder. Tied: only so does it have the printed count."""
     entry = "model_1p2b"
     width, heads = settings.whole(entry, "hidden"), settings.whole(entry, "heads")
@@ -24,7 +24,7 @@ def base(settings: Settings) -> DecoderSize:
     )
 
 
-def large_as_printed(settings: Settings) -> DecoderSize:
+def large_as_printed(settings: PrintedSetup) -> DecoderSize:
     """The 3B decoder with "all other details identical", read literally: only depth and width grow."""
     small, width = base(settings), settings.whole("model_3b", "hidden")
     return replace(
@@ -35,7 +35,7 @@ def large_as_printed(settings: Settings) -> DecoderSize:
     )
 
 
-def large(settings: Settings) -> DecoderSize:
+def large(settings: PrintedSetup) -> DecoderSize:
     """The interpretation that has 3B parameters: the feed-forward width grows with the width."""
     small, printed = base(settings), large_as_printed(settings)
     return replace(printed, ffn_width=small.ffn_width * printed.width // small.width)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from plumbline.audit.counting import count
 from plumbline.audit.functions import largest, log10, smallest
-from plumbline.audit.number import Column, Number, exact
-from plumbline.audit.rows import Ledger
+from plumbline.audit.number import PrintedColumn, PrintedNumber, exact
+from plumbline.audit.rows import AuditRows
 
 from .base_scale import seeds
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Rows of sections 3.1, 4.2 and 4.3."""
     counts(ledger)
     effects(ledger)
 
 
-def counts(ledger: Ledger) -> None:
+def counts(ledger: AuditRows) -> None:
     """Counts of methods by module, from Table 1."""
     check, prose, t1 = ledger.check, ledger.prose, ledger.table("table1")
     categories, kinds = list(t1.words("category").values()), list(t1.words("soft_hard").values())
@@ -34,7 +34,7 @@ def counts(ledger: Ledger) -> None:
     check("modifications_tested", "modifications tested", "abstract, sec 1", prose("modifications_tested"), tested)
 
 
-def effects(ledger: Ledger) -> None:
+def effects(ledger: AuditRows) -> None:
     """How many attention and residual methods lie beyond the noise, and how far."""
     check, prose = ledger.check, ledger.prose
     t1, t2, line = ledger.table("table1"), ledger.table("table2"), prose("z_line")
@@ -60,11 +60,11 @@ def effects(ledger: Ledger) -> None:
     spans(ledger, t2.column("climb_avg", attention))
 
 
-def spans(ledger: Ledger, scores: Column) -> None:
+def spans(ledger: AuditRows, scores: PrintedColumn) -> None:
     """How far the attention methods' scores spread, in units of the noise."""
     check, prose = ledger.check, ledger.prose
     hi, lo, width = prose("span_high"), prose("span_low"), prose("span_over_width")
-    printed = Number(text=f"{hi.value - lo.value:.3f}", cells=hi.cells + lo.cells)
+    printed = PrintedNumber(text=f"{hi.value - lo.value:.3f}", cells=hi.cells + lo.cells)
     what = "the attention span's ends are Table 2's"
     check("attention_span", what, "sec 4.2", printed, largest(scores) - smallest(scores))
     values, sigma = seeds(ledger, "baseline"), ledger.table("noise_floor")["baseline", "climb_avg_std"]

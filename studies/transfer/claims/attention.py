@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, in_turn, number, said
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, in_turn, number, said
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats import noise_floor
 
-from ..concentration import Point, last
+from ..concentration import ConcentrationPoint, last
 from ..headline import BASE
 from .evidence import SIGNIFICANT_Z, Evidence
 
@@ -23,15 +23,15 @@ CHECKS = ClaimChecks()
 ALMOST_NEVER = 1e-3
 
 
-def _read(e: Evidence, key: str) -> Point:
+def _read(e: Evidence, key: str) -> ConcentrationPoint:
     """What was read at the end of a run that completed."""
     if e.frames.runs.loc[key, "outcome"] == DIVERGED:
-        raise Absent(DIVERGED, key)
+        raise MissingRun(DIVERGED, key)
     found = last(e.frames, key)
     if found is None:
-        raise Absent("missing", key, f"{key} has no weights of keys that a probe could read")
+        raise MissingRun("missing", key, f"{key} has no weights of keys that a probe could read")
     if math.isnan(found.concentration):
-        raise Absent("no number", key, f"attention of {key} is no number")
+        raise MissingRun("no number", key, f"attention of {key} is no number")
     return found
 
 
@@ -40,22 +40,22 @@ def _sigmas(e: Evidence, method: str) -> float:
     seeds = [int(seed) for seed in e.runs(e.reference)["seed"]]
     floor = noise_floor([_read(e, e.key(e.reference, BASE, seed)).concentration for seed in seeds])
     if not floor.usable:
-        raise Absent("without a spread", f"{BASE}/{e.reference}")
+        raise MissingRun("without a spread", f"{BASE}/{e.reference}")
     return float(floor.z(_read(e, e.key(method, BASE)).concentration))
 
 
 @CHECKS.of()
-def improvers_keep_concentration(e: Evidence, claim: Claim) -> Values:
+def improvers_keep_concentration(e: Evidence, claim: PaperClaim) -> Values:
     """Not below the baseline by more than what counts as a difference of accuracies."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    return Computed(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
+    return ComputedValues(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
 
 
 @CHECKS.of()
-def failures_lose_concentration(e: Evidence, claim: Claim) -> Values:
+def failures_lose_concentration(e: Evidence, claim: PaperClaim) -> Values:
     """Below it by more than that."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    return Computed(values={"ids": [method for method in z if z[method] < -SIGNIFICANT_Z]}, shown=_named(z))
+    return ComputedValues(values={"ids": [method for method in z if z[method] < -SIGNIFICANT_Z]}, shown=_named(z))
 
 
 def _named(z: dict[str, float]) -> dict[str, float]:
@@ -63,11 +63,11 @@ def _named(z: dict[str, float]) -> dict[str, float]:
 
 
 @CHECKS.of(compare=in_turn(said("almost_never"), number))
-def softmax_cap_inactive(e: Evidence, claim: Claim) -> Values:
+def softmax_cap_inactive(e: Evidence, claim: PaperClaim) -> Values:
     """What the cap clips of the method that has it, where training ends."""
     key = e.key("softmax_cap", BASE)
     share, model = _read(e, key).logits_beyond, e.study.runs[key].spec.model
-    return Computed(
+    return ComputedValues(
         values={
             "cap": float(model.slot("mixer").options["cap"]),
             "context": model.context,

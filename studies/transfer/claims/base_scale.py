@@ -10,9 +10,9 @@ import warnings
 
 import numpy as np
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import (
-    Computed,
+    ComputedValues,
     Verdict,
     at_most_partly,
     factor,
@@ -26,7 +26,7 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
 from .evidence import SIGNIFICANT_Z, Evidence
@@ -48,45 +48,45 @@ def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
 
 
 @CHECKS.of()
-def counts_by_z(e: Evidence, claim: Claim) -> Values:
+def counts_by_z(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above, below and inside two sigmas of the baseline's noise floor; the baseline is inside."""
     up, down = beyond(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
-    return Computed(values=values, shown={"total": len(e.methods)})
+    return ComputedValues(values=values, shown={"total": len(e.methods)})
 
 
 @CHECKS.of()
-def bonferroni_survivors(e: Evidence, claim: Claim) -> Values:
+def bonferroni_survivors(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above and below the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
     values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
-    return Computed(values=values, shown={"m": e.study.m})
+    return ComputedValues(values=values, shown={"m": e.study.m})
 
 
 @CHECKS.of()
-def bonferroni_names(e: Evidence, claim: Claim) -> Values:
+def bonferroni_names(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods above the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
     return {"ids": list(left.index[left > 0])}
 
 
 @CHECKS.of()
-def holm_same_as_bonferroni(e: Evidence, claim: Claim) -> Values:
+def holm_same_as_bonferroni(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods that Holm's correction keeps, if they are those that Bonferroni's keeps; -1 if they are not."""
     holm, bonferroni = e.survivors("holm"), e.survivors("bonferroni")
     same = set(holm.index) == set(bonferroni.index)
-    return Computed(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
+    return ComputedValues(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
 
 
 @CHECKS.of()
-def bh_adds_four(e: Evidence, claim: Claim) -> Values:
+def bh_adds_four(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods that Benjamini-Hochberg keeps and Bonferroni does not."""
     more = e.survivors("bh").index.difference(e.survivors("bonferroni").index, sort=False)
     return {"added": list(more)}
 
 
 @CHECKS.of()
-def one_survivor_after_3b(e: Evidence, claim: Claim) -> Values:
+def one_survivor_after_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Sort the improvers that Bonferroni keeps by whether they complete the large scale above its baseline."""
     left = e.survivors("bonferroni")
     kept, lost = [], []
@@ -96,19 +96,19 @@ def one_survivor_after_3b(e: Evidence, claim: Claim) -> Values:
     return {"survivor": " ".join(kept) or "none", "lost": " ".join(lost) or "none"}
 
 
-def _table2(e: Evidence, claim: Claim) -> Values:
+def _table2(e: Evidence, claim: PaperClaim) -> Values:
     method = claim.id.removeprefix("t2_")
     values = {"climb_avg": e.climb(method), "delta": e.delta(method), "z": e.z(method)}
     p = e.p_bonferroni(method)
     printed = claim.values.get("p_bonf", claim.values.get("p_bonf_upper_bound"))
     same = (p <= LEVEL) == (printed <= LEVEL)
-    return Computed(values=values | {"same_after_correction": same}, near=CLIMB, shown={"p_bonf": p})
+    return ComputedValues(values=values | {"same_after_correction": same}, near=CLIMB, shown={"p_bonf": p})
 
 
-def _row(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def _row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """The row's numbers but z, whose side is judged."""
     values = {name: measured.values[name] for name in ("climb_avg", "delta")}
-    return number(claim, Computed(values=values, near=measured.near))
+    return number(claim, ComputedValues(values=values, near=measured.near))
 
 
 #: What a row says in words is the sign and the side of z; partly where its numbers or its corrected p are others.
@@ -121,26 +121,26 @@ CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
 
 
 @CHECKS.of(compare=order("order"))
-def t2_order(e: Evidence, claim: Claim) -> Values:
+def t2_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order all methods by CLIMB-avg at the base scale, best first."""
     values = {method: e.climb(method) for method in e.methods}
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
 @CHECKS.of(near={"mean": CLIMB, "std": SIGMA})
-def baseline_mean_sigma(e: Evidence, claim: Claim) -> Values:
+def baseline_mean_sigma(e: Evidence, claim: PaperClaim) -> Values:
     """Read mean and unbiased standard deviation of the baseline's CLIMB-avg over its seeds."""
     return {"mean": e.floor.mean, "std": e.floor.sigma}
 
 
 @CHECKS.of(near=CLIMB)
-def baseline_seeds(e: Evidence, claim: Claim) -> Values:
+def baseline_seeds(e: Evidence, claim: PaperClaim) -> Values:
     """Read the baseline's CLIMB-avg of each seed, in the order of size of the printed ones."""
     return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
 @CHECKS.of(near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
-def softpick_seeds(e: Evidence, claim: Claim) -> Values:
+def softpick_seeds(e: Evidence, claim: PaperClaim) -> Values:
     """Read Softpick's CLIMB-avg of each seed, in the order of size of the printed ones, with mean and deviation."""
     seeds = e.seeds("softpick")
     values = _in_the_order_of(claim.values["values"], seeds)
@@ -161,25 +161,25 @@ def _sigmas(e: Evidence) -> dict[str, float]:
 
 
 @CHECKS.of(near=SIGMA)
-def sigma_three_refs(e: Evidence, claim: Claim) -> Values:
+def sigma_three_refs(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the standard deviation of CLIMB-avg over seeds of the three methods that have several."""
     return _sigmas(e)
 
 
 @CHECKS.of(compare=first("order"))
-def sigma_baseline_largest(e: Evidence, claim: Claim) -> Values:
+def sigma_baseline_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the three methods that have several seeds by the standard deviation of CLIMB-avg, largest first."""
     sigmas = _sigmas(e)
     return {"order": sorted(sigmas, key=sigmas.__getitem__, reverse=True)}
 
 
 @CHECKS.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))
-def welch_of(e: Evidence, claim: Claim) -> Values:
+def welch_of(e: Evidence, claim: PaperClaim) -> Values:
     """Compute Welch's t and p of the claim's method against the baseline, over the seeds' CLIMB-avg."""
     method = claim.id.removeprefix("welch_")
     found = welch(e.seeds(method), e.seeds(e.reference))
     if math.isnan(found.t):
-        raise Absent("of too few seeds", method)
+        raise MissingRun("of too few seeds", method)
     return {"t": found.t, "p": found.p}
 
 
@@ -192,7 +192,7 @@ def interval(seeds: list[float]) -> tuple[float, float]:
 
 
 @CHECKS.of(compare=parts("qknorm", "softpick"))
-def bootstrap_disjoint(e: Evidence, claim: Claim) -> Values:
+def bootstrap_disjoint(e: Evidence, claim: PaperClaim) -> Values:
     """For each method: its interval begins above the baseline's end, and no resample is at or below the baseline's."""
     base = e.seeds(e.reference)
     end = interval(base)[1]
@@ -201,17 +201,17 @@ def bootstrap_disjoint(e: Evidence, claim: Claim) -> Values:
     chances = {method: probability_not_above(own, base) for method, own in seeds.items()}
     shown = {"base_ends": end} | {f"{m}_begins": low for m, low in begins.items()}
     shown |= {f"probability_{method}": chance for method, chance in chances.items()}
-    return Computed(values={m: begins[m] > end and chances[m] == 0 for m in seeds}, shown=shown)
+    return ComputedValues(values={m: begins[m] > end and chances[m] == 0 for m in seeds}, shown=shown)
 
 
-def _counts(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def _counts(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """How many tasks are higher, and which are not."""
     names = ("tasks", "tasks_higher", "exceptions")
-    return number(claim, Computed(values={name: measured.values[name] for name in names}))
+    return number(claim, ComputedValues(values={name: measured.values[name] for name in names}))
 
 
 @CHECKS.of("stouffer_qknorm", "stouffer_softpick", compare=in_turn(statistic("Z", p="p_one"), at_most_partly(_counts)))
-def stouffer_of(e: Evidence, claim: Claim) -> Values:
+def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
     """Read Stouffer's Z and p of the claim's method over tasks from the table noise_floor, and on how many it is
     above."""
     method = claim.id.removeprefix("stouffer_")
@@ -222,13 +222,13 @@ def stouffer_of(e: Evidence, claim: Claim) -> Values:
     names |= {"tasks_higher": "tasks_above_baseline", "tasks": "tasks_total", "exceptions": "tasks_not_above_baseline"}
     cells = {name: table.cell(method, column) for name, column in names.items()}
     if cells["Z"].value is None:
-        raise Absent(cells["Z"].word, f"Stouffer's Z of {method}")
+        raise MissingRun(cells["Z"].word, f"Stouffer's Z of {method}")
     values = {name: cell.value for name, cell in cells.items()}
     return values | {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
 
 
 @CHECKS.of(near={"gain": SIGMA, "sigma": SIGMA})
-def gain_floor(e: Evidence, claim: Claim) -> Values:
+def gain_floor(e: Evidence, claim: PaperClaim) -> Values:
     """The gain that counts begins at the line |z| = 2."""
     up, down = beyond(e, e.methods)
     values = {"gain": SIGNIFICANT_Z * e.floor.sigma, "sigma": e.floor.sigma}
@@ -236,11 +236,11 @@ def gain_floor(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(scope="arithmetic")
-def extra_runs_needed(e: Evidence, claim: Claim) -> Values:
+def extra_runs_needed(e: Evidence, claim: PaperClaim) -> Values:
     """Count two more seeds for each method whose printed z is above 2 and that has one seed."""
     z = e.published.table("table2")["z"].astype(float)
     nominal = [m for m in z.index[z > SIGNIFICANT_Z] if m not in e.study.definition["noise_floor"]["others"]]
-    return Computed(values={"runs": 2 * len(nominal)}, shown={"from": "printed z, two seeds more for each"})
+    return ComputedValues(values={"runs": 2 * len(nominal)}, shown={"from": "printed z, two seeds more for each"})
 
 
 CHECKS.untested(

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.claims import registry
-from plumbline.results.claims.registry import Absent
+from plumbline.results.claims.registry import MissingRun
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import Table, reference_of
 from plumbline.specs.study_config import Study
@@ -26,9 +26,9 @@ SIGNIFICANT_Z = 2.0
 
 
 class Evidence(registry.Evidence):
-    """Accessors raise `Absent` where a run is missing or diverged: the claim then has no value here."""
+    """Accessors raise `MissingRun` where a run is missing or diverged: the claim then has no value here."""
 
-    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
         self.reference: str = reference_of(study, "every claim")
         self.methods: list[str] = list(study.methods)
@@ -48,7 +48,7 @@ class Evidence(registry.Evidence):
         """The runs behind a table's value: at the base scale all of the baseline's seeds, else the first seed."""
         keys = self._by_seed.get((method, scale))
         if not keys:
-            raise Absent(MISSING, f"{scale}/{method}")
+            raise MissingRun(MISSING, f"{scale}/{method}")
         return keys if method == self.reference and scale == BASE else keys[:1]
 
     def value(self, key: str, column: str) -> float:
@@ -56,7 +56,7 @@ class Evidence(registry.Evidence):
         self.used.add(key)
         row = self._facts[key]
         if math.isnan(row[column]):
-            raise Absent(DIVERGED if row["outcome"] == DIVERGED else MISSING, key)
+            raise MissingRun(DIVERGED if row["outcome"] == DIVERGED else MISSING, key)
         return float(row[column])
 
     def seeds(self, method: str) -> list[float]:
@@ -86,7 +86,7 @@ class Evidence(registry.Evidence):
         """Distance from the baseline's mean in units of its noise floor."""
         floor = self.floor
         if not floor.usable:
-            raise Absent("without a spread", f"{BASE}/{self.reference}")
+            raise MissingRun("without a spread", f"{BASE}/{self.reference}")
         return float(floor.z(self.climb(method)))
 
     @cached_property
@@ -143,7 +143,7 @@ class Evidence(registry.Evidence):
         """A run's key; it is used from here on."""
         key = self._keys.get((scale, method, seed))
         if key is None or self._facts[key]["outcome"] == MISSING:
-            raise Absent(MISSING, key or f"{scale}/{method}/s{seed}")
+            raise MissingRun(MISSING, key or f"{scale}/{method}/s{seed}")
         self.used.add(key)
         return key
 
@@ -170,7 +170,7 @@ class Evidence(registry.Evidence):
         for method in self.large_methods():
             try:
                 values[method] = self.climb(method, LARGE)
-            except Absent as absent:
+            except MissingRun as absent:
                 if absent.word != DIVERGED:
                     raise
         return values

@@ -10,9 +10,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import (
-    Computed,
+    ComputedValues,
     at_most_partly,
     factor,
     in_turn,
@@ -23,7 +23,7 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 from plumbline.stats import spearman
 
 from ..divergence import Divergence, chain, norms_of
@@ -51,11 +51,11 @@ RANK = near(1 / math.sqrt(6))
 
 
 @CHECKS.of()
-def runs_3b(e: Evidence, claim: Claim) -> Values:
+def runs_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods whose first seed at the large scale completed, and those whose did not."""
     outcomes = [e.large_outcome(method) for method in e.large_methods()]
     done = outcomes.count("completed")
-    return Computed(values={"completed": done, "diverged": len(outcomes) - done}, shown={"tried": len(outcomes)})
+    return ComputedValues(values={"completed": done, "diverged": len(outcomes) - done}, shown={"tried": len(outcomes)})
 
 
 def _ranks(e: Evidence, method: str) -> tuple[float, float]:
@@ -72,7 +72,7 @@ TABLE_3 = {"climb_avg_1p2b": CLIMB, "climb_avg_3b": CLIMB, "delta_3b": CLIMB}
 @CHECKS.of(
     *(f"t3_{method}" for method in IMPROVERS + FAILURES), near=TABLE_3, compare=in_turn(signs("delta_3b"), number)
 )
-def table3_row(e: Evidence, claim: Claim) -> Values:
+def table3_row(e: Evidence, claim: PaperClaim) -> Values:
     """Read the claim's row of Table 3: CLIMB-avg and rank at both scales, and delta at the large one."""
     method = claim.id.removeprefix("t3_")
     values = {"climb_avg_1p2b": e.climb(method), "climb_avg_3b": e.climb(method, "large")}
@@ -81,20 +81,20 @@ def table3_row(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(near=CLIMB)
-def t3_baseline(e: Evidence, claim: Claim) -> Values:
+def t3_baseline(e: Evidence, claim: PaperClaim) -> Values:
     """Read the baseline's CLIMB-avg at the large scale, of its first seed."""
     return {"climb_avg_3b": e.climb(e.reference, "large")}
 
 
 @CHECKS.of(compare=order("order"))
-def t3_order(e: Evidence, claim: Claim) -> Values:
+def t3_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods that completed the large scale by CLIMB-avg, best first."""
     values = e.completed_large()
     return {"order": sorted(values, key=values.__getitem__, reverse=True)}
 
 
 @CHECKS.of()
-def sign_preserved(e: Evidence, claim: Claim) -> Values:
+def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
     """Above the baseline at both scales, and below it at both."""
     kept = {"improvers": 0, "failures": 0}
     for name, methods, sign in (("improvers", IMPROVERS, 1), ("failures", FAILURES, -1)):
@@ -103,7 +103,7 @@ def sign_preserved(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
-def delta_3b_range(e: Evidence, claim: Claim) -> Values:
+def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
     """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
     ends = [min(deltas, key=deltas.__getitem__), max(deltas, key=deltas.__getitem__)]
@@ -112,11 +112,11 @@ def delta_3b_range(e: Evidence, claim: Claim) -> Values:
         "hi": deltas[ends[1]],
         "the_same_methods": ends == ["relu_squared", "qknorm_geglu"],
     }
-    return Computed(values=values, near=CLIMB, shown={"from_to": ends})
+    return ComputedValues(values=values, near=CLIMB, shown={"from_to": ends})
 
 
 @CHECKS.of(near=FAILURE)
-def failures_3b(e: Evidence, claim: Claim) -> Values:
+def failures_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Read the deltas of sigmoid attention and of attention residuals at both scales."""
     return {
         "sigmoid_3b": e.delta("sigmoid_attn", "large"),
@@ -127,7 +127,7 @@ def failures_3b(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(compare=in_turn(statistic("rho", p="p", close=RANK), at_most_partly(said("of_the_printed_number"))))
-def spearman_7(e: Evidence, claim: Claim) -> Values:
+def spearman_7(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the rank correlation between the scales over the methods above the baseline at the base scale that
     complete the large one."""
     for method in e.methods:
@@ -135,24 +135,24 @@ def spearman_7(e: Evidence, claim: Claim) -> Values:
     e.completed_large()
     part = improvers(e.two_scales, e.reference)
     if len(part) < 3:
-        raise Absent("fewer than three improvers", "large")
+        raise MissingRun("fewer than three improvers", "large")
     found = spearman(part["base"], part["large"])
-    return Computed(
+    return ComputedValues(
         values={"rho": found.rho, "p": found.p_t, "n": found.n, "of_the_printed_number": found.n == claim.values["n"]},
         shown={"p_exact_permutation": found.p_permutation},
     )
 
 
 @CHECKS.of(near=near(0.0))
-def rank_moves(e: Evidence, claim: Claim) -> Values:
+def rank_moves(e: Evidence, claim: PaperClaim) -> Values:
     """Read the ranks at both scales of the two methods that rise, and Softpick's at the large one."""
     e.completed_large()
     moves = {name: list(_ranks(e, name)) for name in ("qknorm_geglu", "selective_qknorm")}
     return moves | {"softpick_3b": _ranks(e, "softpick")[1]}
 
 
-def _completed_instead(count: int = 1) -> Computed:
-    return Computed(holds=False, shown={"completed": count})
+def _completed_instead(count: int = 1) -> ComputedValues:
+    return ComputedValues(holds=False, shown={"completed": count})
 
 
 def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
@@ -162,14 +162,14 @@ def _hybrid(e: Evidence) -> list[tuple[float, Divergence]] | None:
 
 
 @CHECKS.of(near=STEPS)
-def hybrid_nan_steps(e: Evidence, claim: Claim) -> Values:
+def hybrid_nan_steps(e: Evidence, claim: PaperClaim) -> Values:
     """Read the steps at which HybridNorm's three seeds diverged, on the paper's length of training."""
     found = _hybrid(e)
     return {"nan_step": [step for step, _ in found]} if found else _completed_instead()
 
 
 @CHECKS.of(near=STEPS, compare=in_turn(said("after_the_peak"), number))
-def hybrid_window(e: Evidence, claim: Claim) -> Values:
+def hybrid_window(e: Evidence, claim: PaperClaim) -> Values:
     """Shortly after the peak: after it, and at most as long after it as the warm-up took."""
     found = _hybrid(e)
     if not found:
@@ -179,7 +179,7 @@ def hybrid_window(e: Evidence, claim: Claim) -> Values:
     peak = e.on_paper(e.study.runs[key].spec.schedule.warmup_steps, key)
     after = peak < min(steps) and max(steps) <= 2 * peak
     window = {"window": [min(steps), max(steps)], "after_the_peak": after}
-    return Computed(values=window, near=STEPS, shown={"peak_step": peak})
+    return ComputedValues(values=window, near=STEPS, shown={"peak_step": peak})
 
 
 def _band(e: Evidence, method: str) -> tuple[float, float]:
@@ -188,20 +188,20 @@ def _band(e: Evidence, method: str) -> tuple[float, float]:
     key = e.key(method, "large")
     norms = norms_of(e.frames, key).dropna()
     if norms.empty:
-        raise Absent("without a step after warm-up", key)
+        raise MissingRun("without a step after warm-up", key)
     low, high = np.quantile(norms, [0.05, 0.95])
     return float(low), float(high)
 
 
 @CHECKS.of(near=STABLE, compare=in_turn(said("sudden"), number, said("as_the_baseline")))
-def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
+def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
     """The last norm before the divergence, or before the spike that is its last step; and where the baseline's are."""
     found = _hybrid(e)
     if not found:
         return _completed_instead()
     before = [history.before for _, history in found]
     low, high = _band(e, e.reference)
-    return Computed(
+    return ComputedValues(
         values={
             "range": [min(before), max(before)],
             "sudden": all(history.signature == "sudden" for _, history in found),
@@ -213,28 +213,28 @@ def hybrid_pre_nan_grad(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(near={"spike": PEAK, "step": STEPS, "nan": STEPS, "factor": PEAK})
-def hybrid_spike(e: Evidence, claim: Claim) -> Values:
+def hybrid_spike(e: Evidence, claim: PaperClaim) -> Values:
     """A norm well above those before it, at the end."""
     found = e.divergence("hybrid_norm", 42)
     if found is None:
         return _completed_instead()
     step, history = found
     if history.signature != "sudden" or math.isnan(history.first):
-        return Computed(holds=False, shown={"peak": history.peak, "signature": history.signature, "nan": step})
+        return ComputedValues(holds=False, shown={"peak": history.peak, "signature": history.signature, "nan": step})
     at = e.on_paper(history.elevated_from, e.key("hybrid_norm", "large"))
     return {"spike": history.first, "step": at, "nan": step, "factor": history.first / history.before}
 
 
 @CHECKS.of(near=STABLE)
-def baseline_3b_grad(e: Evidence, claim: Claim) -> Values:
+def baseline_3b_grad(e: Evidence, claim: PaperClaim) -> Values:
     """In that range to the end, single batches aside: see `_band`."""
     if e.large_outcome(e.reference) == "diverged":
-        return Computed(holds=False, shown={"outcome": "diverged"})
+        return ComputedValues(holds=False, shown={"outcome": "diverged"})
     return {"range": list(_band(e, e.reference))}
 
 
 @CHECKS.of(compare=in_turn(said("rise"), number))
-def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
+def ssmax_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     """The norms at the printed steps, and whether they rise between them."""
     found = e.divergence("ssmax")
     if found is None:
@@ -243,7 +243,7 @@ def ssmax_3b_divergence(e: Evidence, claim: Claim) -> Values:
     norms = norms_of(e.frames, e.key("ssmax", "large")).dropna()
     norms.index = [e.on_paper(at, e.key("ssmax", "large")) for at in norms.index]
     values = {name: _at(norms, claim.values[place]) for name, place in (("g0", "step0"), ("g1", "step1"))}
-    return Computed(
+    return ComputedValues(
         values=values | {"nan": step, "rise": history.signature == "rise"},
         near={"g0": PEAK, "g1": PEAK, "nan": STEPS},
         shown={"signature": history.signature},
@@ -257,7 +257,7 @@ def _at(norms: pd.Series, step: float) -> float:
 
 
 @CHECKS.of(near=STEPS)
-def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
+def ssmax_rise_length(e: Evidence, claim: PaperClaim) -> Values:
     """Read for how many steps SSMax's gradient norm was elevated before it diverged, if it rose, on the paper's length
     of training."""
     found = e.divergence("ssmax")
@@ -265,12 +265,12 @@ def ssmax_rise_length(e: Evidence, claim: Claim) -> Values:
         return _completed_instead()
     steps = e.on_paper(found[1].elevated_steps, e.key("ssmax", "large"))
     if found[1].signature != "rise":
-        return Computed(holds=False, shown={"signature": found[1].signature, "steps": steps})
+        return ComputedValues(holds=False, shown={"signature": found[1].signature, "steps": steps})
     return {"steps": steps}
 
 
 @CHECKS.of(near=STEPS)
-def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
+def hyper_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     """Sustained: the last chain of norms above the printed one, which ends with the divergence; peaks may be spaced."""
     found = e.divergence("hyper")
     if found is None:
@@ -280,9 +280,9 @@ def hyper_3b_divergence(e: Evidence, claim: Claim) -> Values:
     steps, high = norms.index.to_numpy(dtype=float), norms.to_numpy() > claim.values["above"]
     begin = chain(steps, high, float(e.frames.runs.loc[key, "step"]))
     if begin == len(steps):
-        return Computed(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
+        return ComputedValues(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
     start = e.on_paper(steps[begin], key)
-    return Computed(values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature})
+    return ComputedValues(values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature})
 
 
 CHECKS.untested({"hybrid_seed44_after": "training stops at the first norm that is no number; nothing follows it"})

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import (
-    Computed,
+    ComputedValues,
     Verdict,
     at_most_partly,
     factor,
@@ -22,7 +22,7 @@ from plumbline.results.claims.checkers import (
     said,
     signs,
 )
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 
 from ..hardware import ARM, pair
 from ..headline import BASE
@@ -47,13 +47,13 @@ ONE_SIGMA = near(0.0021)
 
 
 @CHECKS.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
-def val_loss(e: Evidence, claim: Claim) -> Values:
+def val_loss(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final validation loss of the claim's method at the base scale."""
     return {"val_loss": e.loss(claim.id.removeprefix("t7_val_loss_"))}
 
 
 @CHECKS.of(compare=order("order"))
-def t7_order(e: Evidence, claim: Claim) -> Values:
+def t7_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods of Table 7 by final validation loss, lowest first."""
     losses = {method: e.loss(method) for method in TABLE_7}
     return {"order": sorted(losses, key=losses.__getitem__)}
@@ -68,26 +68,26 @@ def _percent(e: Evidence, method: str) -> float:
 
 
 @CHECKS.of(near=GAP)
-def loss_gap_pct(e: Evidence, claim: Claim) -> Values:
+def loss_gap_pct(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent three failures end above the baseline's validation loss."""
     return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
 @CHECKS.of(near=GAP)
-def loss_gap_nats(e: Evidence, claim: Claim) -> Values:
+def loss_gap_nats(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many nats failures end above the baseline's validation loss: the larger gap of the two in
     attention, and that of attention residuals."""
     return {"attention": max(_gap(e, "sigmoid_attn"), _gap(e, "ssmax")), "attnres": _gap(e, "attnres")}
 
 
 @CHECKS.of(near=POINTS)
-def climb_drop_points(e: Evidence, claim: Claim) -> Values:
+def climb_drop_points(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many points of CLIMB-avg sigmoid attention and SSMax fall below the baseline."""
     return {method: -100 * e.delta(method) for method in ("sigmoid_attn", "ssmax")}
 
 
 @CHECKS.of(near={"loss_pct": GAP, "points": POINTS})
-def decoupling_band(e: Evidence, claim: Claim) -> Values:
+def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
     """Compute, over sigmoid attention and SSMax, the ranges of their loss gaps in percent and of their drops in
     points."""
     pair = ("sigmoid_attn", "ssmax")
@@ -96,7 +96,7 @@ def decoupling_band(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of()
-def loss_ranking_misses(e: Evidence, claim: Claim) -> Values:
+def loss_ranking_misses(e: Evidence, claim: PaperClaim) -> Values:
     """Near: at most 5 % above the baseline's loss, a stated choice between the printed 3 and 13 %."""
     gaps = {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
     near_it = [method for method, gap in gaps.items() if gap <= 5]
@@ -104,7 +104,7 @@ def loss_ranking_misses(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of()
-def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
+def decoupling_attention_only(e: Evidence, claim: PaperClaim) -> Values:
     """A drop tracks the loss where it is less than half as many points a nat as the softmax replacements lose."""
 
     def rate(method: str) -> float:
@@ -113,14 +113,14 @@ def decoupling_attention_only(e: Evidence, claim: Claim) -> Values:
 
     bound = min(rate("sigmoid_attn"), rate("ssmax")) / 2
     rates = {method: rate(method) for method in claim.values["track_loss"]}
-    return Computed(
+    return ComputedValues(
         values={"track_loss": [method for method, value in rates.items() if 0 < value < bound]},
         shown={f"points_per_nat_{method}": value for method, value in rates.items()},
     )
 
 
 @CHECKS.of()
-def winners_track_loss(e: Evidence, claim: Claim) -> Values:
+def winners_track_loss(e: Evidence, claim: PaperClaim) -> Values:
     """Within 1 % of the baseline's curve from the tenth of training on: a stated choice of what an eye tells apart."""
     curves = {}
     for method in (e.reference, *claim.values["ids"]):
@@ -129,18 +129,18 @@ def winners_track_loss(e: Evidence, claim: Claim) -> Values:
     base = curves[e.reference]
     late = base.index[base.index >= 0.1 * base.index.max()]
     apart = {m: float((curves[m].reindex(late) / base[late] - 1).abs().max()) for m in claim.values["ids"]}
-    return Computed(values={"ids": [m for m, share in apart.items() if share < 0.01]}, shown=apart)
+    return ComputedValues(values={"ids": [m for m, share in apart.items() if share < 0.01]}, shown=apart)
 
 
 #: "Near 0" is a stated choice: a tenth of what the baseline has, and as much for the baseline itself.
 @CHECKS.of(near=near(0.042))
-def sigmoid_lambada(e: Evidence, claim: Claim) -> Values:
+def sigmoid_lambada(e: Evidence, claim: PaperClaim) -> Values:
     """Read the accuracy on LAMBADA of the baseline and of sigmoid attention."""
     return {"baseline": e.tasks(e.reference)["lambada_openai"], "sigmoid": e.tasks("sigmoid_attn")["lambada_openai"]}
 
 
 @CHECKS.of(near={"loss": TASK})
-def sigmoid_other_tasks(e: Evidence, claim: Claim) -> Values:
+def sigmoid_other_tasks(e: Evidence, claim: PaperClaim) -> Values:
     """On how many tasks the loss is as printed, and the smallest and largest."""
     losses = -e.task_deltas("sigmoid_attn").drop("lambada_openai")
     low, high = claim.values["loss"]
@@ -155,13 +155,13 @@ def _middle(losses: pd.Series, left_out: int) -> list[float]:
 
 
 @CHECKS.of(near=TASK)
-def ssmax_uniform(e: Evidence, claim: Claim) -> Values:
+def ssmax_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Nearly every task: ten of twelve."""
     return {"loss": _middle(-e.task_deltas("ssmax"), 1)}
 
 
 @CHECKS.of(near={"loss": TASK, "z": SIGMA})
-def layerscale_uniform(e: Evidence, claim: Claim) -> Values:
+def layerscale_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Most tasks: eight of twelve."""
     return {"loss": _middle(-e.task_deltas("layerscale"), 2), "z": e.z("layerscale")}
 
@@ -176,31 +176,31 @@ def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float]]:
 
 
 @CHECKS.of()
-def hyper_uniform(e: Evidence, claim: Claim) -> Values:
+def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
     it."""
     holds, shown = _broad(e, "hyper")
-    return Computed(holds=holds, shown=shown)
+    return ComputedValues(holds=holds, shown=shown)
 
 
 @CHECKS.of(compare=in_turn(said("broad"), number))
-def attnres_broad(e: Evidence, claim: Claim) -> Values:
+def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
     baseline's."""
     broad, shown = _broad(e, "attnres")
     z = shown.pop("z")
-    return Computed(
+    return ComputedValues(
         values={"broad": broad, "z": z, "nats": _gap(e, "attnres")}, near={"z": SIGMA, "nats": GAP}, shown=shown
     )
 
 
-def _same_tasks(claim: Claim, measured: Computed) -> tuple[Verdict, str]:
+def _same_tasks(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """The two that follow the first are the printed ones, in either order."""
-    return number(claim, Computed(values={"tasks": measured.values["tasks"]}))
+    return number(claim, ComputedValues(values={"tasks": measured.values["tasks"]}))
 
 
 @CHECKS.of(compare=in_turn(first("tasks"), at_most_partly(_same_tasks)))
-def attention_failures_sharp_tasks(e: Evidence, claim: Claim) -> Values:
+def attention_failures_sharp_tasks(e: Evidence, claim: PaperClaim) -> Values:
     """Find the three tasks on which sigmoid, SSMax and differential attention lose most, the mean of the three."""
     drops = -pd.concat([e.task_deltas(m) for m in ("sigmoid_attn", "ssmax", "diff_attn")], axis=1).mean(axis=1)
     return {"tasks": list(drops.sort_values(ascending=False, kind="stable").index[:3])}
@@ -211,44 +211,44 @@ def _two_devices(e: Evidence) -> tuple[str, str]:
     keys = e.key(e.reference, BASE), e.key(ARM, BASE)
     found = pair(e.frames, e.study, *keys)
     if not found.evidence:
-        raise Absent(found.word, keys[1], found.why)
+        raise MissingRun(found.word, keys[1], found.why)
     for key in keys:
         outcome = e.frames.runs.loc[key, "outcome"]
         if outcome == "diverged":
-            raise Absent("diverged", key)
+            raise MissingRun("diverged", key)
     return keys
 
 
 def _second_less_first(e: Evidence) -> pd.Series:
     primary, second = (e.frames.task_scores(key) for key in _two_devices(e))
     if primary.empty or second.empty:
-        raise Absent("missing", "scores of the two profiles")
+        raise MissingRun("missing", "scores of the two profiles")
     return second - primary
 
 
 @CHECKS.of(near={"a100": CLIMB, "primary": CLIMB, "diff": ONE_SIGMA})
-def a100_match(e: Evidence, claim: Claim) -> Values:
+def a100_match(e: Evidence, claim: PaperClaim) -> Values:
     """Read the baseline's CLIMB-avg on both devices, and the distance between them."""
     primary, second = (e.value(key, "average") for key in _two_devices(e))
     return {"a100": second, "primary": primary, "diff": abs(second - primary)}
 
 
 @CHECKS.of()
-def a100_per_task(e: Evidence, claim: Claim) -> Values:
+def a100_per_task(e: Evidence, claim: PaperClaim) -> Values:
     """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
-    return Computed(values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005)
+    return ComputedValues(values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005)
 
 
 @CHECKS.of(near=near(TWICE), compare=in_turn(signs("diff"), number))
-def a100_val_loss(e: Evidence, claim: Claim) -> Values:
+def a100_val_loss(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how far the baseline's validation loss on the second device lies above that on the first."""
     primary, second = (e.value(key, "validation_loss") for key in _two_devices(e))
     return {"diff": second - primary}
 
 
 @CHECKS.of(compare=in_turn(said("no_direction"), at_most_partly(number)))
-def a100_direction(e: Evidence, claim: Claim) -> Values:
+def a100_direction(e: Evidence, claim: PaperClaim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
     digits. Which tasks they are is seen beside it."""
     difference = _second_less_first(e)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import Claim
-from plumbline.results.claims.checkers import Computed, at_most_partly, in_turn, near, number, parts, said, statistic
-from plumbline.results.claims.registry import Absent, ClaimChecks, Values
+from plumbline.audit.published import PaperClaim
+from plumbline.results.claims.checkers import ComputedValues, at_most_partly, in_turn, near, number, parts, said, statistic
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
 
 from .base_scale import CLIMB, LEVEL, beyond, interval
 from .evidence import SIGNIFICANT_Z, Evidence
@@ -30,14 +30,14 @@ def _single_attention(e: Evidence) -> list[str]:
 
 
 @CHECKS.of(near=CLIMB)
-def attention_span(e: Evidence, claim: Claim) -> Values:
+def attention_span(e: Evidence, claim: PaperClaim) -> Values:
     """Find the largest and smallest delta of the attention methods at the base scale."""
     deltas = [e.delta(method) for method in _attention(e)]
     return {"hi": max(deltas), "lo": min(deltas)}
 
 
 @CHECKS.of()
-def attention_span_ratio(e: Evidence, claim: Claim) -> Values:
+def attention_span_ratio(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the span of the attention methods' deltas over the width of the baseline's bootstrap interval."""
     deltas = [e.delta(method) for method in _attention(e)]
     low, high = interval(e.seeds(e.reference))
@@ -45,30 +45,30 @@ def attention_span_ratio(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of()
-def attention_six_of_eight(e: Evidence, claim: Claim) -> Values:
+def attention_six_of_eight(e: Evidence, claim: PaperClaim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
     up, down = beyond(e, methods)
-    return Computed(values={"distinguishable": up + down, "up": up, "down": down}, shown={"out_of": len(methods)})
+    return ComputedValues(values={"distinguishable": up + down, "up": up, "down": down}, shown={"out_of": len(methods)})
 
 
 @CHECKS.of()
-def attention_noise_band(e: Evidence, claim: Claim) -> Values:
+def attention_noise_band(e: Evidence, claim: PaperClaim) -> Values:
     """List the attention methods, combinations left out, that lie within two sigmas of the baseline."""
     return {"ids": [m for m in _single_attention(e) if abs(e.z(m)) < SIGNIFICANT_Z]}
 
 
 @CHECKS.of(compare=parts("sigmoid_attn", "ssmax"))
-def overshoot(e: Evidence, claim: Claim) -> Values:
+def overshoot(e: Evidence, claim: PaperClaim) -> Values:
     """For each of the two replacements: the orders of magnitude of its distance below, in sigmas."""
     z = {method: e.z(method) for method in ("sigmoid_attn", "ssmax")}
     orders = {method: math.log10(-value) if value < 0 else -math.inf for method, value in z.items()}
     there = {method: ORDERS(claim.values["orders"], value) for method, value in orders.items()}
-    return Computed(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
+    return ComputedValues(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
 
 
 @CHECKS.of(compare=parts("best", "worst", "other_improvers_soft"))
-def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
+def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
     """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
     deltas = {method: e.delta(method) for method in _attention(e)}
     ends = {"best": max(deltas, key=deltas.__getitem__), "worst": min(deltas, key=deltas.__getitem__)}
@@ -77,66 +77,66 @@ def soft_hard_no_predictor(e: Evidence, claim: Claim) -> Values:
     same = {end: one == claim.values[end] and mixing[one] == "hard" for end, one in ends.items()}
     soft = bool(others) and all(mixing[method] == "soft" for method in others)
     shown = {f"{end}_is": one for end, one in ends.items()} | {"other_improvers": others}
-    return Computed(values=same | {"other_improvers_soft": soft}, shown=shown)
+    return ComputedValues(values=same | {"other_improvers_soft": soft}, shown=shown)
 
 
 @CHECKS.of()
-def removing_softmax_normalization(e: Evidence, claim: Claim) -> Values:
+def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
     """List those of the claim's methods that lie more than two sigmas below the baseline."""
     return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
 
 
 @CHECKS.of(compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
-def residual_none_improves(e: Evidence, claim: Claim) -> Values:
+def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
     """The printed z are those of Table 2, whose rows are claims of their own."""
     z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
     dense = e.z("denseformer")
     values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": max(z) < -SIGNIFICANT_Z}
     values |= {"denseformer_inside": abs(dense) < SIGNIFICANT_Z}
-    return Computed(values=values, shown={"z": z, "z_denseformer": dense})
+    return ComputedValues(values=values, shown={"z": z, "z_denseformer": dense})
 
 
 @CHECKS.of()
-def geglu_equals_swiglu(e: Evidence, claim: Claim) -> Values:
+def geglu_equals_swiglu(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether GeGLU lies within two sigmas of the baseline, whose FFN is SwiGLU."""
     z = e.z("geglu_ffn")
-    return Computed(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
+    return ComputedValues(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
 
 
 NOMINAL = {"relu2_nominal": "relu_squared", "diff_attn_nominal": "diff_attn"}
 
 
 @CHECKS.of(*NOMINAL)
-def nominal(e: Evidence, claim: Claim) -> Values:
+def nominal(e: Evidence, claim: PaperClaim) -> Values:
     """Beyond 2 sigma on the printed side, and not after correction: both, or it is not nominal."""
     method = NOMINAL[claim.id]
     z, p = e.z(method), e.p_bonferroni(method)
     there = math.copysign(1, claim.values["z"]) * z > SIGNIFICANT_Z
-    return Computed(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
+    return ComputedValues(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
 
 
 @CHECKS.of(compare=statistic("z", beyond=SIGNIFICANT_Z))
-def hyper_finite_1p2b(e: Evidence, claim: Claim) -> Values:
+def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
     """Stable is what the claim says first: a divergence speaks against it."""
     try:
         return {"z": e.z("hyper")}
-    except Absent as absent:
+    except MissingRun as absent:
         if absent.word != "diverged" or "hyper" not in absent.key:
             raise
-        return Computed(holds=False, shown={"outcome": absent.word})
+        return ComputedValues(holds=False, shown={"outcome": absent.word})
 
 
 @CHECKS.of(compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
-def qknorm_geglu_top_3b(e: Evidence, claim: Claim) -> Values:
+def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
     values = e.completed_large()
     best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
     said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
-    return Computed(values=said_so, shown={"best_3b": best, "z_1p2b": z})
+    return ComputedValues(values=said_so, shown={"best_3b": best, "z_1p2b": z})
 
 
 @CHECKS.of(compare=in_turn(number, at_most_partly(said("no_other"))))
-def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
+def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
     """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
     down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]
     counts = {
@@ -144,11 +144,11 @@ def failure_taxonomy(e: Evidence, claim: Claim) -> Values:
         "subtraction": sum(method == "diff_attn" for method in down),
         "residual": sum(e.study.methods[method].get("category") == "residual" for method in down),
     }
-    return Computed(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
+    return ComputedValues(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
 
 
 @CHECKS.of()
-def range_three_points(e: Evidence, claim: Claim) -> Values:
+def range_three_points(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the points of CLIMB-avg between the best and the worst method at the base scale."""
     values = [e.climb(method) for method in e.methods]
     return {"points": 100 * (max(values) - min(values))}

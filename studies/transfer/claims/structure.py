@@ -9,9 +9,9 @@ import math
 from functools import cache
 from typing import Any
 
-from plumbline.audit.published import Claim, Published
+from plumbline.audit.published import PaperClaim, PrintedNumbers
 from plumbline.model.flops import counted
-from plumbline.results.claims.checkers import Computed, at_most_partly, in_turn, near, number, parts, said
+from plumbline.results.claims.checkers import ComputedValues, at_most_partly, in_turn, near, number, parts, said
 from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables.table import Table
@@ -71,7 +71,7 @@ def _table4(study: str, published: str) -> Table:
     """Table 4, which depends on no run."""
     from ..tables.table4 import table4
 
-    return table4(load([], "."), _paper(study), Published(published))
+    return table4(load([], "."), _paper(study), PrintedNumbers(published))
 
 
 def table4_cell(e: Evidence, method: str, column: str) -> Any:
@@ -93,27 +93,27 @@ def starts_of(e: Evidence, method: str, role: str | None = None) -> list[Any]:
 
 def constants_of(e: Evidence, method: str) -> list[float]:
     """The numbers at which what a method adds starts, of what starts at one number."""
-    from plumbline.model.roles import Constant
+    from plumbline.model.roles import ConstantInit
 
-    return [start.value for start in starts_of(e, method) if isinstance(start, Constant)]
+    return [start.value for start in starts_of(e, method) if isinstance(start, ConstantInit)]
 
 
 @CHECKS.of(**ARITHMETIC)
-def fwer(e: Evidence, claim: Claim) -> Values:
+def fwer(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the chance of a false positive among independent tests at the printed level, as many as the study
     counts."""
     m, alpha = _document(e).m, claim.values["alpha"]
-    return Computed(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
+    return ComputedValues(values={"m": m, "fwer_pct": 100 * family_wise_error_rate(alpha, m)}, shown={"alpha": alpha})
 
 
 @CHECKS.of(**ARITHMETIC)
-def params_baseline(e: Evidence, claim: Claim) -> Values:
+def params_baseline(e: Evidence, claim: PaperClaim) -> Values:
     """Read the baseline's parameters in billions from Table 4."""
     return {"params_b": table4_cell(e, e.reference, "params_b")}
 
 
 @CHECKS.of(**ARITHMETIC)
-def params_band(e: Evidence, claim: Claim) -> Values:
+def params_band(e: Evidence, claim: PaperClaim) -> Values:
     """The band is that of every method but the two Selective ones, on parameters and on the paper's FLOPs; both to
     the printed rounding."""
     others = [m for m in _document(e).methods if not m.startswith("selective")]
@@ -121,41 +121,41 @@ def params_band(e: Evidence, claim: Claim) -> Values:
         max(abs(table4_cell(e, m, f"delta_{what}_pct")) for m in others) for what in ("params", "flops")
     )
     selective = -table4_cell(e, "selective_attn", "delta_params_pct")
-    return Computed(
+    return ComputedValues(
         values={"band_pct": max(parameters, flops), "selective_pct": selective},
         shown={"band_of_parameters": parameters, "band_of_flops": flops},
     )
 
 
 @CHECKS.of(**ARITHMETIC)
-def gated_overhead(e: Evidence, claim: Claim) -> Values:
+def gated_overhead(e: Evidence, claim: PaperClaim) -> Values:
     """Parameters and FLOPs: the one that is farther from the printed share, to its rounding."""
     shares = [table4_cell(e, "gated_attn_qknorm", f"delta_{what}_pct") for what in ("params", "flops")]
     return {"pct": max(shares, key=lambda share: abs(share - claim.values["pct"]))}
 
 
 @CHECKS.of(**ARITHMETIC)
-def selective_zero_params(e: Evidence, claim: Claim) -> Values:
+def selective_zero_params(e: Evidence, claim: PaperClaim) -> Values:
     """Count the parameters of selective attention that the baseline has not, by their names."""
     new = set(parameter_roles(e, "selective_attn")) - set(parameter_roles(e, e.reference))
-    return Computed(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
+    return ComputedValues(values={"new": len(new)}, shown={"parameters_less": -_extra(e, "selective_attn")})
 
 
 @CHECKS.of(compare=in_turn(number, at_most_partly(said("same_flops"))), **ARITHMETIC)
-def denseformer_params(e: Evidence, claim: Claim) -> Values:
+def denseformer_params(e: Evidence, claim: PaperClaim) -> Values:
     """Count how many parameters DenseFormer has more than the baseline, and compare both FLOPs by the formula."""
     same = table4_cell(e, "denseformer", "step_flops_formula") == table4_cell(e, e.reference, "step_flops_formula")
     values = {"extra": _extra(e, "denseformer"), "same_flops": same}
-    return Computed(values=values, shown={"layers": model_of(e, "denseformer").layers})
+    return ComputedValues(values=values, shown={"layers": model_of(e, "denseformer").layers})
 
 
 @CHECKS.of(**ARITHMETIC)
-def sandwich_params(e: Evidence, claim: Claim) -> Values:
+def sandwich_params(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether all parameters that sandwich norm has and the baseline has not are those of norms."""
     known = parameter_roles(e, e.reference)
     new = [entry for name, entry in parameter_roles(e, "sandwich_norm").items() if name not in known]
     holds = bool(new) and all(entry.role == "norm" for entry in new)
-    return Computed(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
+    return ComputedValues(holds=holds, shown={"extra": _extra(e, "sandwich_norm")})
 
 
 def _same_cost(e: Evidence, method: str) -> bool:
@@ -163,21 +163,21 @@ def _same_cost(e: Evidence, method: str) -> bool:
 
 
 @CHECKS.of(compare=in_turn(said("same_cost"), number), **ARITHMETIC)
-def geglu_same_cost(e: Evidence, claim: Claim) -> Values:
+def geglu_same_cost(e: Evidence, claim: PaperClaim) -> Values:
     """Read the inner width of GeGLU's matrices, and whether it has the baseline's parameters and counted FLOPs."""
     return {"inter": inner_width(e, "geglu_ffn"), "same_cost": _same_cost(e, "geglu_ffn")}
 
 
 #: The ratio is one of whole numbers: exact.
 @CHECKS.of(near=near(0.0), compare=in_turn(said("same_cost"), number), **ARITHMETIC)
-def relu2_width(e: Evidence, claim: Claim) -> Values:
+def relu2_width(e: Evidence, claim: PaperClaim) -> Values:
     """Of the modules' own matrices."""
     ratio = inner_width(e, "relu_squared") / inner_width(e, e.reference)
     return {"ratio": ratio, "same_cost": _same_cost(e, "relu_squared")}
 
 
 @CHECKS.of(compare=parts("gated", "relu_squared"), **ARITHMETIC)
-def flops_formula(e: Evidence, claim: Claim) -> Values:
+def flops_formula(e: Evidence, claim: PaperClaim) -> Values:
     """The formula against the operations of the real modules, for three matrices in the FFN and for two: the same but
     for what it leaves out, the head and the weighted values."""
     values, shown = {}, {}
@@ -190,37 +190,37 @@ def flops_formula(e: Evidence, claim: Claim) -> Values:
         weighted = 3 * 2 * model.layers * model.context * model.width * tokens
         values[name] = operations - head - weighted == formula
         shown[f"share_of_counted_{name}"] = formula / operations
-    return Computed(values=values, shown=shown | {"left_out": "the head, the weighted values"})
+    return ComputedValues(values=values, shown=shown | {"left_out": "the head, the weighted values"})
 
 
 @CHECKS.of(**ARITHMETIC)
-def cost_3b(e: Evidence, claim: Claim) -> Values:
+def cost_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the counted FLOPs of a token at the large scale over those at the base scale, of the baseline."""
     large, base = (_spec(e, e.reference, scale).model for scale in (LARGE, BASE))
     return {"ratio": (counted(large) / large.context) / (counted(base) / base.context)}
 
 
-def _tokens_b(e: Evidence, claim: Claim) -> Values:
+def _tokens_b(e: Evidence, claim: PaperClaim) -> Values:
     """The printed steps times the printed tokens a step (section 3.2, again in 5.1); what is run here is an
     interpretation."""
     here = _spec(e, e.reference, LARGE if claim.id == "tokens_3b" else BASE).train
     log2 = claim.values.get("log2_batch", e.published.claim("tokens_1p2b")["log2_batch"])
     tokens = claim.values["steps"] * 2**log2 / 1e9
-    return Computed(values={"tokens_b": tokens}, shown={"run_here_b": here.steps * here.batch_tokens / 1e9})
+    return ComputedValues(values={"tokens_b": tokens}, shown={"run_here_b": here.steps * here.batch_tokens / 1e9})
 
 
 CHECKS.of("tokens_1p2b", "tokens_3b", **ARITHMETIC)(_tokens_b)
 
 
 @CHECKS.of(**ARITHMETIC)
-def ssmax_init(e: Evidence, claim: Claim) -> Values:
+def ssmax_init(e: Evidence, claim: PaperClaim) -> Values:
     """The scale at the start of its parameter, by the printed formula; "about" is the printed tolerance."""
     model = model_of(e, "ssmax")
     s = math.log1p(math.e ** constants_of(e, "ssmax")[0]) + 0.5
     log_n = math.log(model.context)
     temperature, reference = 1 / (s * log_n), 1 / math.sqrt(model.head_width)
     within = 100 * abs(temperature / reference - 1)
-    return Computed(
+    return ComputedValues(
         values={"s": s, "temperature": temperature, "within_pct": within},
         near={"within_pct": lambda printed, got: got <= printed},
         shown={"log_n": log_n, "reference": reference},
@@ -228,7 +228,7 @@ def ssmax_init(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(compare=in_turn(said("first_layer_is_plain"), number), **ARITHMETIC)
-def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
+def layer0_value_residual(e: Evidence, claim: PaperClaim) -> Values:
     """Read the start of value residual's weights, and whether the first layer has none of its own."""
     known = parameter_roles(e, e.reference)
     new = [entry for name, entry in parameter_roles(e, "value_residual").items() if name not in known]
@@ -237,13 +237,13 @@ def layer0_value_residual(e: Evidence, claim: Claim) -> Values:
 
 
 @CHECKS.of(**ARITHMETIC)
-def layerscale_init(e: Evidence, claim: Claim) -> Values:
+def layerscale_init(e: Evidence, claim: PaperClaim) -> Values:
     """Read the constant at which LayerScale's parameters start."""
     return {"gamma": constants_of(e, "layerscale")[0]}
 
 
 @CHECKS.of(**ARITHMETIC)
-def attnres_init(e: Evidence, claim: Claim) -> Values:
+def attnres_init(e: Evidence, claim: PaperClaim) -> Values:
     """Read the spread at which pseudo-queries of attention residuals start, and the epsilon of the model's norms."""
     model = model_of(e, "attnres")
     start = starts_of(e, "attnres", "pseudo_query")[0]
@@ -256,7 +256,7 @@ def _smallest(e: Evidence, method: str) -> ModelSpec:
 
 
 @CHECKS.of(**ARITHMETIC)
-def softpick_zeros(e: Evidence, claim: Claim) -> Values:
+def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
     """On random queries and keys of the real mixer: zero exactly where softmax is at most 1/n; rows below one."""
     import torch
 
@@ -275,12 +275,12 @@ def softpick_zeros(e: Evidence, claim: Claim) -> Values:
     below_BHQK = soft_BHQK < 1 / attention_mask.visible_B1Q1 - 1e-6
     share = float((weights_BHQK[below_BHQK] == 0).float().mean())
     largest = float(weights_BHQK.sum(-1).max())
-    return Computed(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
+    return ComputedValues(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
 
 
 #: 0.0998 is printed as 0.1; the other two are exact.
 @CHECKS.of(near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
-def hyper_identity_init(e: Evidence, claim: Claim) -> Values:
+def hyper_identity_init(e: Evidence, claim: PaperClaim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = constants_of(e, "hyper")
     logit = min(constants)
@@ -306,7 +306,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
 
 
 @CHECKS.of(near=near(0.0005), **ARITHMETIC)
-def diff_lambda(e: Evidence, claim: Claim) -> Values:
+def diff_lambda(e: Evidence, claim: PaperClaim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""
     starts = [block.attention.mixer.lambda_init for block in decoder_of(e.study.code, "diff_attn").blocks]

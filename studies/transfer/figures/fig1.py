@@ -9,9 +9,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.figures.style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -27,7 +27,7 @@ GRADIENTS = [
 
 
 @styled
-def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Gradient norm before clipping of the baseline and of HybridNorm's seeds at the large scale.
 
     A cross marks the last finite step of a run that diverged.
@@ -82,4 +82,4 @@ def fig1(frames: RunFrames, study: Study, published: Published) -> Picture:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     style.note_absent(axes, absent)
     columns = ["run", "label", "step", "grad_norm", "last_before_divergence"]
-    return Picture(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
+    return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))

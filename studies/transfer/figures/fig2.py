@@ -9,9 +9,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.figures.style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -31,7 +31,7 @@ FEW_POINTS = 20
 
 
 @styled
-def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Held-out loss of the printed six methods over training, the first seed of each; those that the study has."""
     figure, axes = style.canvas(style.PAGE, 3.3)
     rows, ends, absent, late = [], [], [], []
@@ -73,4 +73,4 @@ def fig2(frames: RunFrames, study: Study, published: Published) -> Picture:
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     style.direct_labels(axes, ends)
     style.note_absent(axes, absent)
-    return Picture(figure, frame.assign(preset=study.preset_named))
+    return FigureWithData(figure, frame.assign(preset=study.preset_named))

@@ -9,9 +9,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, label_of, styled
+from plumbline.results.figures.style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import reference_of, task_source
 from plumbline.specs.study_config import Study
@@ -21,7 +21,7 @@ from ..tasks import deltas, tasks_of
 
 
 @styled
-def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
+def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Each method's distance from the baseline on each task, in points of accuracy, methods best first."""
     reference, tasks = reference_of(study, "fig3"), tasks_of(frames, study, published)
     order = best_first(base_values(frames, study, reference))
@@ -64,4 +64,4 @@ def fig3(frames: RunFrames, study: Study, published: Published) -> Picture:
     )
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="delta")
     long["missing_reason"] = ["" if np.isfinite(value) else "no value" for value in long["delta"]]
-    return Picture(figure, long.assign(preset=study.preset_named))
+    return FigureWithData(figure, long.assign(preset=study.preset_named))

@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import ALPHA
@@ -36,7 +36,7 @@ LIMITS = (-0.02, 1.02)
 
 
 @styled
-def protocol_power(frames: RunFrames, study: Study, published: Published) -> Picture:
+def protocol_power(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left: worlds with a survivor by number of reference seeds. Right: gains found, at two numbers of seeds."""
     figure = Figure(figsize=(style.PAGE, 3.4))
     left, right = figure.subplots(1, 2)
@@ -53,7 +53,7 @@ def protocol_power(frames: RunFrames, study: Study, published: Published) -> Pic
     ]
     names = [f"{one}, {other}" for one in STATISTICS.values() for other in CORRECTIONS.values()]
     figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=7.5)
-    return Picture(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
+    return FigureWithData(figure, pd.DataFrame(rows).assign(preset=study.preset_named))
 
 
 def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import (
@@ -28,7 +28,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats import noise_floor
 
-from ..concentration import Point, before, points
+from ..concentration import ConcentrationPoint, before, points
 from ..headline import BASE, LARGE
 from .table6 import ARM, PROVOKED, RUN, listed, name_of
 
@@ -67,7 +67,7 @@ NOTES = [
 ]
 
 
-def attention_concentration(frames: RunFrames, study: Study, published: Published) -> Table:
+def attention_concentration(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each run: the baseline first, Table 6's, other large ones, then the base scale."""
     reference = reference_of(study, "attention_concentration")
     print6 = published.table("table6", key=["method_id", "seed"])
@@ -110,7 +110,7 @@ def _chosen(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataF
     return pd.concat([part.assign(cited_in=section) for section, part in parts.items()])
 
 
-def _numbers(chosen: pd.DataFrame, read: dict[str, list[Point]], key: str, reference: str) -> dict[str, Cell]:
+def _numbers(chosen: pd.DataFrame, read: dict[str, list[ConcentrationPoint]], key: str, reference: str) -> dict[str, Cell]:
     """A run's numbers, or the word for why it has none."""
     run, own = chosen.loc[key], (key,)
     if not read[key]:
@@ -146,7 +146,7 @@ def _numbers(chosen: pd.DataFrame, read: dict[str, list[Point]], key: str, refer
     return found
 
 
-def _sigmas(run: pd.Series, end: Point, seeds: list[float], both: tuple[str, ...]) -> Cell:
+def _sigmas(run: pd.Series, end: ConcentrationPoint, seeds: list[float], both: tuple[str, ...]) -> Cell:
     """The distance from the baseline in the spread of its seeds, of which the large scale has one."""
     if run["outcome"] == DIVERGED:
         return Cell(None, both, word=DIVERGED)

@@ -11,7 +11,7 @@ import warnings
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
 from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
@@ -99,7 +99,7 @@ def seeds_by_task(frames: RunFrames, method: str) -> pd.DataFrame:
     return pd.DataFrame({seed: row for seed, row in rows.items() if len(row)}).T.astype(float)
 
 
-def noise_floor(frames: RunFrames, study: Study, published: Published) -> Table:
+def noise_floor(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each reference; tests are against the first."""
     reference = reference_of(study, "noise_floor")
     references = [reference, *study.definition["noise_floor"]["others"]]

@@ -6,7 +6,7 @@ Source: transfer study, section 3.3. Not a table of the paper.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import labels, make_table, ours
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
@@ -29,7 +29,7 @@ COLUMNS = [
 ]
 
 
-def protocol_error(frames: RunFrames, study: Study, published: Published) -> Table:
+def protocol_error(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each number of reference seeds, statistic and correction."""
     rows = []
     for n, statistic, correction in protocols(COUNTS):

@@ -9,7 +9,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, Published
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
 from plumbline.results.tables.layout import make_table, ours
@@ -44,7 +44,7 @@ COLUMNS = [
 ]
 
 
-def rank_transfer(frames: RunFrames, study: Study, published: Published) -> Table:
+def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Rank correlations with exact and approximate p, and how many signs stay."""
     reference = reference_of(study, "rank_transfer")
     values = two_scales(frames, study, reference)

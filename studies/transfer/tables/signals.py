@@ -14,7 +14,7 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.formats import PROBABILITY
 from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
@@ -38,7 +38,7 @@ from ..headline import BASE, best_first, headline_runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ComparedMetric:
+class SignalMetric:
     """What a run is judged by: `scored_as` of the scores, averaged over tasks, or `run_column`, a number of the run
     itself."""
 
@@ -63,10 +63,10 @@ class ComparedMetric:
 
 
 METRICS = [
-    ComparedMetric(name="climb_avg", label="CLIMB-avg", better="higher", format=".4f", run_column="average"),
-    ComparedMetric(name="answer_logprob", label="log p", better="higher", format=".3f", scored_as="logprob_gold"),
-    ComparedMetric(name="bits_per_byte", label="bits/byte", better="lower", format=".4f", scored_as="bits_per_byte"),
-    ComparedMetric(name="validation_loss", label="loss", better="lower", format=".4f", run_column="validation_loss"),
+    SignalMetric(name="climb_avg", label="CLIMB-avg", better="higher", format=".4f", run_column="average"),
+    SignalMetric(name="answer_logprob", label="log p", better="higher", format=".3f", scored_as="logprob_gold"),
+    SignalMetric(name="bits_per_byte", label="bits/byte", better="lower", format=".4f", scored_as="bits_per_byte"),
+    SignalMetric(name="validation_loss", label="loss", better="lower", format=".4f", run_column="validation_loss"),
 ]
 
 #: The spread of methods over that of seeds, how often noise alone gives more than which is said.
@@ -81,7 +81,7 @@ WHOLE = {
 }
 
 
-def _columns(metric: ComparedMetric) -> list[Column]:
+def _columns(metric: SignalMetric) -> list[Column]:
     name, heading = metric.name, metric.heading
     return [
         ours(name, heading, metric.format),
@@ -103,7 +103,7 @@ COLUMNS = [
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class JudgedMetric:
     """A metric of all methods: their values, `plumbline.stats.verdicts` of these, the reference's floor, the standard
     deviation over the `methods` others that have a value, and half of these methods' |z| being beyond `middle`;
     `called` is the share of repeats in which a true difference of `smallest` is called."""
@@ -123,7 +123,7 @@ class Judged:
         return self.spread / self.floor.sigma if self.floor.usable else math.nan
 
 
-def judge_signal(frames: RunFrames, study: Study, reference: str, metric: ComparedMetric) -> Judged:
+def judge_signal(frames: RunFrames, study: Study, reference: str, metric: SignalMetric) -> JudgedMetric:
     """All methods by one metric: the mean of the reference's seeds, the first seed of any other."""
     runs = frames.select(BASE, study.methods)
     of_runs = metric.of(frames, runs)
@@ -135,7 +135,7 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Compar
         # A missing floor is a word in every cell that needs it.
         warnings.filterwarnings("ignore", message="no noise floor")
         judged = verdicts(values, floor, m=study.m, baseline=reference)
-    return Judged(
+    return JudgedMetric(
         values=values,
         verdicts=judged,
         floor=floor,
@@ -147,7 +147,7 @@ def judge_signal(frames: RunFrames, study: Study, reference: str, metric: Compar
     )
 
 
-def signals(frames: RunFrames, study: Study, published: Published) -> Table:
+def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
     reference = reference_of(study, "signals")
     runs = frames.select(BASE, study.methods)
@@ -194,7 +194,7 @@ def signals(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _lead(judged: dict[str, Judged]) -> list[str]:
+def _lead(judged: dict[str, JudgedMetric]) -> list[str]:
     told = [(metric, one) for metric in METRICS if math.isfinite((one := judged[metric.name]).signal)]
     if not told:
         return []
@@ -209,7 +209,7 @@ def _lead(judged: dict[str, Judged]) -> list[str]:
     ]
 
 
-def _notes(study: Study, judged: dict[str, Judged], label: str) -> list[str]:
+def _notes(study: Study, judged: dict[str, JudgedMetric], label: str) -> list[str]:
     said = []
     for metric in METRICS:
         one, how = judged[metric.name], metric.format

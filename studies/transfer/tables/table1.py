@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plumbline.audit.published import Published, printed
+from plumbline.audit.published import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import said
 from plumbline.results.tables.table import Cell, Column, Table
@@ -26,7 +26,7 @@ COLUMNS = [
 ]
 
 
-def table1(frames: RunFrames, study: Study, published: Published) -> Table:
+def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method; `matches_published` says whether category and label are the printed ones."""
     print1 = published.table("table1")
     source = f"studies/{study.name}/study.yaml: methods"

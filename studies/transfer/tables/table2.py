@@ -9,7 +9,7 @@ each correction, the sampling error of the items, paired over them, and its test
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published, printed
+from plumbline.audit.published import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import PROBABILITY
 from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
@@ -70,7 +70,7 @@ COLUMNS = [
 ]
 
 
-def table2(frames: RunFrames, study: Study, published: Published) -> Table:
+def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
     reference = reference_of(study, "table2")
     rows = base_rows(frames, study, reference)

@@ -9,7 +9,7 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.formats import probability
 from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
@@ -60,7 +60,7 @@ def columns(study: Study) -> list[Column]:
     ]
 
 
-def table3(frames: RunFrames, study: Study, published: Published) -> Table:
+def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method of the large scale, best first there; those without a value last."""
     reference = reference_of(study, "table3")
     values, print3 = two_scales(frames, study, reference), published.table("table3")

@@ -6,7 +6,7 @@ device; the paper's formula stands beside the true count.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
 from plumbline.results.runs.finished_runs import RunFrames
@@ -43,7 +43,7 @@ COLUMNS = [
 PRINTED = {name: name for name in ("params_b", "delta_params_pct", "delta_flops_pct")}
 
 
-def table4(frames: RunFrames, study: Study, published: Published) -> Table:
+def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method at paper size, whatever the preset of the runs."""
     paper = study if study.preset == SIZE else study_config.load(study.name, SIZE)
     reference = reference_of(paper, "table4")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.layout import make_table, ours, said
 from plumbline.results.tables.table import (
@@ -28,7 +28,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..hardware import ARM, DIFFERENT, SAME, UNKNOWN, Pair, device, pair, stand_in
+from ..hardware import ARM, DIFFERENT, SAME, UNKNOWN, HardwareComparison, device, pair, stand_in
 from ..headline import BASE
 from ..tasks import printed_tasks
 
@@ -52,7 +52,7 @@ COLUMNS = [
 PRINTED = {"value_primary_hardware": "primary", "value_second_hardware": "a100", "delta": "delta"}
 
 
-class Profile:
+class HardwareRun:
     """The baseline's run on one profile; a study that has no such run has a profile without values."""
 
     def __init__(self, frames: RunFrames, study: Study, method: str) -> None:
@@ -68,9 +68,9 @@ class Profile:
         return float(self.scores.get(name, self.facts.get(name, math.nan)))
 
 
-def table5(frames: RunFrames, study: Study, published: Published) -> Table:
+def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Twelve tasks, their mean, and the validation loss, on both profiles."""
-    primary, second = Profile(frames, study, reference_of(study, "table5")), Profile(frames, study, ARM)
+    primary, second = HardwareRun(frames, study, reference_of(study, "table5")), HardwareRun(frames, study, ARM)
     change, compared = stand_in(study), pair(frames, study, primary.key, second.key)
     print5 = published.table("table5", key="task")
     tasks = printed_tasks(study, published)
@@ -118,14 +118,14 @@ def table5(frames: RunFrames, study: Study, published: Published) -> Table:
     )
 
 
-def _on(compared: Pair) -> str:
+def _on(compared: HardwareComparison) -> str:
     """What the title says that the two runs were made on."""
     if compared.word == SAME:
         return "twice on the same device"
     return f"on two devices: {compared.why}" if compared.word == DIFFERENT else "on two profiles"
 
 
-def _of_devices(compared: Pair, change: str) -> list[str]:
+def _of_devices(compared: HardwareComparison, change: str) -> list[str]:
     """What keeps the table from being about devices."""
     none = "no difference between devices is shown and no claim about them tested"
     if compared.word == SAME:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, Published, printed
+from plumbline.audit.published import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.layout import OUTCOME, make_table, ours, said
 from plumbline.results.tables.table import (
@@ -69,7 +69,7 @@ COLUMNS = [
 ]
 
 
-def table6(frames: RunFrames, study: Study, published: Published) -> Table:
+def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The paper's divergences, whatever became of them here, and every other run that diverged here."""
     print6 = published.table("table6", key=["method_id", "seed"])
     rows = []

@@ -5,7 +5,7 @@ Source: transfer study, appendix E.1 and Table 7.
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of
@@ -35,7 +35,7 @@ SHARED += ("preset", "scale", "task_source")
 PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
 
 
-def table7(frames: RunFrames, study: Study, published: Published) -> Table:
+def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The printed methods that the study has, in the printed order; the gap is from the baseline's mean loss."""
     reference = reference_of(study, "table7")
     whole, print7 = base_rows(frames, study, reference).cells, published.table("table7")

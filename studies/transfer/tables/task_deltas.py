@@ -5,7 +5,7 @@ Source: transfer study, appendix E, Figure 3 (which prints no numbers).
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import make_table, ours
 from plumbline.results.tables.table import CONTEXT, Cell, Column, Table, absent, context, number, reference_of
@@ -15,7 +15,7 @@ from ..headline import BASE, base_values, best_first, headline_runs
 from ..tasks import deltas, tasks_of
 
 
-def task_deltas(frames: RunFrames, study: Study, published: Published) -> Table:
+def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each method, one column for each task."""
     reference = reference_of(study, "task_deltas")
     tasks, runs = tasks_of(frames, study, published), frames.select(BASE, study.methods)

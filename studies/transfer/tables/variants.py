@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.model.decoder import on_meta
 from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
@@ -94,7 +94,7 @@ class _World:
         return self.exact[name]
 
 
-def variants(frames: RunFrames, study: Study, published: Published) -> Table:
+def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The reference and every method with a variant, each followed by its variants, in the order of the YAML."""
     reference = reference_of(study, "variants")
     base = frames.select(BASE)

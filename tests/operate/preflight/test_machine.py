@@ -15,7 +15,7 @@ import pytest
 from plumbline.core import process_record
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import disk_and_memory, environment, gpu, in_use
-from plumbline.operate.preflight.dry_run import Job
+from plumbline.operate.preflight.dry_run import JobToRun
 from plumbline.train.checkpoint import run_lock
 from tests.new_process import forget
 from tests.operate.preflight.made import TEXTS, TRAIN, planned, said
@@ -75,7 +75,7 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_there_need_not_be_written(root: Path) -> None:
-    def to_write(*jobs: Job) -> float:
+    def to_write(*jobs: JobToRun) -> float:
         return float(
             re.search(r"about ([\d.]+) GB", disk_and_memory.disk(planned(root, *jobs, preset="mini")).words)[1]
         )
@@ -135,17 +135,17 @@ def test_a_run_that_is_being_trained(root: Path) -> None:
 
 
 def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(state: str, *jobs: Job) -> str:
+    def found(state: str, *jobs: JobToRun) -> str:
         return said(environment.check(planned(root, *jobs)), state)
 
     sees(monkeypatch)
     assert "torch 2.13.0" in found("ok", TRAIN)
-    assert "torch" not in found("ok", Job(rule="audit"))
+    assert "torch" not in found("ok", JobToRun(rule="audit"))
     monkeypatch.setattr(gpu, "seen", lambda: {"fault": "ImportError: libcudart.so.13"})
     assert "pretrain imports torch, which fails here (ImportError: libcudart.so.13)" in found("would stop", TRAIN)
     find = environment.importlib.util.find_spec
     monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "numpy" else find(name))
-    assert "tokenize imports numpy, which is not installed; make setup" in found("would stop", Job(rule="tokenize"))
+    assert "tokenize imports numpy, which is not installed; make setup" in found("would stop", JobToRun(rule="tokenize"))
     monkeypatch.setattr(sys, "version_info", (3, 11, 1))
     assert "is older than 3.11.2;" in found("would stop")
 

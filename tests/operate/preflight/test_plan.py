@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from plumbline.operate.preflight import before_first_job, cluster
-from plumbline.operate.preflight.dry_run import DryRun, Job, _sentence
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun, _sentence
 from tests.operate.preflight.made import ITEMS, LOCAL, TEXTS, TRAIN, evaluation, fetch, planned, program, said
 
 
-def snakemakes(*jobs: Job, account: str = "") -> list[Any]:
+def snakemakes(*jobs: JobToRun, account: str = "") -> list[Any]:
     resources = {"slurm_account": account} if account else {}
     return [
         SimpleNamespace(
@@ -30,14 +30,14 @@ def test_a_dry_run_refuses_all_missing_folders_where_they_are_needed(root: Path)
     of = planned(root, **LOCAL, **evaluation(source="local")).project
     with pytest.raises(ApiError, match=r"(?s)climbmix.yaml: local.folder: missing; .*\n.*evaluation.folder: empty"):
         before_first_job.check(of, snakemakes(TEXTS, ITEMS))
-    before_first_job.check(of, snakemakes(Job(rule="audit"), TRAIN))
+    before_first_job.check(of, snakemakes(JobToRun(rule="audit"), TRAIN))
 
 
 def test_a_dry_run_warns_of_what_another_machine_may_have(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of = planned(root, data={"source": "packaged_large"}).project
-    before_first_job.check(of, snakemakes(Job(rule="audit"), account="physics"))
+    before_first_job.check(of, snakemakes(JobToRun(rule="audit"), account="physics"))
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("PATH", str(root))
     before_first_job.check(of, snakemakes(TEXTS, fetch("anarchism"), account="plumbline"))
@@ -67,10 +67,10 @@ def on_slurm(root: Path, account: str) -> DryRun:
     of_all = {"slurm_account": account, "slurm_partition": "all", "mem_mb": 8000, "threads": 1}
     train = of_all | {"nodes": 2, "gres": "gpu:8", "threads": 64, "launch": "srun"}
     jobs = [
-        Job(rule="pretrain", wildcards=TRAIN.wildcards | {"method": method}, asked=train | {"runtime": minutes})
+        JobToRun(rule="pretrain", wildcards=TRAIN.wildcards | {"method": method}, asked=train | {"runtime": minutes})
         for method, minutes in (("baseline", 95), ("softpick", 130))
     ]
-    jobs += [Job(rule="audit", asked=of_all | {"runtime": 120, "gres": ""}), Job(rule="copy_page")]
+    jobs += [JobToRun(rule="audit", asked=of_all | {"runtime": 120, "gres": ""}), JobToRun(rule="copy_page")]
     return planned(root, *jobs, executor="slurm", account=account)
 
 

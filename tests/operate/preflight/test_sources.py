@@ -16,7 +16,7 @@ import yaml
 
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate.preflight import folders, hub, packages, tasks
-from plumbline.operate.preflight.dry_run import Job
+from plumbline.operate.preflight.dry_run import JobToRun
 from plumbline.specs import suites
 from plumbline.specs import tasks as read_tasks
 from tests.new_process import forget
@@ -123,7 +123,7 @@ def test_evaluation_items_of_ones_own(root: Path) -> None:
 def test_solved_examples_of_ones_own(root: Path) -> None:
     task = root / "config/tasks/piqa.yaml"
     task.write_text(task.read_text() + "few_shot: {number: 2, split: train}\n")
-    alone = Job(rule="items", wildcards={"corpus": "climbmix", "suite": "piqa"})
+    alone = JobToRun(rule="items", wildcards={"corpus": "climbmix", "suite": "piqa"})
     settings = evaluation(source="local", folder="items")
     (root / "items").mkdir()
     (root / "items/piqa.jsonl").write_text("{}\n")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from plumbline.core.files import sha256_file
 from plumbline.operate.preflight import tokenizers
-from plumbline.operate.preflight.dry_run import Job
+from plumbline.operate.preflight.dry_run import JobToRun
 from tests.operate.preflight.made import TRAIN, planned
 
 SEEDS = ("42", "43")
-SCORE = [Job(rule="evaluate", wildcards=TRAIN.wildcards | {"seed": seed}) for seed in SEEDS]
-TOKENIZER = Job(rule="tokenizer", wildcards={"corpus": "climbmix"})
+SCORE = [JobToRun(rule="evaluate", wildcards=TRAIN.wildcards | {"seed": seed}) for seed in SEEDS]
+TOKENIZER = JobToRun(rule="tokenizer", wildcards={"corpus": "climbmix"})
 
 
 def test_finished_runs_are_compared_before_the_first_job(root: Path) -> None:

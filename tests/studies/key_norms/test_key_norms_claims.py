@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.registry import ClaimChecks
 from plumbline.results.claims.verdicts import judge_claims
 from plumbline.studies.key_norms.claims import CHECKS, Evidence, definitions
@@ -26,11 +26,11 @@ AGAINST_ITSELF = {
 }
 
 
-def verdicts(world: World, claims: list[Claim] = CLAIMS) -> pd.Series:
+def verdicts(world: World, claims: list[PaperClaim] = CLAIMS) -> pd.Series:
     return rows_of(world, claims)["verdict"]
 
 
-def rows_of(world: World, claims: list[Claim] = CLAIMS) -> pd.DataFrame:
+def rows_of(world: World, claims: list[PaperClaim] = CLAIMS) -> pd.DataFrame:
     checks = ClaimChecks({claim.id: CHECKS[claim.id] for claim in claims})
     return pd.DataFrame(judge_claims(claims, checks, Evidence(world.load(), world.study, PUBLISHED))).set_index("id")
 
@@ -177,7 +177,7 @@ def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, right, be
     assert found[claim] == "not reproduced"
 
 
-def with_values(name: str, **values: Any) -> list[Claim]:
+def with_values(name: str, **values: Any) -> list[PaperClaim]:
     claim = next(claim for claim in CLAIMS if claim.id == name)
     return [replace(claim, values=claim.values | values)]
 

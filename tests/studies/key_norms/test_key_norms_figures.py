@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture
+from plumbline.results.figures.style import FigureWithData
 from plumbline.specs import study_parts
 from tests.studies.key_norms.world import PUBLISHED, World
 from tests.studies.watched import Watched
@@ -22,11 +22,11 @@ PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
 QUANTITIES = PROBES | {"fig2": "attention_entropy"}
 
 
-def draw(world: World, name: str, published: Published = PUBLISHED) -> Picture:
+def draw(world: World, name: str, published: PrintedNumbers = PUBLISHED) -> FigureWithData:
     return study_parts.function("key_norms", "figures", name)(world.load(), world.study, published)
 
 
-def words(picture: Picture) -> str:
+def words(picture: FigureWithData) -> str:
     texts = [text for axes in picture.figure.axes for text in axes.texts]
     return "\n".join([*(text.get_text() for text in texts), picture.figure.get_suptitle()])
 

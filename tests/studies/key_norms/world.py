@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core import frames
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
@@ -19,7 +19,7 @@ from plumbline.specs import study_config
 from plumbline.studies.key_norms.curves import layers_of
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "studies" / "key_norms" / "published")
+PUBLISHED = PrintedNumbers(ROOT / "studies" / "key_norms" / "published")
 STUDY = "key_norms"
 
 

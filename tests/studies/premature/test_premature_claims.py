@@ -59,22 +59,22 @@ def test_every_claim_of_runs_fails_in_some_mutant(name, mutants):
     assert "not reproduced" in verdicts.values(), verdicts
 
 
-def _wider(study: str) -> checks.Sizes:
+def _wider(study: str) -> checks.MatchedSizes:
     """Models whose feed-forward widths do not match, at another start."""
     these = SIZES(study)
     gated = msgspec.structs.replace(these.gated, ffn_width=2048)
-    return checks.Sizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
+    return checks.MatchedSizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
 
 
-SIZES, MOVED, WEAKENED, NEEDED = checks.sizes, pathway.Head.moved, pathway.Head.weakened, logit_range.needed_range
+SIZES, MOVED, WEAKENED, NEEDED = checks.sizes, pathway.PathwayHead.moved, pathway.PathwayHead.weakened, logit_range.needed_range
 
 #: Claim of arithmetic -> what is wrong in a world in which it must fail: owner, name, replacement.
 WRONG = {
     "rho_init": (checks, "sizes", _wider),
     "ffn_match": (checks, "sizes", _wider),
-    "fourfold": (pathway.Head, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
-    "theorem1": (pathway.Head, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
-    "rho_squared": (pathway.Head, "weakened", lambda head, share: WEAKENED(head, share**2)),
+    "fourfold": (pathway.PathwayHead, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
+    "theorem1": (pathway.PathwayHead, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
+    "rho_squared": (pathway.PathwayHead, "weakened", lambda head, share: WEAKENED(head, share**2)),
     "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 

@@ -9,7 +9,7 @@ from plumbline.specs import corpus, suites
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.premature.run_values import EARLY, FIFTH
-from plumbline.train.interventions._release import Rule, release_step
+from plumbline.train.interventions._release import ReleaseRule, release_step
 from tests.studies.premature.world import study_at
 
 #: Parameters of each architecture at the paper's size, counted by hand from its widths (and printed: 270M, 700M).
@@ -73,7 +73,7 @@ def test_every_preset_keeps_the_arms_and_the_shape(preset):
 def test_the_window_the_grid_and_the_ramp_are_steps_of_their_own(preset):
     train = spec("gpt_slow", preset).train
     steps = train.steps
-    rule = Rule(release="online", context=spec("gpt_slow", preset).model.context)
+    rule = ReleaseRule(release="online", context=spec("gpt_slow", preset).model.context)
     grid = rule.evaluations(steps)
     start, end = round(0.03 * steps), round(0.12 * steps)
     assert start in grid and end == grid[-1] and len(grid) == 25 and grid == sorted(set(grid))

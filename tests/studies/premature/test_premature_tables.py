@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import render
 from plumbline.results.tables.provenance import provenance
@@ -20,7 +20,7 @@ TARGETS = study_config.load("premature", "smoke").definition["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
 
 
-def made(root, name: str, preset: str = "paper", published: Published = PUBLISHED, kind: str = "tables") -> Table:
+def made(root, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED, kind: str = "tables") -> Table:
     """A table of a world."""
     groups = TARGETS[name]["runs"]
     frames = loaded(root, *groups, preset=preset) if groups else load([], root, probes=True)

@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.studies.premature import checks
 from plumbline.theory.gated_energy import energy_ratio
 from plumbline.theory.logit_range import needed_range, slack
-from plumbline.theory.pathway import Head, causal_adjoint, frobenius, power, random_head, sharp_head
+from plumbline.theory.pathway import PathwayHead, causal_adjoint, frobenius, power, random_head, sharp_head
 
 SHAPE = {"tokens": 12, "width": 20, "head_width": 6, "rank": 4, "init_std": 0.2}
 
@@ -68,9 +68,9 @@ def test_locality_of_known_heads():
     draw = np.random.default_rng(2)
     weight = np.linalg.qr(draw.standard_normal((20, 6)))[0]
     x = draw.standard_normal((12, 20))
-    head = Head(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=weight)
+    head = PathwayHead(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=weight)
     assert head.locality(weight) == pytest.approx(1.0)
-    whole = Head(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=np.eye(20))
+    whole = PathwayHead(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=np.eye(20))
     assert whole.locality(weight) <= 1.0
     assert whole.locality(3.0 * weight) == pytest.approx(whole.locality(weight))
 

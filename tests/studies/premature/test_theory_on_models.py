@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs.spec import ModelSpec
 from plumbline.theory.logit_range import slack
-from plumbline.theory.pathway import Head, causal_softmax, frobenius, suppression
+from plumbline.theory.pathway import PathwayHead, causal_softmax, frobenius, suppression
 from tests.model_specs import BASELINE
 
 BIASLESS = {"norm": {"name": "layer_norm"}, "ffn": {"name": "gelu"}}
@@ -97,12 +97,12 @@ def watched(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     )
 
 
-def heads(seen: Seen, basis_DR: np.ndarray) -> list[Head]:
+def heads(seen: Seen, basis_DR: np.ndarray) -> list[PathwayHead]:
     """The heads of the layer, with weights as the paper has them (width x head width)."""
     width = SIZES["head_width"]
     query, key = ([one[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for one in seen.weights)
     return [
-        Head(x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR)
+        PathwayHead(x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR)
         for h in range(SIZES["heads"])
     ]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core import frames
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
@@ -26,7 +26,7 @@ from plumbline.specs import study_config
 from plumbline.studies.premature.release import LOGGED
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "studies" / "premature" / "published")
+PUBLISHED = PrintedNumbers(ROOT / "studies" / "premature" / "published")
 
 SEEDS = (42, 43, 44)
 

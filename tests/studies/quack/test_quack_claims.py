@@ -16,7 +16,7 @@ from plumbline.results.claims.verdicts import judge_claims
 from plumbline.studies.quack import lemma, memory
 from plumbline.studies.quack.claims import CHECKS, Evidence, design, trained
 from plumbline.theory import logit_change
-from plumbline.theory.logit_change import Sizes, Step
+from plumbline.theory.logit_change import HeadSizes, HeadUpdate
 from tests.studies.quack import world
 from tests.studies.quack.mutants import MUTANTS
 from tests.studies.quack.world import PUBLISHED, Written, key, study_at, times
@@ -25,7 +25,7 @@ CLAIMS = PUBLISHED.claims()
 TRAINED = [name for name, measure in CHECKS.items() if measure.scope == "training"]
 
 #: A head that is drawn in no time.
-SMALL = Sizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
+SMALL = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
 
 
 def judged(written: Written, names: list[str] = TRAINED) -> pd.DataFrame:
@@ -168,10 +168,10 @@ def fixed_rates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def half_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
     """First order without the keys' own update."""
-    monkeypatch.setattr(Step, "first_order", lambda step, query, key: ONLY_QUERIES(step, query, 0.0))
+    monkeypatch.setattr(HeadUpdate, "first_order", lambda step, query, key: ONLY_QUERIES(step, query, 0.0))
 
 
-ONLY_QUERIES = Step.first_order
+ONLY_QUERIES = HeadUpdate.first_order
 
 CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "scale_tested": another_size,
@@ -248,7 +248,7 @@ def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) ->
 
 
 def test_the_head_of_the_lemma_is_the_summarys() -> None:
-    assert lemma.sizes("quack") == Sizes(width=2048, head_width=64, init_std=0.02, rate=0.003, tau=1.0)
+    assert lemma.sizes("quack") == HeadSizes(width=2048, head_width=64, init_std=0.02, rate=0.003, tau=1.0)
 
 
 def test_every_claim_was_seen_to_fail() -> None:

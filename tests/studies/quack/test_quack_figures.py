@@ -6,26 +6,26 @@ import pandas as pd
 import pytest
 
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture
+from plumbline.results.figures.style import FigureWithData
 from plumbline.specs import study_parts
 from plumbline.studies.quack.figures._panels import alike
-from plumbline.studies.quack.grid import Grid
+from plumbline.studies.quack.grid import RunGrid
 from tests.studies.quack import world
 from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
 
 FIGURES = ("fig1", "fig2", "fig3")
 
 
-def draw(written: Written, name: str) -> Picture:
+def draw(written: Written, name: str) -> FigureWithData:
     return study_parts.function("quack", "figures", name)(written.load(), written.study, PUBLISHED)
 
 
 @pytest.fixture(scope="module")
-def pictures(right: Written) -> dict[str, Picture]:
+def pictures(right: Written) -> dict[str, FigureWithData]:
     return {name: draw(right, name) for name in FIGURES}
 
 
-def words(picture: Picture) -> str:
+def words(picture: FigureWithData) -> str:
     texts = [text for axes in picture.figure.axes for text in (*axes.texts, *axes.get_xticklabels())]
     titles = [axes.get_title(loc) for axes in picture.figure.axes for loc in ("center", "left")]
     return "\n".join([*(text.get_text() for text in texts), *titles, picture.figure.get_suptitle()])
@@ -38,11 +38,11 @@ def test_every_figure_is_a_target(right: Written) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_preset_and_scales_are_named(pictures: dict[str, Picture], name: str) -> None:
+def test_preset_and_scales_are_named(pictures: dict[str, FigureWithData], name: str) -> None:
     assert "preset paper · 1.04B MHA and 1.00B MLA" in words(pictures[name])
 
 
-def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str, Picture]) -> None:
+def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str, FigureWithData]) -> None:
     frame = pictures["fig1"].frame
     drawn = frame.groupby(["attention", "base_lr"])["method"].agg(set)
     for scale, methods in LOSSES.items():
@@ -54,7 +54,7 @@ def test_fig1_draws_the_best_tau_of_each_method_at_each_rate(pictures: dict[str,
     assert "tau: QuacK 0.1, Ablation 0.1" in words(pictures["fig1"])
 
 
-def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, Picture], tmp_path) -> None:
+def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, FigureWithData], tmp_path) -> None:
     """A threshold that is never reached leaves the default's curve."""
     said = "the same curve: Default, QK-clip 100"
 
@@ -66,16 +66,16 @@ def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, Pict
     before, after = (words(picture).replace("\n", " ").count(said) for picture in (pictures["fig1"], found))
     assert after == before + 1
     low, high = pd.Series([1.0, 2.0]), pd.Series([1.0, 2.0 + 1e-12])
-    grid = Grid(right.load(), right.study)
+    grid = RunGrid(right.load(), right.study)
     assert alike(grid, {"default": low, "quack": high}) == []
     assert alike(grid, {"default": low, "quack": high, "ablation": low}) == ["the same curve: Default, Ablation"]
 
 
-def crosses(picture: Picture) -> int:
+def crosses(picture: FigureWithData) -> int:
     return sum(line.get_marker() == "x" for axes in picture.figure.axes for line in axes.get_lines())
 
 
-def test_what_diverged_is_marked(pictures: dict[str, Picture]) -> None:
+def test_what_diverged_is_marked(pictures: dict[str, FigureWithData]) -> None:
     assert crosses(pictures["fig1"]) == 3  # of the best taus: the default twice, and one threshold
     assert crosses(pictures["fig2"]) == 3 + 4  # and every tau of 10 at the highest rate
     frame = pictures["fig2"].frame
@@ -83,7 +83,7 @@ def test_what_diverged_is_marked(pictures: dict[str, Picture]) -> None:
     assert len(diverged) == 7 and diverged["validation_loss"].isna().all()
 
 
-def test_fig2_has_every_run_of_the_grid(pictures: dict[str, Picture]) -> None:
+def test_fig2_has_every_run_of_the_grid(pictures: dict[str, FigureWithData]) -> None:
     frame = pictures["fig2"].frame
     assert (
         len(frame) == 63
@@ -96,7 +96,7 @@ def test_fig2_has_every_run_of_the_grid(pictures: dict[str, Picture]) -> None:
     assert mine["plotted_at_lr"].between(mine["base_lr"] / 1.5, mine["base_lr"] * 1.5).all()
 
 
-def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, Picture]) -> None:
+def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, FigureWithData]) -> None:
     frame = pictures["fig3"].frame
     assert set(frame["probe"]) == {"logit_max", "logit_change"}
     mine = frame[(frame["run"] == key("mha", "qk_norm", 3e-2)) & (frame["probe"] == "logit_max")]

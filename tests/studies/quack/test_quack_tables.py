@@ -10,7 +10,7 @@ from plumbline.results.tables import render, terminal_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.studies.quack import lemma
-from plumbline.theory.logit_change import Sizes
+from plumbline.theory.logit_change import HeadSizes
 from tests.studies.quack import world
 from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
 from tests.studies.watched import Watched
@@ -29,7 +29,7 @@ def tables(right: Written) -> dict[str, Table]:
 
 @pytest.fixture
 def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
-    sizes = Sizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
+    sizes = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
     monkeypatch.setattr(lemma, "sizes", lambda study: sizes)
     lemma.found.cache_clear()
     yield

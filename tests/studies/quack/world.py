@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core import frames
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import expected_runs
@@ -24,7 +24,7 @@ from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "studies" / "quack" / "published")
+PUBLISHED = PrintedNumbers(ROOT / "studies" / "quack" / "published")
 STUDY = "quack"
 
 #: Evaluations of a synthetic run.

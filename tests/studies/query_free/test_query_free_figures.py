@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture
+from plumbline.results.figures.style import FigureWithData
 from plumbline.specs import study_parts
 from tests.studies.query_free.world import (
     PUBLISHED,
@@ -25,13 +25,13 @@ from tests.studies.query_free.world import (
 FIGURES = study_parts.targets(STUDY, "figures")
 
 
-def draw(root: Path, name: str, preset: str = "paper") -> Picture:
+def draw(root: Path, name: str, preset: str = "paper") -> FigureWithData:
     study = study_at(preset)
     frames = loaded(root, *study.definition["targets"][name]["runs"], preset=preset)
     return study_parts.function(STUDY, "figures", name)(frames, study, PUBLISHED)
 
 
-def words(picture: Picture) -> str:
+def words(picture: FigureWithData) -> str:
     texts = [text.get_text() for axes in picture.figure.axes for text in axes.texts]
     titles = [axes.get_title(loc="left") for axes in picture.figure.axes]
     legends = [text.get_text() for legend in picture.figure.legends for text in legend.get_texts()]

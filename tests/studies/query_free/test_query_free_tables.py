@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.tables import render, terminal_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
@@ -29,7 +29,7 @@ from tests.studies.watched import Watched
 TABLES = study_parts.targets(STUDY, "tables")
 
 
-def made(root: Path, name: str, preset: str = "paper", published: Published = PUBLISHED) -> Table:
+def made(root: Path, name: str, preset: str = "paper", published: PrintedNumbers = PUBLISHED) -> Table:
     study = study_at(preset)
     frames = loaded(root, *study.definition["targets"][name]["runs"], preset=preset)
     return study_parts.function(STUDY, "tables", name)(frames, study, published)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.core import frames
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.expected_runs import expected_runs
@@ -22,7 +22,7 @@ from plumbline.specs.study_config import Study
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDY = "query_free"
-PUBLISHED = Published(ROOT / "studies" / STUDY / "published")
+PUBLISHED = PrintedNumbers(ROOT / "studies" / STUDY / "published")
 
 
 @dataclass(frozen=True, kw_only=True)

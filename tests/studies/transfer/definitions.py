@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.model.mixers._base import masked_softmax
 from plumbline.model.mixers.softpick import Softpick
 from plumbline.model.residual.hyper_connections import HyperConnections
-from plumbline.model.roles import Constant, Normal, ParameterRole
+from plumbline.model.roles import ConstantInit, NormalInit, ParameterRole
 from plumbline.specs.study_config import Study
 from plumbline.studies.transfer.claims import structure
 from tests.studies.transfer.facts import PUBLISHED
@@ -45,7 +45,7 @@ def cells(method: str, **values: float) -> Patch:
 
 def one_more(method: str, role: str, layer: int) -> Patch:
     """A method has one more parameter."""
-    more = ParameterRole(role=role, layer=layer, init=Constant(value=0.5))
+    more = ParameterRole(role=role, layer=layer, init=ConstantInit(value=0.5))
     return instead(
         "parameter_roles", lambda e, of: REAL["parameter_roles"](e, of) | ({"more": more} if of == method else {})
     )
@@ -64,7 +64,7 @@ def _twice_the_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _another_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(structure, "starts_of", lambda e, method, role=None: [Normal(std=0.05)])
+    monkeypatch.setattr(structure, "starts_of", lambda e, method, role=None: [NormalInit(std=0.05)])
     model = lambda e, method: msgspec.structs.replace(REAL["model_of"](e, method), norm_eps=1e-6)  # noqa: E731
     monkeypatch.setattr(structure, "model_of", model)
 
@@ -90,7 +90,7 @@ def _moved_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HyperConnections, "write", write)
 
 
-class AnotherTable2(Published):
+class AnotherTable2(PrintedNumbers):
     """HybridNorm is no improver."""
 
     def table(self, name: str, key=None):
@@ -127,7 +127,7 @@ FALSE: dict[str, Patch] = {
 SO: dict[str, Patch] = {"params_band": cells("gated_attn_qknorm", delta_flops_pct=0.1295)}
 
 #: Statements about printed numbers alone: claim -> printed numbers with which it is false, and with which it is so.
-PRINTED_FALSE: dict[str, Published] = {"extra_runs_needed": AnotherTable2(PUBLISHED.directory)}
+PRINTED_FALSE: dict[str, PrintedNumbers] = {"extra_runs_needed": AnotherTable2(PUBLISHED.directory)}
 PRINTED_SO: dict[str, dict[str, float]] = {"tokens_1p2b": {"log2_batch": 19}, "tokens_3b": {"log2_batch": 19}}
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
-PUBLISHED = Published(ROOT / "studies" / "transfer" / "published")
+PUBLISHED = PrintedNumbers(ROOT / "studies" / "transfer" / "published")
 
 #: Within the printed rounding, with the printed sigma (0.00208) and mean (0.4829), and every printed z in reach.
 BASELINE_SEEDS = {42: 0.48196, 43: 0.48153, 44: 0.48532}

@@ -9,7 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.claims.registry import ClaimCheck, ClaimChecks
 from plumbline.results.claims.verdicts import COLUMNS, judge_claims, to_csv, to_markdown
 from plumbline.results.runs.finished_runs import RunFrames
@@ -62,7 +62,7 @@ UNTESTED = {
 }  # fmt: skip
 
 
-def judged(frames: RunFrames, names: list[str], claims=CLAIMS, published: Published = PUBLISHED) -> pd.DataFrame:
+def judged(frames: RunFrames, names: list[str], claims=CLAIMS, published: PrintedNumbers = PUBLISHED) -> pd.DataFrame:
     checks = ClaimChecks({name: CHECKS[name] for name in names})
     wanted = [claim for claim in claims if claim.id in names]
     return pd.DataFrame(judge_claims(wanted, checks, Evidence(frames, study_at(), published))).set_index("id")

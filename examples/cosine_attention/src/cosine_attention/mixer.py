@@ -12,10 +12,10 @@ import math
 import torch
 
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -30,7 +30,7 @@ class CosineAttention(Mixer):
     def __init__(self, model: ModelSpec, layer: int, *, initial: float = 10.0) -> None:
         super().__init__(model, layer)
         self.scale = 1.0  # cosines are not divided by sqrt(head width)
-        start = Constant(value=math.log(initial))
+        start = ConstantInit(value=math.log(initial))
         self.log_temperature = parameter(model.heads, role="scalar", layer=layer, init=start)
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
@@ -51,7 +51,7 @@ class CosineAttention(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         q_BHQW, k_BGKW = (one.to(v_BGKW.dtype) for one in self.directions(q_BHQW, k_BGKW))
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)

@@ -11,7 +11,7 @@ def key(corpus: str, name: str) -> str:
     return f"config/corpora/{corpus}.yaml: {name}"
 
 
-class Position(NamedTuple):
+class StreamPosition(NamedTuple):
     """A place between two rows of a stream: the shard (a file), rows read of that shard, and rows read in all."""
 
     shard: int = 0
@@ -20,7 +20,7 @@ class Position(NamedTuple):
 
 
 #: Before the first row.
-START = Position()
+START = StreamPosition()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,4 +42,4 @@ class Document:
     group: str
     tokens: dict[str, Any] | None = None
     side: str = ""
-    end: Position | None = None
+    end: StreamPosition | None = None

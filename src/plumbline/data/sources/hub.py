@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
-from plumbline.data.sources import START, Document, Position, key
+from plumbline.data.sources import START, Document, StreamPosition, key
 
 #: Beside a corpus's documents: the commit that an empty revision was resolved to, of which data set.
 LOCK = "hub.lock"
@@ -30,7 +30,7 @@ def documents(
     split: str,
     revision: str,
     text_column: str,
-    at: Position = START,
+    at: StreamPosition = START,
 ) -> Iterator[Document]:
     """Read the rows of one split, in the data set's order; a document's id is `<last part of path>/<row number>`.
 
@@ -144,8 +144,8 @@ def _reason(error: Exception) -> str:
 
 
 def _rows(
-    corpus: str, path: str, configuration: str, split: str, revision: str, at: Position
-) -> Iterator[tuple[Position, dict[str, Any]]]:
+    corpus: str, path: str, configuration: str, split: str, revision: str, at: StreamPosition
+) -> Iterator[tuple[StreamPosition, dict[str, Any]]]:
     """Stream rows with the place behind each; whatever the libraries below throw for want of a network or a data set
     becomes one message.
 
@@ -164,7 +164,7 @@ def _rows(
             part = stream.shard(num_shards=shards, index=shard, contiguous=True)
             for row in part.skip(done) if done else part:
                 done, number = done + 1, number + 1
-                yield Position(shard, done, number), row
+                yield StreamPosition(shard, done, number), row
             done = 0
     except ValueError as error:  # no such configuration or split
         raise PlumblineError(

@@ -22,7 +22,7 @@ import numpy as np
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.data import npy, token_files
-from plumbline.data.progress import Progress
+from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, key
 from plumbline.data.tokenizer import Tokenizer
 
@@ -149,7 +149,7 @@ def _checked(names: dict[str, Path], words: Tokenizer, dtype: str, corpus: str) 
     counted, ends = {}, 0
     # What lies beyond 16 bits of an id; where a file of uint32 is read as uint16, every second id is that.
     beyond = (words.vocabulary - 1) >> 16
-    with Progress("token files: reading", "files", len(names)) as progress:
+    with ProgressCounter("token files: reading", "files", len(names)) as progress:
         for name, path in names.items():
             ids = opened(path, dtype, corpus)
             even = odd = 0
@@ -260,7 +260,7 @@ def of_lines(
     end = np.array([tokenizer.eot], dtype=tokenizer.dtype)
     chunks: list[np.ndarray] = []
     count = 0
-    with Progress(f"ids of {documents.name}", "documents") as progress:
+    with ProgressCounter(f"ids of {documents.name}", "documents") as progress:
         for offset, line in lines:
             if not line.strip():
                 continue

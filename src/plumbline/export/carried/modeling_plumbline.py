@@ -13,7 +13,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from plumbline.export.carried.configuration_plumbline import PlumblineConfig
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder
 from plumbline.model.init import initial_value
 from plumbline.specs.spec import ModelSpec
@@ -214,7 +214,7 @@ class Embeddings(nn.Module):
         return self.weight[tokens_BT]
 
 
-class Decoding(Cache):
+class Decoding(DecodingCache):
     """A cache of transformers in the form that the decoder expects; `attention_mask` is that of the tokens in it."""
 
     def __init__(self, kept: Any, attention_mask: AttentionMask | None) -> None:

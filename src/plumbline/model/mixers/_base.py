@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.kernels.selection import Asked, chosen
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.precision import widened, without_autocast
 from plumbline.specs.spec import ModelSpec
 
@@ -67,7 +67,7 @@ class Mixer(nn.Module):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs (B, output heads, Q, W). Mixers that remember more than keys and values keep it in `cache`."""
         return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)

@@ -13,7 +13,7 @@ import torch
 Spans = list[tuple[int, int]]
 
 
-class Difference(torch.autograd.Function):
+class DifferenceFunction(torch.autograd.Function):
     """(p1 - lambda p2) v of a plain causal call, p = softmax(scale q k), some queries at a time (`spans`).
 
     Queries (2, B, H, Q, W), keys (2, B, G, Q, W) and v (B, F, Q, X), head h with keys h // (H / G) and values

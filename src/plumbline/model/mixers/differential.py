@@ -11,11 +11,11 @@ from torch.nn.functional import layer_norm, pad
 from plumbline.core.errors import PlumblineError
 from plumbline.kernels.selection import SDPA
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, kernel_type, masked_softmax, weighted, widened
-from plumbline.model.mixers._difference import Difference
+from plumbline.model.mixers._difference import DifferenceFunction
 from plumbline.model.mixers.softmax import fused_softmax
-from plumbline.model.roles import Constant, Normal, parameter
+from plumbline.model.roles import ConstantInit, NormalInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -70,21 +70,21 @@ class Differential(Mixer):
         self.factor = 1 - self.lambda_init if one_minus_lambda_init else 1.0
         width = model.head_width // self.splits
         shape = (model.heads, width) if variant == "per_head_lambda" else (width,)
-        self.lambda_query_1 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
-        self.lambda_key_1 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
-        self.lambda_query_2 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
-        self.lambda_key_2 = parameter(*shape, role="scalar", layer=layer, init=Normal(std=0.1))
+        self.lambda_query_1 = parameter(*shape, role="scalar", layer=layer, init=NormalInit(std=0.1))
+        self.lambda_key_1 = parameter(*shape, role="scalar", layer=layer, init=NormalInit(std=0.1))
+        self.lambda_query_2 = parameter(*shape, role="scalar", layer=layer, init=NormalInit(std=0.1))
+        self.lambda_key_2 = parameter(*shape, role="scalar", layer=layer, init=NormalInit(std=0.1))
         self.norm_bias = None
         if variant == "half_width":
             self.norm_gain = parameter(
-                model.heads, model.head_width, role="norm", layer=layer, init=Constant(value=1.0)
+                model.heads, model.head_width, role="norm", layer=layer, init=ConstantInit(value=1.0)
             )
             self.norm_bias = parameter(
-                model.heads, model.head_width, role="bias", layer=layer, init=Constant(value=0.0)
+                model.heads, model.head_width, role="bias", layer=layer, init=ConstantInit(value=0.0)
             )
         else:
             normed = model.head_width * (2 if variant == "official" else 1)
-            self.norm_gain = parameter(normed, role="norm", layer=layer, init=Constant(value=1.0))
+            self.norm_gain = parameter(normed, role="norm", layer=layer, init=ConstantInit(value=1.0))
 
     def differential_lambda(self) -> torch.Tensor:
         """The learned factor lambda of the second map: (1, 1) or, with one per head, (H, 1, 1)."""
@@ -125,7 +125,7 @@ class Differential(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention or, for short calls on a CPU, from explicit maps (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != SDPA:
@@ -150,7 +150,7 @@ class Differential(Mixer):
         else:
             q_2BXQW, k_2BXKW = (x.unflatten(-1, (2, -1)).movedim(-2, 0) for x in (q_BHQW, k_BGKW))
         inputs = (q_2BXQW, k_2BXKW, v_BGKW, self.differential_lambda())
-        return Difference.apply(*inputs, self.scale, self.spans(q_BHQW.shape[2]), torch.is_grad_enabled())
+        return DifferenceFunction.apply(*inputs, self.scale, self.spans(q_BHQW.shape[2]), torch.is_grad_enabled())
 
     def _fused(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask

@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax, weighted
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -131,7 +131,7 @@ class Selective(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, output heads, Q, W).
 

@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, for_kernel, weighted
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -41,7 +41,7 @@ class Sigmoid(Mixer):
         self.bias = None
         if variant == "divided":
             biases = model.heads if bias == "head" else 1
-            self.bias = parameter(biases, role="scalar", layer=layer, init=Constant(value=0.0))
+            self.bias = parameter(biases, role="scalar", layer=layer, init=ConstantInit(value=0.0))
 
     def weights(self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, attention_mask: AttentionMask) -> torch.Tensor:
         """Sigmoid weights (B, H, Q, K), divided by n where the variant does so."""
@@ -71,7 +71,7 @@ class Sigmoid(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != self.kernel:

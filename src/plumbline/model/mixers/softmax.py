@@ -7,7 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.selection import SDPA
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.specs.components import component
 
@@ -28,7 +28,7 @@ class Softmax(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention, unless the reference is asked for (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != SDPA:

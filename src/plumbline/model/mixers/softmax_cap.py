@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, for_kernel, masked_softmax
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
@@ -36,7 +36,7 @@ class SoftmaxCap(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != self.kernel:

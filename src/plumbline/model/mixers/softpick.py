@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from plumbline.model.attention_mask import AttentionMask, KeyCount
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, for_kernel, grouped_matmul, masked_softmax, widened
 from plumbline.model.precision import without_autocast
 from plumbline.specs.components import component
@@ -73,7 +73,7 @@ class Softpick(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by the Triton kernel where it can run, else in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) == self.kernel:
@@ -81,7 +81,7 @@ class Softpick(Mixer):
         if self.variant == "original" or self.attention == "reference":
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         keep = torch.is_grad_enabled() and q_BHQW.shape[2] <= self.recompute_above
-        return Rectified.apply(q_BHQW, k_BGKW, v_BGKW, self, attention_mask, keep)
+        return RectifiedFunction.apply(q_BHQW, k_BGKW, v_BGKW, self, attention_mask, keep)
 
     def _fused(
         self, q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask
@@ -100,7 +100,7 @@ class Softpick(Mixer):
         return bounded_softmax(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, cap=None)
 
 
-class Rectified(torch.autograd.Function):
+class RectifiedFunction(torch.autograd.Function):
     """relu(p - c) v with p = softmax(z) and c = 1 / n, or p v where p is zero for z < 0, computed in chunks of queries.
 
     For the gradient p is kept (`keep`), or computed again. With w = relu(p - c), step = 1 where p > c, and do the

@@ -9,10 +9,10 @@ from torch.nn.functional import softplus
 
 from plumbline.kernels.selection import SDPA
 from plumbline.model.attention_mask import AttentionMask
-from plumbline.model.cache import Cache
+from plumbline.model.cache import DecodingCache
 from plumbline.model.mixers._base import Mixer, masked_softmax, widened
 from plumbline.model.mixers.softmax import fused_softmax
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -50,7 +50,7 @@ class SSMax(Mixer):
             self.scale = 1.0
         self.variant, self.n, self.context = variant, n, model.context
         start = ORIGINAL_SCALE if variant == "original" else 0.0
-        self.scale_parameter = parameter(model.heads, role="scalar", layer=layer, init=Constant(value=start))
+        self.scale_parameter = parameter(model.heads, role="scalar", layer=layer, init=ConstantInit(value=start))
 
     def multiplier(self, attention_mask: AttentionMask) -> torch.Tensor:
         """The multiplier m of each row's scores (B or 1, H, Q, 1)."""
@@ -75,7 +75,7 @@ class SSMax(Mixer):
         k_BGKW: torch.Tensor,
         v_BGKW: torch.Tensor,
         attention_mask: AttentionMask,
-        cache: Cache | None = None,
+        cache: DecodingCache | None = None,
     ) -> torch.Tensor:
         """Head outputs by torch's fused attention on queries multiplied by m, or in chunks (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != SDPA:

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.functional import layer_norm
 
 from plumbline.model.precision import widened
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -23,8 +23,8 @@ class LayerNorm(nn.Module):
     def __init__(self, model: ModelSpec, layer: int | None, width: int, *, bias: bool = True) -> None:
         super().__init__()
         self.eps = model.norm_eps
-        self.gain = parameter(width, role="norm", layer=layer, init=Constant(value=1.0))
-        self.bias = parameter(width, role="bias", layer=layer, init=Constant(value=0.0), of="norm") if bias else None
+        self.gain = parameter(width, role="norm", layer=layer, init=ConstantInit(value=1.0))
+        self.bias = parameter(width, role="bias", layer=layer, init=ConstantInit(value=0.0), of="norm") if bias else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalise `x` over its last dimension, in its own type."""

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.precision import widened
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -18,7 +18,7 @@ class RMSNorm(nn.Module):
     def __init__(self, model: ModelSpec, layer: int | None, width: int) -> None:
         super().__init__()
         self.eps = model.norm_eps
-        self.gain = parameter(width, role="norm", layer=layer, init=Constant(value=1.0))
+        self.gain = parameter(width, role="norm", layer=layer, init=ConstantInit(value=1.0))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalise `x` over its last dimension, in its own type."""

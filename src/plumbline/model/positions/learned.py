@@ -7,7 +7,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.context import ForwardContext
-from plumbline.model.roles import Normal, parameter
+from plumbline.model.roles import NormalInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -23,7 +23,7 @@ class Learned(nn.Module):
     def __init__(self, model: ModelSpec) -> None:
         super().__init__()
         self.context = model.context
-        self.embedding = parameter(model.context, model.width, role="embedding", layer=None, init=Normal())
+        self.embedding = parameter(model.context, model.width, role="embedding", layer=None, init=NormalInit())
 
     def embed(self, x_BTD: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """Add to the embedding (B, T, D) the vector of each token's position; padding gets that of position 0 (never

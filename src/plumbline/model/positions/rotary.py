@@ -36,7 +36,7 @@ class Rotary(nn.Module):
         if parts.shape[-1] < NARROW and x_BHTW.device.type == "cpu" and not torch.compiler.is_compiling():
             pairs = (cosine, cosine), (-sine, sine)
             whole = (torch.cat(pair, dim=-1).expand(-1, -1, -1, splits, -1).flatten(-2) for pair in pairs)
-            turned_BHTW: torch.Tensor = Turned.apply(x_BHTW.float(), *whole, splits)
+            turned_BHTW: torch.Tensor = RotationFunction.apply(x_BHTW.float(), *whole, splits)
             return turned_BHTW.to(x_BHTW.dtype)
         first, second = parts.chunk(2, dim=-1)
         rotated = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
@@ -51,7 +51,7 @@ class Rotary(nn.Module):
         return context.rotations[width]
 
 
-class Turned(torch.autograd.Function):
+class RotationFunction(torch.autograd.Function):
     """Rotation of narrow heads as x cos + swapped(x) sin, an autograd function.
 
     A product with a matrix of zeros and ones, which is exact, swaps the halves of each part of a head; the sines (B or

@@ -12,7 +12,7 @@ import torch
 from plumbline.model.precision import widened, without_autocast
 
 
-class Scores(torch.autograd.Function):
+class SourceScores(torch.autograd.Function):
     """Scores s = r Q v^T (R, B, T) of a source v (B, T, D) for R readers with queries Q (R, D), in float32 or wider.
 
     Here r = 1 / sqrt(mean(v^2) + eps). With e = r ds:  dQ = e v,  dv = e^T Q - v r^2 (s . ds) / D.
@@ -41,7 +41,7 @@ class Scores(torch.autograd.Function):
         return dv_BTD.to(v_BTD.dtype), dquery_RD, None
 
 
-class Mixed(torch.autograd.Function):
+class SourceMixture(torch.autograd.Function):
     """Weighted sum of sources, sum_i a_i v_i, from weights a (B, T, S) and S sources (B, T, D), in the sources' type.
 
     da_i = dy . v_i,  dv_i = a_i dy.

@@ -7,8 +7,8 @@ from torch import nn
 
 from plumbline.model.component import build
 from plumbline.model.precision import widened, without_autocast
-from plumbline.model.residual._sources import Mixed
-from plumbline.model.roles import Constant, Rows, parameter
+from plumbline.model.residual._sources import SourceMixture
+from plumbline.model.roles import ConstantInit, ExplicitInit, parameter
 from plumbline.specs.spec import ModelSpec
 
 
@@ -24,15 +24,15 @@ class StreamConnection(nn.Module):
         layer = sublayer // 2
         reads = [1.0 if stream == sublayer % streams else 0.0 for stream in range(streams)]
         keeps = [1.0 if row == column else 0.0 for row in range(streams) for column in range(streams)]
-        zero = Constant(value=0.0)
+        zero = ConstantInit(value=0.0)
         self.norm = build("norm", model, layer, model.width)
-        self.read_static = parameter(streams, role="scalar", layer=layer, init=Rows(values=tuple(reads)))
-        self.mix_static = parameter(streams, streams, role="scalar", layer=layer, init=Rows(values=tuple(keeps)))
-        self.write_static = parameter(streams, role="scalar", layer=layer, init=Constant(value=1.0))
+        self.read_static = parameter(streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(reads)))
+        self.mix_static = parameter(streams, streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(keeps)))
+        self.write_static = parameter(streams, role="scalar", layer=layer, init=ConstantInit(value=1.0))
         self.read_dynamic = parameter(model.width, 1, role="stream_mixing", layer=layer, init=zero)
         self.mix_dynamic = parameter(model.width, streams, role="stream_mixing", layer=layer, init=zero)
         self.write_dynamic = parameter(model.width, 1, role="stream_mixing", layer=layer, init=zero)
-        scale = Constant(value=0.01)
+        scale = ConstantInit(value=0.01)
         self.read_scale = parameter(1, role="scalar", layer=layer, init=scale)
         self.mix_scale = parameter(1, role="scalar", layer=layer, init=scale)
         self.write_scale = parameter(1, role="scalar", layer=layer, init=scale)
@@ -60,7 +60,7 @@ class StreamConnection(nn.Module):
 
     def read(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor) -> torch.Tensor:
         """The sublayer's input (B, T, D): the weighted sum of the streams."""
-        return Mixed.apply(weights_BTSX[..., 0], *streams_BTSD.unbind(2))
+        return SourceMixture.apply(weights_BTSX[..., 0], *streams_BTSD.unbind(2))
 
     def write(self, streams_BTSD: torch.Tensor, weights_BTSX: torch.Tensor, branch_BTD: torch.Tensor) -> torch.Tensor:
         """The streams (B, T, S, D) after they were mixed and the sublayer's output was added."""

@@ -9,8 +9,8 @@ from torch import nn
 
 from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
-from plumbline.model.residual._sources import Mixed, Scores
-from plumbline.model.roles import Constant, Normal, parameter
+from plumbline.model.residual._sources import SourceMixture, SourceScores
+from plumbline.model.roles import ConstantInit, NormalInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -51,10 +51,10 @@ class AttentionResiduals(Residual):
         if final_mix:
             layers.append(None)
         self.queries = nn.ParameterList(
-            parameter(model.width, role="pseudo_query", layer=layer, init=Normal(std=query_std)) for layer in layers
+            parameter(model.width, role="pseudo_query", layer=layer, init=NormalInit(std=query_std)) for layer in layers
         )
         self.gains = nn.ParameterList(
-            parameter(model.width, role="norm", layer=layer, init=Constant(value=1.0)) for layer in layers
+            parameter(model.width, role="norm", layer=layer, init=ConstantInit(value=1.0)) for layer in layers
         )
         # Each source meets the readers that come after it: the embedding all of them, then those after each sublayer.
         passed = [(index + 1) // self.sublayers_each for index in range(-1, 2 * model.layers)]
@@ -102,7 +102,7 @@ class AttentionResiduals(Residual):
 
     def _with(self, state: State, source_BTD: torch.Tensor, reader: int) -> State:
         """The state with one more source, which `reader` is the first to read."""
-        return (*state, source_BTD, Scores.apply(source_BTD, state[0][reader:], self.eps))
+        return (*state, source_BTD, SourceScores.apply(source_BTD, state[0][reader:], self.eps))
 
     def _mix(self, state: State, reader: int) -> torch.Tensor:
-        return Mixed.apply(self.weights(state, reader), *state[1::2])
+        return SourceMixture.apply(self.weights(state, reader), *state[1::2])

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.model.residual._base import Residual, State
-from plumbline.model.roles import Rows, parameter
+from plumbline.model.roles import ExplicitInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -28,7 +28,7 @@ class DenseFormer(Residual):
         self.official = variant == "official"
         counts = [layer + (2 if self.official else 1) for layer in range(model.layers)]
         self.weights = nn.ParameterList(
-            parameter(count, role="scalar", layer=layer, init=Rows(values=(0.0,) * (count - 1) + (1.0,)))
+            parameter(count, role="scalar", layer=layer, init=ExplicitInit(values=(0.0,) * (count - 1) + (1.0,)))
             for layer, count in enumerate(counts)
         )
 

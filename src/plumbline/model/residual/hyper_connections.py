@@ -10,7 +10,7 @@ from torch import nn
 from plumbline.core.errors import PlumblineError
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._streams import StreamConnection
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -51,11 +51,11 @@ class HyperConnections(Residual):
             return
         layers = [index * self.sublayers_each // 2 for index in range(2 * model.layers // self.sublayers_each)]
         self.alphas = nn.ParameterList(
-            parameter(1, role="scalar", layer=layer, init=Constant(value=0.0))
+            parameter(1, role="scalar", layer=layer, init=ConstantInit(value=0.0))
             for layer in (layers[-1:] if self.at_output else layers)
         )
         self.beta_logits = nn.ParameterList(
-            parameter(1, role="scalar", layer=layer, init=Constant(value=-2.2)) for layer in layers
+            parameter(1, role="scalar", layer=layer, init=ConstantInit(value=-2.2)) for layer in layers
         )
 
     def start(self, x_BTD: torch.Tensor) -> State:

@@ -9,7 +9,7 @@ from torch import nn
 
 from plumbline.model.precision import widened
 from plumbline.model.residual._base import Residual, State
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -27,7 +27,7 @@ class LayerScale(Residual):
         super().__init__()
         self.vectors = vectors
         self.gammas = nn.ParameterList(
-            parameter(model.width, role="scalar", layer=index // vectors, init=Constant(value=initial))
+            parameter(model.width, role="scalar", layer=index // vectors, init=ConstantInit(value=initial))
             for index in range(model.layers * vectors)
         )
 

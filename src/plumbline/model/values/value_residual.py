@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from plumbline.model.context import ForwardContext
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -30,7 +30,7 @@ class ValueResidual(nn.Module):
         self.share = None
         if layer > 0:
             count = model.key_value_heads if shares == "head" else 1
-            self.share = parameter(count, role="scalar", layer=layer, init=Constant(value=initial))
+            self.share = parameter(count, role="scalar", layer=layer, init=ConstantInit(value=initial))
 
     def forward(self, v_BGTW: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """Store the first layer's values (B, G, T, W) in the call's context, or blend a later layer's with them."""

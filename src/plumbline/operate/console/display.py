@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from plumbline.core.errors import visible
 from plumbline.operate.console.forecast import ATTRIBUTE
-from plumbline.operate.console.job_log import ASKED_TO_STOP, Job, JobLog, Snapshot
+from plumbline.operate.console.job_log import ASKED_TO_STOP, StartedJob, JobLog, JobCounts
 from plumbline.operate.console.progress import clock, roughly
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 
@@ -34,7 +34,7 @@ class Console:
         self.logfile = ""
         self.live: Any = None
         self.color = color
-        self.snapshot: Snapshot | None = None
+        self.snapshot: JobCounts | None = None
 
     @property
     def terminal(self) -> bool:
@@ -180,7 +180,7 @@ class Console:
 
         self.live.console.print(Text(text, style=style), soft_wrap=True)
 
-    def _say_failed(self, job: Job, fault: str) -> None:
+    def _say_failed(self, job: StartedJob, fault: str) -> None:
         logs = [f"  log: {log}" for log in job.logs if Path(log).exists()]
         lines = [f"  {line}" for line in fault.splitlines()]
         self.say("\n".join([f"failed: {job.title}", *lines, *logs]), style="red")
@@ -221,7 +221,7 @@ class Console:
         return f"{name} {number}{unit}"
 
 
-def at_work_line(job: Job, event: dict[str, Any], width: int) -> str:
+def at_work_line(job: StartedJob, event: dict[str, Any], width: int) -> str:
     """Write a line for a run at work, with its step and loss.
 
     The start of its name is left out where it does not fit.

@@ -27,7 +27,7 @@ TRUSTED = 0.25
 
 
 @dataclass(kw_only=True, slots=True)
-class Job:
+class StartedJob:
     """A job that was started: what it is called, where it writes, and since when it is at work.
 
     `state`, `out`: a training's directories of state and outputs, None for other jobs. `weight`: the forecast's seconds
@@ -48,7 +48,7 @@ class Job:
     last: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, record: Any) -> Job:
+    def of(cls, record: Any) -> StartedJob:
         """Make a job from a record of Snakemake's log of the kind JOB_INFO."""
         values = dict(record.wildcards)
         if stage(record.rule_name) in RUN_STAGES and "seed" in values:
@@ -115,7 +115,7 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
+class JobCounts:
     """The counts of jobs at one moment, to be drawn: a row a stage (name, jobs, done, failed, at work) and more.
 
     Weights are the forecast's seconds, or 1 for each job where there is no forecast. `wall`: the forecast for the
@@ -123,7 +123,7 @@ class Snapshot:
     """
 
     stages: tuple[tuple[str, int, int, int, int], ...]
-    running: tuple[Job, ...]
+    running: tuple[StartedJob, ...]
     weight: float
     done_weight: float
     wall: float | None
@@ -160,9 +160,9 @@ class JobLog:
     def __init__(self) -> None:
         self.total: Counter[str] = Counter()
         self.done: Counter[str] = Counter()
-        self.jobs: dict[int, Job] = {}
-        self.running: dict[int, Job] = {}
-        self.failed: dict[int, Job] = {}
+        self.jobs: dict[int, StartedJob] = {}
+        self.running: dict[int, StartedJob] = {}
+        self.failed: dict[int, StartedJob] = {}
         self.forecast = Forecast(seconds={}, wall=None)
         self.done_weight = 0.0
         self.began = time.monotonic()
@@ -175,9 +175,9 @@ class JobLog:
             if rule != "total" and rule not in HIDDEN:
                 self.total[stage(rule)] += number
 
-    def start(self, record: Any) -> Job:
+    def start(self, record: Any) -> StartedJob:
         """Record that a job begins, or begins again."""
-        job = Job.of(record)
+        job = StartedJob.of(record)
         before = self.jobs.get(job.number)
         job.attempt = before.attempt + 1 if before else 1
         self.failed.pop(job.number, None)
@@ -186,7 +186,7 @@ class JobLog:
         self.jobs[job.number] = self.running[job.number] = job
         return job
 
-    def finish(self, number: int) -> Job:
+    def finish(self, number: int) -> StartedJob:
         """Record that a job ended well."""
         job = self.running.pop(number, None) or self.jobs[number]
         if job.rule not in HIDDEN:
@@ -194,7 +194,7 @@ class JobLog:
         self.done_weight += job.weight
         return job
 
-    def fail(self, number: int) -> Job | None:
+    def fail(self, number: int) -> StartedJob | None:
         """Record that a job failed; None if it never began."""
         self.running.pop(number, None)
         job = self.jobs.get(number)
@@ -207,12 +207,12 @@ class JobLog:
         """The stages that have any jobs, in the order of the workflow."""
         return sorted(self.total, key=lambda name: (order(name), name))
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> JobCounts:
         """Copy the present counts for a thread that draws them."""
         failed = Counter(stage(job.rule) for job in self.failed.values())
         at_work = Counter(stage(job.rule) for job in self.running.values())
         rows = ((name, self.total[name], self.done[name], failed[name], at_work[name]) for name in self.stages)
-        return Snapshot(
+        return JobCounts(
             stages=tuple(rows),
             running=tuple(self.running.values()),
             weight=sum(self.forecast.seconds.values()) or float(sum(self.total.values())),

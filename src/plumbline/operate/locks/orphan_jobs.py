@@ -30,7 +30,7 @@ FIELDS = "%i|%T|%j|%Z|%k"  # id, state, name, working directory, comment (rule a
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class SlurmJob:
     """A job in SLURM's queue. `comment` is the executor's `rule_<rule>_wildcards_<wildcards>`."""
 
     id: str
@@ -40,7 +40,7 @@ class Job:
     comment: str
 
 
-def parse(listing: str, directory: Path) -> list[Job]:
+def parse(listing: str, directory: Path) -> list[SlurmJob]:
     """Parse the output of `squeue --format=FIELDS`: jobs that a Snakemake in `directory` submitted through
     profiles/slurm.
     """
@@ -48,11 +48,11 @@ def parse(listing: str, directory: Path) -> list[Job]:
     for line in listing.splitlines():
         identifier, state, name, folder, comment = line.split("|", 4)
         if name.startswith(PREFIX) and Path(folder) == directory:
-            jobs.append(Job(id=identifier, state=state, name=name, directory=directory, comment=comment))
+            jobs.append(SlurmJob(id=identifier, state=state, name=name, directory=directory, comment=comment))
     return jobs
 
 
-def in_queue(directory: Path) -> list[Job]:
+def in_queue(directory: Path) -> list[SlurmJob]:
     """Ask SLURM for this user's jobs from `directory` that have not ended.
 
     Raises:
@@ -69,7 +69,7 @@ def in_queue(directory: Path) -> list[Job]:
 
 
 @functools.cache
-def _at_start() -> tuple[Job, ...]:
+def _at_start() -> tuple[SlurmJob, ...]:
     """The queue as it was when this process first asked: jobs that this Snakemake submits later are not in it.
 
     Where SLURM is installed but does not answer, a dry run must still plan, and a real run will be told by sbatch; so

@@ -21,10 +21,10 @@ from plumbline.operate.preflight import (
     tasks,
 )
 from plumbline.operate.preflight.dry_run import DryRun, ask
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, at_once
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, CheckResult, at_once
 
 #: What is looked at once there is a plan, in the order in which it is told.
-SECTIONS: tuple[Callable[[DryRun], list[Finding]], ...] = (
+SECTIONS: tuple[Callable[[DryRun], list[CheckResult]], ...] = (
     environment.check,
     folders.check,
     tasks.check,
@@ -37,13 +37,13 @@ SECTIONS: tuple[Callable[[DryRun], list[Finding]], ...] = (
 )
 
 
-def check(words: list[str], directory: Path) -> list[Finding]:
+def check(words: list[str], directory: Path) -> list[CheckResult]:
     """Check everything that a Snakemake command line (its words, without the program) would need in `directory`."""
     asked = ask(words)
     found = in_use.check(directory)
     if asked.dry_run is None:
         unplanned = environment.executor(asked.refused)
-        return [*found, *(unplanned or [Finding(state=STOP, what="plan", words=asked.refused)])]
+        return [*found, *(unplanned or [CheckResult(state=STOP, what="plan", words=asked.refused)])]
     dry_run = asked.dry_run
     settings = dry_run.project.config
     words_of_plan = (
@@ -51,19 +51,19 @@ def check(words: list[str], directory: Path) -> list[Finding]:
         f"executor {dry_run.executor}: {dry_run.counted()}"
     )
     if asked.refused:
-        found.append(Finding(state=STOP, what="plan", words=asked.refused))
+        found.append(CheckResult(state=STOP, what="plan", words=asked.refused))
     else:
-        found.insert(0, Finding(state=OK, what="plan", words=words_of_plan))
+        found.insert(0, CheckResult(state=OK, what="plan", words=words_of_plan))
     for section in at_once(lambda section: _looked(section, dry_run), SECTIONS):
         found += section
     return found
 
 
-def _looked(section: Callable[[DryRun], list[Finding]], dry_run: DryRun) -> list[Finding]:
+def _looked(section: Callable[[DryRun], list[CheckResult]], dry_run: DryRun) -> list[CheckResult]:
     try:
         return section(dry_run)
     except PlumblineError as problem:
-        return [Finding(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
+        return [CheckResult(state=STOP, what=section.__module__.rpartition(".")[2], words=str(problem))]
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -51,7 +51,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     from plumbline.operate.preflight.finding import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
-    known = tuple(dry_run.Job(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
+    known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     asked = dry_run.DryRun(project=project, jobs=known)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     refused += own.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)

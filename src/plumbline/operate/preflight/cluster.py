@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.operate.preflight import before_first_job
-from plumbline.operate.preflight.dry_run import DryRun, Job
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, Finding, State, at_once
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
 
 #: sbatch's options, and what the profile calls what they say.
 OPTIONS = {
@@ -39,16 +39,16 @@ OPTIONS = {
 MIN_JOB_AGE = 200
 
 
-def kinds(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+def kinds(jobs: Iterable[JobToRun]) -> dict[str, list[JobToRun]]:
     """Group the jobs that go to SLURM by rule and by the resources they ask for, time left out.
 
     Each group's longest job comes first.
     """
-    found: dict[tuple[Any, ...], list[Job]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[JobToRun]] = defaultdict(list)
     for job in jobs:
         if job.asked:
             found[job.rule, *(job.asked.get(name) for name in OPTIONS.values() if name != "runtime")].append(job)
-    named: dict[str, list[Job]] = {}
+    named: dict[str, list[JobToRun]] = {}
     for (rule, *_), alike in found.items():
         alike.sort(key=lambda job: _minutes(job.asked), reverse=True)
         asked = alike[0].asked
@@ -70,7 +70,7 @@ def command(asked: dict[str, Any]) -> list[str]:
     return ["sbatch", "--test-only", *words, "--wrap=true"]
 
 
-def ask(jobs: list[Job]) -> tuple[State, str]:
+def ask(jobs: list[JobToRun]) -> tuple[State, str]:
     """Ask SLURM about the longest of the jobs of one kind; its answer as a state and words."""
     try:
         done = subprocess.run(command(jobs[0].asked), capture_output=True, text=True, timeout=120)
@@ -80,7 +80,7 @@ def ask(jobs: list[Job]) -> tuple[State, str]:
     return STOP if done.returncode else OK, lines[-1] if lines else "no answer"
 
 
-def answers(of: dict[str, list[Job]]) -> list[Finding]:
+def answers(of: dict[str, list[JobToRun]]) -> list[CheckResult]:
     """Report one finding for each kind of job that SLURM accepts, and one for all kinds that it refuses for one
     reason.
     """
@@ -88,7 +88,7 @@ def answers(of: dict[str, list[Job]]) -> list[Finding]:
     for (kind, jobs), (state, words) in zip(of.items(), at_once(ask, of.values()), strict=True):
         if state == OK:
             words = f"{len(jobs)} to do, {_minutes(jobs[0].asked):,} minutes at most: {words}"
-            found.append(Finding(state=OK, what=f"SLURM: {kind}", words=words))
+            found.append(CheckResult(state=OK, what=f"SLURM: {kind}", words=words))
         else:
             refused[state, words].append(kind)
     for (state, words), kinds_of in refused.items():
@@ -98,7 +98,7 @@ def answers(of: dict[str, list[Job]]) -> list[Finding]:
         ]
         if state == STOP:
             words = f"refuses {', '.join(f'{name} {asked[0][name]}' for name in common)}: {words}"
-        found.append(Finding(state=state, what=f"SLURM: {', '.join(kinds_of)}", words=words))
+        found.append(CheckResult(state=state, what=f"SLURM: {', '.join(kinds_of)}", words=words))
     return found
 
 
@@ -120,7 +120,7 @@ def settings(configuration: str) -> list[str]:
     return trouble
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check each kind of job that is to do with SLURM, and the cluster's settings.
 
     Nothing is checked where jobs do not go to SLURM.
@@ -128,36 +128,36 @@ def check(dry_run: DryRun) -> list[Finding]:
     if dry_run.executor != "slurm":
         return []
     if shutil.which("sbatch") is None:
-        found = [Finding(state=STOP, what="SLURM", words="there is no sbatch here: run this where you submit jobs")]
+        found = [CheckResult(state=STOP, what="SLURM", words="there is no sbatch here: run this where you submit jobs")]
         if not dry_run.account:
             words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
-            found.append(Finding(state=NOTE, what="SLURM account", words=words))
+            found.append(CheckResult(state=NOTE, what="SLURM account", words=words))
         elif before_first_job.placeholder(dry_run.account):
             found.append(
-                Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
+                CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
             )
         return found
     found = [*_paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
     if before_first_job.placeholder(dry_run.account) and any(one.state == STOP for one in found):
-        found.append(Finding(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account)))
+        found.append(CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account)))
     return found
 
 
-def _paths(root: Path) -> list[Finding]:
+def _paths(root: Path) -> list[CheckResult]:
     """Report paths that jobs cannot be submitted with: Snakemake writes them into a shell's command without quoting."""
     found = []
     if re.search(r"""['"\\$`]""", str(root.resolve())):
         words = f"{root.resolve()}: SLURM's jobs start in no folder with quotation marks, backslash or $; rename it"
-        found.append(Finding(state=STOP, what="SLURM: folder", words=words))
+        found.append(CheckResult(state=STOP, what="SLURM: folder", words=words))
     if shlex.quote(sys.executable) != sys.executable:
         words = f"{sys.executable}: SLURM's jobs are started with it, unquoted; make the environment where no space is"
-        found.append(Finding(state=STOP, what="SLURM: interpreter", words=words))
+        found.append(CheckResult(state=STOP, what="SLURM: interpreter", words=words))
     return found
 
 
-def _settings() -> list[Finding]:
+def _settings() -> list[CheckResult]:
     try:
         done = subprocess.run(["scontrol", "show", "config"], capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        return [Finding(state=UNKNOWN, what="SLURM: settings", words=f"scontrol did not answer ({problem})")]
-    return [Finding(state=NOTE, what="SLURM: settings", words=words) for words in settings(done.stdout)]
+        return [CheckResult(state=UNKNOWN, what="SLURM: settings", words=f"scontrol did not answer ({problem})")]
+    return [CheckResult(state=NOTE, what="SLURM: settings", words=words) for words in settings(done.stdout)]

@@ -11,7 +11,7 @@ import psutil
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, CheckResult
 from plumbline.plan import data, targets
 from plumbline.plan.estimate import estimator
 
@@ -19,18 +19,18 @@ from plumbline.plan.estimate import estimator
 CORPUS = tuple(rule for rule, stage in STAGES.items() if stage == "corpus")
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check the disk, and the memory where jobs are run on this machine."""
     return [disk(dry_run), *([] if dry_run.elsewhere else memory(dry_run))]
 
 
-def disk(dry_run: DryRun) -> Finding:
+def disk(dry_run: DryRun) -> CheckResult:
     """Check that `work` can be written, and has space for the files of the jobs that are to do."""
     plan = dry_run.project
     where, folder = f"work: {plan.config['work']}", _nearest(Path(plan.paths.work))
     if not os.access(folder, os.W_OK | os.X_OK):
         words = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
-        return Finding(state=STOP, what="disk", words=words)
+        return CheckResult(state=STOP, what="disk", words=words)
     corpora = sorted({job.wildcards["corpus"] for job in dry_run.of(*CORPUS)})
     unknown = [name for name in corpora if data.tokens(plan, name) is None]
     runs = dry_run.runs()
@@ -44,16 +44,16 @@ def disk(dry_run: DryRun) -> Finding:
     if unknown:
         words += f" (not counted: {', '.join(unknown)})"
     if takes <= free:
-        return Finding(state=OK, what="disk", words=f"{words}; quotas are not checked")
+        return CheckResult(state=OK, what="disk", words=f"{words}; quotas are not checked")
     left = cleanup.collect(Path(plan.config["work"]))
     spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
     if spare:
         remedy += f"; {_gb(spare)} are leftovers: python -m plumbline.operate.cleanup"
-    return Finding(state=STOP, what="disk", words=f"{words}; {remedy}")
+    return CheckResult(state=STOP, what="disk", words=f"{words}; {remedy}")
 
 
-def memory(dry_run: DryRun) -> list[Finding]:
+def memory(dry_run: DryRun) -> list[CheckResult]:
     """Check that this machine has the memory that the largest job asks for, as its rule states it."""
     largest = max(dry_run.jobs, key=lambda job: job.memory, default=None)
     if largest is None or not largest.memory:
@@ -63,15 +63,15 @@ def memory(dry_run: DryRun) -> list[Finding]:
     words = f"the largest job ({largest.rule}) asks for {_gb(largest.memory * 1e6)} of {_gb(here.total)}"
     if largest.memory > total:
         remedy = "use a machine with more, or a smaller preset"
-        return [Finding(state=STOP, what="memory", words=f"{words}, all of it; {remedy}")]
+        return [CheckResult(state=STOP, what="memory", words=f"{words}, all of it; {remedy}")]
     at_once = dry_run.memory_limit
     if at_once is not None and at_once > free:
         words += (
             f"; jobs may ask for {at_once / 1e3:,.1f} GB together, {free / 1e3:,.1f} GB are free now: "
             f"--resources mem_mb={int(free)}"
         )
-        return [Finding(state=NOTE, what="memory", words=words)]
-    return [Finding(state=OK, what="memory", words=words)]
+        return [CheckResult(state=NOTE, what="memory", words=words)]
+    return [CheckResult(state=OK, what="memory", words=words)]
 
 
 def _nearest(path: Path) -> Path:

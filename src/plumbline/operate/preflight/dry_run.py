@@ -21,7 +21,7 @@ HERE = ("local", "dryrun", "touch")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class JobToRun:
     """A job that is to do. `memory`: MB that it asks for.
 
     `asked`: its resources and `threads`, if it goes to the executor; empty if it is run where Snakemake is.
@@ -33,7 +33,7 @@ class Job:
     asked: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: Any) -> Job:
+    def of(cls, job: Any) -> JobToRun:
         """Make a job from one of Snakemake's."""
         memory = job.resources.get("mem_mb", 0)
         return cls(
@@ -53,7 +53,7 @@ class DryRun:
     """
 
     project: Project
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobToRun, ...]
     executor: str = "local"
     account: str = ""
     memory_limit: int | None = None
@@ -63,7 +63,7 @@ class DryRun:
         """Whether jobs are run on other machines than this one."""
         return self.executor not in HERE
 
-    def of(self, *rules: str) -> list[Job]:
+    def of(self, *rules: str) -> list[JobToRun]:
         """List the jobs of some rules."""
         return [job for job in self.jobs if job.rule in rules]
 
@@ -82,7 +82,7 @@ class DryRun:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class DryRunAnswer:
     """The answer of a dry run: the jobs, if it succeeded, and Snakemake's error, if it refused."""
 
     dry_run: DryRun | None
@@ -110,7 +110,7 @@ def tell(workflow: Any, project: Project) -> bool:
     return bool(_TOLD)
 
 
-def ask(words: Sequence[str]) -> Asked:
+def ask(words: Sequence[str]) -> DryRunAnswer:
     """Make a dry run of a Snakemake command line (its words, without the program) in this process."""
     argv = ["--dry-run", "--quiet", "rules", "progress", "--nocolor", *words]
     seen: list[tuple[Any, Project]] = []
@@ -133,8 +133,8 @@ def ask(words: Sequence[str]) -> Asked:
         sys.argv, os.environ["PATH"] = before, path
     refused = _sentence(said.getvalue()) if code else ""
     if not seen:
-        return Asked(dry_run=None, refused=refused or "Snakemake planned nothing and gave no reason")
-    return Asked(dry_run=_dry_run(*seen[0], executor), refused=refused)
+        return DryRunAnswer(dry_run=None, refused=refused or "Snakemake planned nothing and gave no reason")
+    return DryRunAnswer(dry_run=_dry_run(*seen[0], executor), refused=refused)
 
 
 def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
@@ -142,7 +142,7 @@ def _dry_run(workflow: Any, project: Project, executor: str) -> DryRun:
     limit = snakemake_internals.resource_limits(workflow).get("mem_mb")
     return DryRun(
         project=project,
-        jobs=tuple(map(Job.of, jobs)),
+        jobs=tuple(map(JobToRun.of, jobs)),
         executor=executor,
         account=account(jobs),
         memory_limit=limit if isinstance(limit, int) and 0 < limit < sys.maxsize else None,

@@ -9,7 +9,7 @@ from importlib import metadata
 
 from plumbline.operate.preflight import gpu
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import OK, STOP, Finding
+from plumbline.operate.preflight.finding import OK, STOP, CheckResult
 
 #: Oldest Python that this is written for (pyproject.toml, requires-python).
 PYTHON = (3, 11, 2)
@@ -28,14 +28,14 @@ IMPORTS = {
 _REMEDY = "make setup, or pip install --requirement requirements.lock"
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check the version of Python, and that every package is installed which a job to do imports."""
     if sys.version_info < PYTHON:
         words = f"Python {sys.version.split()[0]} is older than {'.'.join(map(str, PYTHON))}; use a newer one"
-        return [Finding(state=STOP, what="environment", words=words)]
+        return [CheckResult(state=STOP, what="environment", words=words)]
     wanted = {name: rule for rule, names in IMPORTS.items() if dry_run.of(rule) for name in names}
     found = [
-        Finding(state=STOP, what="environment", words=f"{rule} imports {name}, which is not installed; {_REMEDY}")
+        CheckResult(state=STOP, what="environment", words=f"{rule} imports {name}, which is not installed; {_REMEDY}")
         for name, rule in wanted.items()
         if importlib.util.find_spec(name) is None
     ]
@@ -44,13 +44,13 @@ def check(dry_run: DryRun) -> list[Finding]:
         here = gpu.seen()
         if "fault" in here:
             words = f"{wanted['torch']} imports torch, which fails here ({here['fault']}); {_REMEDY}"
-            found.append(Finding(state=STOP, what="environment", words=words))
+            found.append(CheckResult(state=STOP, what="environment", words=words))
         else:
             told.append(f"torch {here['torch']}")
-    return found or [Finding(state=OK, what="environment", words=", ".join(told))]
+    return found or [CheckResult(state=OK, what="environment", words=", ".join(told))]
 
 
-def executor(refused: str) -> list[Finding]:
+def executor(refused: str) -> list[CheckResult]:
     """Explain Snakemake's error about an executor that is not installed; none if it `refused` for another reason."""
     match = re.search(r"argument --executor\S*: invalid choice: '([\w-]+)'", refused)
     if match is None:
@@ -59,4 +59,4 @@ def executor(refused: str) -> list[Finding]:
         f"executor: {match[1]}: its plug-in snakemake-executor-plugin-{match[1]} is not installed in "
         f"{sys.prefix}; {_REMEDY}"
     )
-    return [Finding(state=STOP, what="executor", words=words)]
+    return [CheckResult(state=STOP, what="executor", words=words)]

@@ -17,7 +17,7 @@ _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class CheckResult:
     """One thing that was checked (`what`), and its `state`: fine, worth knowing, not known from here, or a stop.
 
     `words` name file or key and the remedy where there is something to be done.

@@ -8,7 +8,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import key, local
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, CheckResult
 from plumbline.specs import suites
 from plumbline.specs.corpus import Corpus
 
@@ -16,7 +16,7 @@ from plumbline.specs.corpus import Corpus
 PATHS = ("/", "./", "../", "~")
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check each folder that a job to do reads: that it is there, readable, of the kind that is read, not empty."""
     found = []
     for (name,) in dry_run.values("documents", "corpus"):
@@ -27,7 +27,7 @@ def check(dry_run: DryRun) -> list[Finding]:
             elif corpus.source == "hub" and is_folder(corpus.hub.path):
                 found.append(_layout(corpus))
         except (PlumblineError, OSError) as problem:
-            found.append(Finding(state=STOP, what=f"texts of {name}", words=str(problem)))
+            found.append(CheckResult(state=STOP, what=f"texts of {name}", words=str(problem)))
     if dry_run.project.evaluation_source == "local":
         found += [_items(dry_run, suite) for (suite,) in dry_run.values("items", "suite")]
     return found
@@ -38,7 +38,7 @@ def is_folder(path: str) -> bool:
     return Path(path).is_dir() or path.startswith(PATHS)
 
 
-def _texts(corpus: Corpus) -> Finding:
+def _texts(corpus: Corpus) -> CheckResult:
     """Of the source `local`.
 
     Raises:
@@ -50,20 +50,20 @@ def _texts(corpus: Corpus) -> Finding:
     _require_content(where, folder, files)
     if empty := [path for path in files if path.suffix == ".txt" and not path.stat().st_size]:
         raise PlumblineError(f"{where}: {empty[0]} is empty; every text file is a document, delete it or fill it")
-    return Finding(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
+    return CheckResult(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
 
 
-def _layout(corpus: Corpus) -> Finding:
+def _layout(corpus: Corpus) -> CheckResult:
     where, folder = key(corpus.name, "hub.path"), Path(corpus.hub.path)
     _require_readable(where, folder)
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     if not files:
         raise PlumblineError(f"{where}: {folder} is empty; it should hold a copy of the data set's repository")
     _require_content(where, folder, files)
-    return Finding(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
+    return CheckResult(state=OK, what=f"texts of {corpus.name}", words=_told(where, folder, files))
 
 
-def _items(dry_run: DryRun, suite: str) -> Finding:
+def _items(dry_run: DryRun, suite: str) -> CheckResult:
     what, where = f"items of {suite}", "config/config.yaml: evaluation.folder"
     settings, read = dry_run.project.config["evaluation"], suites.suite(suite, dry_run.project.root)
     tasks = read.task_names
@@ -96,13 +96,13 @@ def _items(dry_run: DryRun, suite: str) -> Finding:
             if not path.stat().st_size:
                 raise PlumblineError(f"{where}: {path} is empty; it should have an item a line")
     except (PlumblineError, OSError) as problem:
-        return Finding(state=STOP, what=what, words=str(problem))
+        return CheckResult(state=STOP, what=what, words=str(problem))
     if absent:
         words = (
             f"{where}: {folder} has {len(tasks) - len(absent)} of {len(tasks)} tasks; proxies for {', '.join(absent)}"
         )
-        return Finding(state=NOTE, what=what, words=words)
-    return Finding(state=OK, what=what, words=_told(where, folder, files))
+        return CheckResult(state=NOTE, what=what, words=words)
+    return CheckResult(state=OK, what=what, words=_told(where, folder, files))
 
 
 def _require_readable(where: str, folder: Path) -> None:

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from plumbline.operate.console.rule_names import RUN_STAGES, STAGES
-from plumbline.operate.preflight.dry_run import DryRun, Job
-from plumbline.operate.preflight.finding import NOTE, OK, UNKNOWN, Finding
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun
+from plumbline.operate.preflight.finding import NOTE, OK, UNKNOWN, CheckResult
 from plumbline.plan import machines
 from plumbline.plan.estimate import estimator
 
@@ -55,7 +55,7 @@ def _seen() -> dict[str, Any]:
     return found
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check that torch finds a GPU that can be used, where jobs of runs are to do and want one."""
     jobs = dry_run.of(*RULES)
     if not jobs:
@@ -67,7 +67,7 @@ def check(dry_run: DryRun) -> list[Finding]:
     ]
     if dry_run.elsewhere:
         words = f"of {_jobs(jobs)}: depends on the nodes that {dry_run.executor} gives them"
-        return [Finding(state=UNKNOWN, what="device", words=words)]
+        return [CheckResult(state=UNKNOWN, what="device", words=words)]
     here = seen()
     if "fault" in here:
         return []  # which the environment says
@@ -77,10 +77,10 @@ def check(dry_run: DryRun) -> list[Finding]:
         words = f"{len(here['devices'])} x {here['devices'][0]}, torch {here['torch']}"
         if short and not here["bfloat16"]:
             words += f"; bfloat16, which {len(short)} of {len(runs)} runs compute in, is emulated there and slow"
-            return [Finding(state=NOTE, what="device", words=words)]
-        return [Finding(state=OK, what="device", words=words)]
+            return [CheckResult(state=NOTE, what="device", words=words)]
+        return [CheckResult(state=OK, what="device", words=words)]
     if not wanted:
-        return [Finding(state=OK, what="device", words=f"processors, which preset {plan.name} is for")]
+        return [CheckResult(state=OK, what="device", words=f"processors, which preset {plan.name} is for")]
     words = (
         f"{' and '.join(wanted)} wants a GPU for {_jobs(jobs)}, and torch sees none here ({_why(here)}): nothing "
         "stops, "
@@ -95,10 +95,10 @@ def check(dry_run: DryRun) -> list[Finding]:
     hours = sum(estimator(plan, core, calibrate_on=(), root=plan.root).pretrain_seconds(run) for run in runs) / 3600
     words += f"; the trainings would take about {hours / core.devices_at_once:,.0f} hours on two cores (estimated)"
     remedy = "Use a machine with a GPU, --profile slurm, or --config preset=demo machine=core"
-    return [Finding(state=NOTE, what="device", words=f"{words}. {remedy}")]
+    return [CheckResult(state=NOTE, what="device", words=f"{words}. {remedy}")]
 
 
-def _jobs(jobs: list[Job]) -> str:
+def _jobs(jobs: list[JobToRun]) -> str:
     return f"{len(jobs)} job{'s' * (len(jobs) > 1)} of runs"
 
 

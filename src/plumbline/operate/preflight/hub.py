@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import hub, key
 from plumbline.operate.preflight import folders
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, Finding, at_once
+from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, CheckResult, at_once
 from plumbline.specs import suites
 
 #: Variables that keep the hub's libraries from asking.
@@ -24,7 +24,7 @@ PATIENCE = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class HubDataset:
     """A data set that is read from the hub, at a commit, or at the newest one where `revision` is empty.
 
     `what`: the thing that reads it; `where`: the key that names it; `otherwise`: what to do without the hub.
@@ -37,17 +37,17 @@ class Wanted:
     otherwise: str
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check each data set that a job to do reads from the hub; one finding for all that fail for one reason."""
     if found := offline(dry_run):
         return found
     try:
         wanted = _wanted(dry_run)
     except PlumblineError as problem:  # of a damaged lock
-        return [Finding(state=STOP, what="hub.lock", words=str(problem))]
+        return [CheckResult(state=STOP, what="hub.lock", words=str(problem))]
     faulty = [one for one in wanted if one.revision and not re.fullmatch(r"[0-9a-f]{40}", one.revision)]
     found = [
-        Finding(
+        CheckResult(
             state=STOP, what=one.what, words=f"{one.where}: {one.revision!r} is not a full commit hash (40 hex digits)"
         )
         for one in faulty
@@ -62,14 +62,14 @@ def check(dry_run: DryRun) -> list[Finding]:
         else:
             newest = "" if one.revision else ", the newest, which the first fetch writes to hub.lock"
             words = f"{one.path} at {commit_there[:10]}{newest}{_nodes(dry_run)}"
-            found.append(Finding(state=UNKNOWN if dry_run.elsewhere else OK, what=one.what, words=words))
+            found.append(CheckResult(state=UNKNOWN if dry_run.elsewhere else OK, what=one.what, words=words))
     for (what, where, otherwise, reason), paths in silent.items():
         words = f"{where}: the hub does not give {', '.join(paths)} ({reason}). Check the network, name and revision, "
-        found.append(Finding(state=STOP, what=what, words=f"{words}or {otherwise}"))
+        found.append(CheckResult(state=STOP, what=what, words=f"{words}or {otherwise}"))
     return found
 
 
-def offline(dry_run: DryRun) -> list[Finding]:
+def offline(dry_run: DryRun) -> list[CheckResult]:
     """Refuse data sets that are to be read while a variable of this shell forbids the hub.
 
     Jobs of a cluster inherit it.
@@ -78,7 +78,7 @@ def offline(dry_run: DryRun) -> list[Finding]:
     if variable is None:
         return []
     return [
-        Finding(
+        CheckResult(
             state=STOP,
             what=what,
             words=f"{where}: read from the hub, and {variable}={os.environ[variable]} forbids that; unset {variable}, "
@@ -97,7 +97,7 @@ def commit(path: str, revision: str) -> str:
     return HfApi().dataset_info(path, revision=revision or None, timeout=PATIENCE).sha or ""
 
 
-def _answer(one: Wanted) -> tuple[str, str]:
+def _answer(one: HubDataset) -> tuple[str, str]:
     """The commit that the hub has, or why it gives none."""
     try:
         return commit(one.path, one.revision), ""
@@ -112,7 +112,7 @@ def _nodes(dry_run: DryRun) -> str:
     return "; it answers here, compute nodes were not checked (docs/on-your-cluster.md, step 6)"
 
 
-def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[Wanted]:
+def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[HubDataset]:
     """What jobs to do read, at the commits that `locks` name where the configuration names none.
 
     Raises:
@@ -128,7 +128,7 @@ def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[Wanted]:
             revision = hub.locked(out, read.hub.path, read.hub.configuration) or ""
         otherwise = "set data.source to local (docs/your-own-data.md), or let hub.path be a copy of the data set"
         found.append(
-            Wanted(
+            HubDataset(
                 what=f"texts of {name}",
                 where=key(name, "hub.revision" if revision else "hub.path"),
                 path=read.hub.path,
@@ -141,13 +141,13 @@ def _wanted(dry_run: DryRun, *, locks: bool = True) -> list[Wanted]:
     return found
 
 
-def _items(dry_run: DryRun) -> list[Wanted]:
+def _items(dry_run: DryRun) -> list[HubDataset]:
     """Data sets of evaluation, each once."""
     named = [suite for (suite,) in dry_run.values("items", "suite")]
     tasks = [task for name in named for task in suites.suite(name, dry_run.project.root)]
     data_sets = dict.fromkeys((task.hub.path, task.hub.revision) for task in tasks if task.hub)
     return [
-        Wanted(
+        HubDataset(
             what=f"items of {', '.join(named)}",
             where=f"config/presets/{dry_run.project.name}.yaml: evaluation.source",
             path=path,

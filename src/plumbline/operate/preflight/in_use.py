@@ -8,21 +8,21 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, Finding
+from plumbline.operate.preflight.finding import NOTE, OK, STOP, CheckResult
 from plumbline.train.checkpoint import records
 
 
-def check(directory: Path) -> list[Finding]:
+def check(directory: Path) -> list[CheckResult]:
     """Check whether a Snakemake that is started in this directory now would be let in; changes nothing."""
     try:
         left = workflow_lock.left_behind(directory)
     except PlumblineError as held:
-        return [Finding(state=STOP, what="directory", words=str(held))]
+        return [CheckResult(state=STOP, what="directory", words=str(held))]
     words = f"{left}; the next start clears that" if left else "no other Snakemake holds it"
-    return [Finding(state=OK, what="directory", words=words)]
+    return [CheckResult(state=OK, what="directory", words=words)]
 
 
-def trainers(dry_run: DryRun) -> list[Finding]:
+def trainers(dry_run: DryRun) -> list[CheckResult]:
     """Find runs that somebody is training already; a second trainer would wait for the first one's lock."""
     found = []
     for run in dry_run.runs():
@@ -32,5 +32,5 @@ def trainers(dry_run: DryRun) -> list[Finding]:
             words = (
                 f"{run.key} is being trained by {records.holder_in_words(state)}; a second trainer waits, and gives up"
             )
-            found.append(Finding(state=NOTE, what="trainers", words=words))
+            found.append(CheckResult(state=NOTE, what="trainers", words=words))
     return found

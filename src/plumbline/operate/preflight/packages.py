@@ -8,16 +8,16 @@ import subprocess
 import sys
 import urllib.request
 
-from plumbline.data.pinned_packages import PINS, Pin
+from plumbline.data.pinned_packages import PINS, PinnedArchive
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, Finding, State, at_once
+from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, CheckResult, State, at_once
 
 #: Seconds to wait for an index, and for Debian's server.
 PATIENCE = 5
 _OF_DEBIAN = "config/corpora/<corpus>.yaml: source `packaged_large` (preset mini) reads five packages of Debian"
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """Check that the packages still to be fetched can be had.
 
     There is one finding for each index, or one for all packages that fail for one reason.
@@ -29,8 +29,8 @@ def check(dry_run: DryRun) -> list[Finding]:
     asked = at_once(_python, python), at_once(_debian, debian)
     found = list(lacking)
     for label, of, answers in (("Python packages", python, asked[0]), ("Debian packages", debian, asked[1])):
-        faults = [answer for answer in answers if isinstance(answer, Finding)]
-        refused: dict[str, list[Pin]] = {}
+        faults = [answer for answer in answers if isinstance(answer, CheckResult)]
+        refused: dict[str, list[PinnedArchive]] = {}
         for pin, answer in zip(of, answers, strict=True):
             if isinstance(answer, str):
                 refused.setdefault(answer, []).append(pin)
@@ -40,7 +40,7 @@ def check(dry_run: DryRun) -> list[Finding]:
     return found
 
 
-def tools(dry_run: DryRun) -> list[Finding]:
+def tools(dry_run: DryRun) -> list[CheckResult]:
     """Find programs of Debian that are missing here and that fetching and reading its packages needs."""
     debian = [PINS[name] for (name,) in dry_run.values("fetch", "package") if PINS[name].index == "debian"]
     found = []
@@ -59,14 +59,14 @@ def tools(dry_run: DryRun) -> list[Finding]:
     if dry_run.elsewhere:
         found = [f"{words}. (The system of compute nodes was not checked.)" for words in found]
     state: State = UNKNOWN if dry_run.elsewhere else STOP
-    return [Finding(state=state, what="Debian packages", words=words) for words in found]
+    return [CheckResult(state=state, what="Debian packages", words=words) for words in found]
 
 
 def _place(dry_run: DryRun, name: str) -> str:
     return f"{dry_run.project.paths.work}/packages/{name}.deb"
 
 
-def _python(pin: Pin) -> Finding | str | None:
+def _python(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with a package of Python's, as text why it cannot be fetched: by pip itself, whose configuration
     says which index that is."""
     command = [sys.executable, "-m", "pip", "index", "versions", pin.name, "--ignore-requires-python", "--no-input"]
@@ -79,14 +79,14 @@ def _python(pin: Pin) -> Finding | str | None:
     if done.returncode or not versions:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
-            return Finding(state=UNKNOWN, what="Python packages", words=f"this pip cannot list versions: {errors[0]}")
+            return CheckResult(state=UNKNOWN, what="Python packages", words=f"this pip cannot list versions: {errors[0]}")
         return f"pip says: {errors[-1].replace(f' for {pin.name}', '')}"  # the same for all of them
     if pin.version not in versions[0].split(", "):
         return f"the index of pip has {versions[0]}"
     return None
 
 
-def _debian(pin: Pin) -> Finding | str | None:
+def _debian(pin: PinnedArchive) -> CheckResult | str | None:
     """What is wrong with one of Debian's, likewise: whether apt knows it as it is pinned, and its server answers."""
     command = ["apt-get", "download", "--print-uris", pin.requirement]
     try:
@@ -105,7 +105,7 @@ def _debian(pin: Pin) -> Finding | str | None:
         return None
     if _behind_proxy():
         words = f"apt knows {pin.requirement}; whether its proxy serves it was not checked ({fault})"
-        return Finding(state=UNKNOWN, what="Debian packages", words=words)
+        return CheckResult(state=UNKNOWN, what="Debian packages", words=words)
     return f"{'/'.join(match[1].split('/')[:3])}: {fault}"
 
 
@@ -124,18 +124,18 @@ def _behind_proxy() -> bool:
     return re.search(r"^Acquire::\w+::Proxy\S* \"[^\"]+\"", done.stdout, re.MULTILINE) is not None
 
 
-def _not_served(dry_run: DryRun, label: str, pins: list[Pin], why: str) -> Finding:
+def _not_served(dry_run: DryRun, label: str, pins: list[PinnedArchive], why: str) -> CheckResult:
     names = ", ".join(pin.requirement for pin in pins)
     places = ", ".join(f"{dry_run.project.paths.package(pin.name)} (sha256 {pin.sha256[:12]}...)" for pin in pins)
     what = "the file at" if len(pins) == 1 else "the files at"
     otherwise = " and ".join(dict.fromkeys(pin.without for pin in pins))
     words = f"{names} cannot be fetched: {why}. Check the network and the index, or put {what} {places}, or {otherwise}"
-    return Finding(state=STOP, what=label, words=words)
+    return CheckResult(state=STOP, what=label, words=words)
 
 
-def _served(dry_run: DryRun, label: str, pins: list[Pin]) -> Finding:
+def _served(dry_run: DryRun, label: str, pins: list[PinnedArchive]) -> CheckResult:
     names = ", ".join(pin.requirement for pin in pins)
     if not dry_run.elsewhere:
-        return Finding(state=OK, what=label, words=f"{names}: served by the index")
+        return CheckResult(state=OK, what=label, words=f"{names}: served by the index")
     words = f"{names}: served here; compute nodes were not checked (docs/on-your-cluster.md, step 6)"
-    return Finding(state=UNKNOWN, what=label, words=words)
+    return CheckResult(state=UNKNOWN, what=label, words=words)

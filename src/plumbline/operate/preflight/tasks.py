@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import STOP, Finding
+from plumbline.operate.preflight.finding import STOP, CheckResult
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 
 
-def check(dry_run: DryRun) -> list[Finding]:
+def check(dry_run: DryRun) -> list[CheckResult]:
     """A line for each task of which no items can be made; what is in folders and on the hub is looked at elsewhere."""
     found = []
     for (name,) in dry_run.values("items", "suite"):
         for task in suites.suite(name, dry_run.project.root):
             if words := _obstacle(dry_run, task):
-                found.append(Finding(state=STOP, what=f"items of {name}", words=f"{task.file}: {words}"))
+                found.append(CheckResult(state=STOP, what=f"items of {name}", words=f"{task.file}: {words}"))
     return found
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
 
 Verdict = Literal[
@@ -39,7 +39,7 @@ Near = Callable[[float, float], bool]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Computed:
+class ComputedValues:
     """The values that were computed for a claim, under the claim's own names, and how near each must be.
 
     `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
@@ -52,7 +52,7 @@ class Computed:
 
 
 #: A rule: a claim and what was computed -> a verdict, and why.
-Compare = Callable[[Claim, Computed], tuple[Verdict, str]]
+Compare = Callable[[PaperClaim, ComputedValues], tuple[Verdict, str]]
 
 
 def near(tolerance: float) -> Near:
@@ -79,7 +79,7 @@ def half_unit(printed: float) -> float:
     return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
 
 
-def check(claim: Claim, computed: Computed, compare: Compare | None = None) -> tuple[Verdict, str]:
+def check(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> tuple[Verdict, str]:
     """Give the verdict of a claim by the rule `compare`, by default that of the claim's kind; and the reason.
 
     Raises:
@@ -94,7 +94,7 @@ def check(claim: Claim, computed: Computed, compare: Compare | None = None) -> t
     return (compare or KINDS[claim.kind])(claim, computed)
 
 
-def number(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+def number(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     """Compare numbers: reproduced if all computed values are near their printed ones, partly if some are, else not
     reproduced.
     """
@@ -107,7 +107,7 @@ def number(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
     return verdict, f"{len(names) - len(apart)} of {len(names)} values agree; apart: {', '.join(apart)}"
 
 
-def _agree(claim: Claim, computed: Computed, name: str) -> bool:
+def _agree(claim: PaperClaim, computed: ComputedValues, name: str) -> bool:
     printed, got = claim.values[name], computed.values[name]
     given = computed.near.get(name) if isinstance(computed.near, dict) else computed.near
     if isinstance(printed, list):
@@ -119,7 +119,7 @@ def _agree(claim: Claim, computed: Computed, name: str) -> bool:
     return _close(printed, got, given, claim)
 
 
-def _close(printed: Any, got: Any, given: Near | None, claim: Claim) -> bool:
+def _close(printed: Any, got: Any, given: Near | None, claim: PaperClaim) -> bool:
     if isinstance(printed, str) or isinstance(got, str):
         return printed == got
     if given is not None:
@@ -130,14 +130,14 @@ def _close(printed: Any, got: Any, given: Near | None, claim: Claim) -> bool:
     return near(max(half_unit(printed), share * abs(float(printed))))(float(printed), float(got))
 
 
-def ratio(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+def ratio(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     """Compare numbers as `number` does, within 25 % unless the claim or the measurement says otherwise."""
     if computed.near is None and not claim.tolerance:
         computed = replace(computed, near=factor(1.25))
     return number(claim, computed)
 
 
-def qualitative(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+def qualitative(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     """Compare lists of names: reproduced if they are the same, partly if at least half of the names are common to
     both.
 
@@ -175,7 +175,7 @@ def signs(*names: str, beyond: float | None = None) -> Compare:
     Another sign is not reproduced, another side partly.
     """
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         sides = True
         for name in names:
             printed, got = (np.atleast_1d(values[name]) for values in (claim.values, computed.values))
@@ -197,7 +197,7 @@ def _same_side(one: float, other: float, beyond: float) -> bool:
 def order(name: str) -> Compare:
     """Make a rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         printed, got = list(claim.values[name]), list(computed.values[name])
         if printed == got:
             return "reproduced", "the same order"
@@ -214,7 +214,7 @@ def order(name: str) -> Compare:
 def first(name: str) -> Compare:
     """Make a rule: the printed first of an order is the first; what follows it is not claimed."""
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         found, printed = computed.values[name][0], claim.values[name][0]
         return ("reproduced" if found == printed else "not reproduced"), f"{found} is first"
 
@@ -228,7 +228,7 @@ def parts(*names: str) -> Compare:
     Each part is computed as yes or no; `names` are the measurement's own.
     """
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         failed = [name for name in names if not computed.values[name]]
         if not failed:
             return "reproduced", "every part holds"
@@ -241,7 +241,7 @@ def parts(*names: str) -> Compare:
 def said(*names: str) -> Compare:
     """Make a rule: what is computed as yes or no under these names holds; else the claim is not reproduced."""
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         failed = [name for name in names if not computed.values[name]]
         return ("not reproduced", f"not so: {', '.join(failed)}") if failed else ("reproduced", "it holds")
 
@@ -251,7 +251,7 @@ def said(*names: str) -> Compare:
 def in_turn(*rules: Compare) -> Compare:
     """Make a rule of several: reproduced if all say so; else the verdict of the first that does not."""
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         why = []
         for rule in rules:
             verdict, reason = rule(claim, computed)
@@ -266,7 +266,7 @@ def in_turn(*rules: Compare) -> Compare:
 def at_most_partly(rule: Compare) -> Compare:
     """Make a rule for a side remark of a claim: if the remark does not hold, the claim is partly reproduced."""
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         verdict, why = rule(claim, computed)
         return ("partly" if verdict == "not reproduced" else verdict), why
 
@@ -292,7 +292,7 @@ def statistic(
         p: the claim's value that holds its p-value.
     """
 
-    def compare(claim: Claim, computed: Computed) -> tuple[Verdict, str]:
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         printed, got = claim.values[name], computed.values[name]
         if np.sign(printed) != np.sign(got):
             return "not reproduced", f"{name} has the other sign"

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from plumbline.audit.published import Claim, Published
-from plumbline.results.claims.checkers import Compare, Computed, Near
+from plumbline.audit.published import PaperClaim, PrintedNumbers
+from plumbline.results.claims.checkers import Compare, ComputedValues, Near
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 #: `training`: trained models speak, so that a small one cannot. `arithmetic`: sizes and definitions, at any preset.
 Scope = Literal["training", "arithmetic"]
 
-Values = dict[str, Any] | Computed
+Values = dict[str, Any] | ComputedValues
 
 
 class Evidence:
@@ -24,12 +24,12 @@ class Evidence:
     its class the same.
     """
 
-    def __init__(self, frames: RunFrames, study: Study, published: Published) -> None:
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         self.frames, self.study, self.published = frames, study, published
         self.used: set[str] = set()
 
 
-class Absent(Exception):
+class MissingRun(Exception):
     """Raised where a run that a claim needs gave no value.
 
     `word`: missing or diverged, or another one with its reason, `why`.
@@ -50,11 +50,11 @@ class ClaimCheck:
     near: dict[str, Near] | Near | None = None
     compare: Compare | None = None
 
-    def __call__(self, evidence: Any, claim: Claim) -> Computed:
+    def __call__(self, evidence: Any, claim: PaperClaim) -> ComputedValues:
         """Compute a claim's values by the registered function; values alone are given the registered nearness."""
         assert self.function is not None
         got = self.function(evidence, claim)
-        return got if isinstance(got, Computed) else Computed(values=got, near=self.near)
+        return got if isinstance(got, ComputedValues) else ComputedValues(values=got, near=self.near)
 
 
 class ClaimChecks(dict[str, ClaimCheck]):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.results.claims.checkers import Computed, check
-from plumbline.results.claims.registry import Absent, ClaimChecks, Evidence
+from plumbline.results.claims.checkers import ComputedValues, check
+from plumbline.results.claims.registry import MissingRun, ClaimChecks, Evidence
 from plumbline.results.tables.render import markdown
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.specs.paper import named
@@ -41,7 +41,7 @@ VERDICTS = "paper"
 OTHER_TEXTS = "not judged (other texts)"
 
 
-def judge_claims(claims: list[Claim], checks: ClaimChecks, evidence: Evidence) -> list[dict[str, str]]:
+def judge_claims(claims: list[PaperClaim], checks: ClaimChecks, evidence: Evidence) -> list[dict[str, str]]:
     """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
     Raises:
@@ -55,7 +55,7 @@ def judge_claims(claims: list[Claim], checks: ClaimChecks, evidence: Evidence) -
     return [_judged(claim, checks, evidence) for claim in claims]
 
 
-def _judged(claim: Claim, checks: ClaimChecks, evidence: Evidence) -> dict[str, str]:
+def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: Evidence) -> dict[str, str]:
     preset, elsewhere = evidence.study.preset, evidence.study.other_texts
     row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
     row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
@@ -74,7 +74,7 @@ def _judged(claim: Claim, checks: ClaimChecks, evidence: Evidence) -> dict[str, 
             elif registered.scope == "training" and elsewhere:
                 row["why"] = f"models of texts from {elsewhere}, not of the paper's, cannot ({row['why']} there)"
                 row["verdict"] = OTHER_TEXTS
-        except Absent as absent:
+        except MissingRun as absent:
             row["reproduced"] = absent.word
             row["verdict"] = "diverged" if absent.word == "diverged" else "not tested"
             row["why"] = str(absent)
@@ -87,7 +87,7 @@ def _judged(claim: Claim, checks: ClaimChecks, evidence: Evidence) -> dict[str, 
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
 
 
-def _shown(computed: Computed) -> str:
+def _shown(computed: ComputedValues) -> str:
     values = computed.values | computed.shown
     if computed.holds is not None:
         values = {"holds": computed.holds} | values

@@ -62,18 +62,18 @@ RC = {
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class FigureWithData:
     """A figure and the numbers that it shows, one row for each plotted point."""
 
     figure: Figure
     frame: pd.DataFrame
 
 
-def styled(draw: Callable[..., Picture]) -> Callable[..., Picture]:
+def styled(draw: Callable[..., FigureWithData]) -> Callable[..., FigureWithData]:
     """Decorate a drawing function: it draws in the house's style, and leaves matplotlib's settings as they were."""
 
     @wraps(draw)
-    def in_style(*given: object) -> Picture:
+    def in_style(*given: object) -> FigureWithData:
         with mpl.rc_context(RC):
             return draw(*given)
 
@@ -146,7 +146,7 @@ def thin(steps: np.ndarray, values: np.ndarray, most: int = 1500) -> tuple[np.nd
     return steps[kept], values[kept]
 
 
-def save(picture: Picture, out: str | Path) -> list[Path]:
+def save(picture: FigureWithData, out: str | Path) -> list[Path]:
     """Save a picture as `out` (png) and, beside it, as svg and its numbers as csv; returns the paths."""
     out = Path(out)
     paths = [out, out.with_suffix(".svg"), out.with_suffix(".csv")]

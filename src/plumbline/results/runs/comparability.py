@@ -57,7 +57,7 @@ _OTHERWISE: dict[Folder, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ComparedProperty:
     """A property of runs that is compared: its name, and `whose` it is, such as the pack ``base of climbmix``.
 
     `whose` is empty for a property of all runs.
@@ -83,15 +83,15 @@ class Foreign:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixing:
+class ComparabilityCheck:
     """Collects what the runs of one table were made with, to find what they do not share.
 
     A value is a text, or texts by task; None where nothing is recorded.
     """
 
     work: Path
-    refused: dict[Fact, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    noted: dict[Fact, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    refused: dict[ComparedProperty, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    noted: dict[ComparedProperty, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     foreign: list[Foreign] = field(default_factory=list)
 
     def trained(self, key: str, manifest: Mapping[str, Any]) -> None:
@@ -208,7 +208,7 @@ class Mixing:
         ]
         return found
 
-    def _refusal(self, fact: Fact, values: dict[str, Any]) -> str:
+    def _refusal(self, fact: ComparedProperty, values: dict[str, Any]) -> str:
         forms = {key: _form(value) for key, value in values.items()}
         counts = Counter(forms.values())
         usual = counts.most_common(1)[0][0]
@@ -224,7 +224,7 @@ class Mixing:
         )
 
     def _refuse(self, folder: Folder, name: str, key: str, value: Any, whose: str = "") -> None:
-        self.refused[Fact(folder, name, whose)][key] = value
+        self.refused[ComparedProperty(folder, name, whose)][key] = value
 
     def _of_the_run(self, folder: Literal["scores", "probes"], what: str, key: str, mine: Any, runs: Any) -> None:
         """Note what was not made of the run that is there now; nothing where either side is not recorded."""
@@ -232,7 +232,7 @@ class Mixing:
             self.foreign.append(Foreign(folder, what, key, str(mine), str(runs)))
 
     def _note(self, folder: Folder, name: str, key: str, value: str | None) -> None:
-        self.noted[Fact(folder, name)][key] = value
+        self.noted[ComparedProperty(folder, name)][key] = value
 
     def _label(self, folder: Folder, key: str, labels: Mapping[str, str], name: str) -> Any:
         """A label of a frame: a text, or by task (or probe) what is said of each."""

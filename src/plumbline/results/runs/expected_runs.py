@@ -17,7 +17,7 @@ FOUND = "found"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Expected:
+class ExpectedRun:
     """A run that a target needs: where it is (``study/scale/method/sSEED``) and which spec it must have.
 
     `instead_of`: the run of the present configuration, where `run_id` is the one that was found in its place. `scores`:
@@ -56,7 +56,7 @@ class Expected:
         return int(self.key.split("/")[3].removeprefix("s"))
 
 
-def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[Expected]:
+def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: str | Path) -> list[ExpectedRun]:
     """Read the expected runs from a command line: JSON, a file of it, or `found`.
 
     Without a text they are the study's own for `groups`. `found` takes the runs that are below `work`, whatever their
@@ -91,10 +91,10 @@ def require_expected(digest: str, study: Study, groups: Iterable[str]) -> None:
         )
 
 
-def _listed(text: str) -> list[Expected]:
+def _listed(text: str) -> list[ExpectedRun]:
     try:
         return [
-            Expected(
+            ExpectedRun(
                 key=item["key"], run_id=item["run_id"], groups=tuple(item["groups"]), scores=item.get("scores", "")
             )
             for item in parse_json(text)
@@ -103,7 +103,7 @@ def _listed(text: str) -> list[Expected]:
         raise PlumblineError(f"--expected must be a JSON list of key, run_id and groups: {error!r}") from error
 
 
-def _found(run: Expected, work: Path) -> Expected:
+def _found(run: ExpectedRun, work: Path) -> ExpectedRun:
     """The run that lies where `run` is expected."""
     path = work / "runs" / run.key / "outcome.json"
     if not path.exists():

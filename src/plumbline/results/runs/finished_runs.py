@@ -16,8 +16,8 @@ from plumbline.core import fingerprint_file, frames, run_files
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json, sha256_file
 from plumbline.results.measurements import measurement_file
-from plumbline.results.runs.comparability import Mixing
-from plumbline.results.runs.expected_runs import Expected
+from plumbline.results.runs.comparability import ComparabilityCheck
+from plumbline.results.runs.expected_runs import ExpectedRun
 
 METRICS = "metrics.parquet"
 COMPLETED, DIVERGED, MISSING = "completed", "diverged", "missing"
@@ -180,7 +180,7 @@ _FLOATS = ["last_finite_loss", "validation_loss", "average"]
 
 
 def load(
-    expected: Iterable[Expected],
+    expected: Iterable[ExpectedRun],
     work: str | Path,
     *,
     average: str = "",
@@ -208,7 +208,7 @@ def load(
     """
     work = Path(work)
     asked_for = {"scores": scores, "examples": examples, "probes": probes}
-    mixing = Mixing(work)
+    mixing = ComparabilityCheck(work)
     rows, scored, probed, outcomes, manifests, others = [], [], [], {}, {}, []
     expected = list(expected)
     scored_as = {run.key: run.scores for run in expected if run.scores}
@@ -289,7 +289,7 @@ def _there(path: Path, rule: str) -> Path:
     return path
 
 
-def _read(path: Path, run: Expected) -> dict[str, Any] | None:
+def _read(path: Path, run: ExpectedRun) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
@@ -302,7 +302,7 @@ def _read(path: Path, run: Expected) -> dict[str, Any] | None:
     return content
 
 
-def _same_run(found: str | None, path: Path, run: Expected) -> None:
+def _same_run(found: str | None, path: Path, run: ExpectedRun) -> None:
     if found != run.run_id:
         raise PlumblineError(
             f"{path} is of run {found}, but {run.key} is run {run.run_id} under the present configuration; "
@@ -310,7 +310,7 @@ def _same_run(found: str | None, path: Path, run: Expected) -> None:
         )
 
 
-def _frame(path: Path, name: str, run: Expected) -> pd.DataFrame | None:
+def _frame(path: Path, name: str, run: ExpectedRun) -> pd.DataFrame | None:
     if not path.exists():
         return None
     fingerprint_file.checked(path)
@@ -320,7 +320,7 @@ def _frame(path: Path, name: str, run: Expected) -> pd.DataFrame | None:
     return frame
 
 
-def _average(scores: pd.DataFrame, name: str, run: Expected) -> float:
+def _average(scores: pd.DataFrame, name: str, run: ExpectedRun) -> float:
     """The average over a run's tasks; it must be the mean of the tasks it stands beside."""
     rows = scores[scores["task"] == name]["value"]
     if rows.empty:

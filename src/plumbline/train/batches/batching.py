@@ -11,7 +11,7 @@ from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Batching:
+class MicroBatching:
     """The way in which the batch of one optimizer step is cut up.
 
     `sequences` in the whole batch; `micro_batch` sequences at a time on each of `ranks` ranks, `accumulation` times.
@@ -23,7 +23,7 @@ class Batching:
     ranks: int
 
     @classmethod
-    def derive(cls, sequences: int, micro_batch: int | None, ranks: int) -> Batching:
+    def derive(cls, sequences: int, micro_batch: int | None, ranks: int) -> MicroBatching:
         """Derive how to cut a batch of so many sequences.
 
         Without a `micro_batch`, or with one beyond its share, a rank takes its whole share at once.

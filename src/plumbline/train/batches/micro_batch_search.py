@@ -13,17 +13,17 @@ from collections.abc import Callable
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
-from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.batching import MicroBatching
 
 #: Bytes that a parameter takes beside itself and its gradient: an optimizer's two moments, and what ranks exchange.
 BESIDE = 12
 
 
-def fitted(batching: Batching, model: Decoder, spec: RunSpec, ranks: Ranks) -> Batching:
+def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
     """Try which micro-batch is the largest that fits the device of every rank, and return `batching` with it.
 
     The model is whole on each device while it is tried. Nothing of a trial stays: no gradient, and no random number
@@ -48,7 +48,7 @@ def fitted(batching: Batching, model: Decoder, spec: RunSpec, ranks: Ranks) -> B
 
     mine = largest(batching.sequences // ranks.world, attempt, cleared)
     agreed = -int(ranks.max([-float(mine)])[0])
-    return Batching.derive(batching.sequences, agreed, ranks.world)
+    return MicroBatching.derive(batching.sequences, agreed, ranks.world)
 
 
 def largest(share: int, attempt: Callable[[int], None], cleared: Callable[[], None]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.data.verify import verify_once
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 
@@ -51,7 +51,7 @@ def require_one_corpus(pack: Pack, validation: Pack) -> None:
     )
 
 
-def verify(packs: Sequence[Pack], ranks: Ranks, stop: StopRequest) -> None:
+def verify(packs: Sequence[Pack], ranks: RankGroup, stop: StopRequest) -> None:
     """Make sure that all shards are what was packed, once on each node; every rank waits for the slowest node.
 
     It may take minutes, so the ranks meet every second meanwhile: no collective times out, and a stop is obeyed.

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from plumbline.data.loader import Pack, batch_indices
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
-from plumbline.train.batches.batching import Batching
+from plumbline.train.batches.batching import MicroBatching
 
 
 def rows(pack: Pack, indices: np.ndarray, device: torch.device) -> torch.Tensor:
@@ -25,10 +25,10 @@ def rows(pack: Pack, indices: np.ndarray, device: torch.device) -> torch.Tensor:
     return tokens_BT.pin_memory() if device.type == "cuda" else tokens_BT
 
 
-class Batches:
+class BatchReader:
     """Reads one rank's sequences for each step. They follow from the step alone, so that they can be read ahead."""
 
-    def __init__(self, pack: Pack, spec: RunSpec, batching: Batching, ranks: Ranks, *, ahead: bool) -> None:
+    def __init__(self, pack: Pack, spec: RunSpec, batching: MicroBatching, ranks: RankGroup, *, ahead: bool) -> None:
         """`ahead`: a thread reads the next step's sequences; otherwise they are read when they are asked for."""
         self.pack, self.spec, self.device = pack, spec, ranks.device
         self.places = batching.micro_batches(ranks.rank)

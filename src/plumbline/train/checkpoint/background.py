@@ -18,18 +18,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.training_state import Written
-from plumbline.train.checkpoint.writer import Writer
+from plumbline.train.checkpoint.training_state import SavedTrainingState
+from plumbline.train.checkpoint.writer import BackgroundThread
 from plumbline.train.disk import guarded
-from plumbline.train.monitoring.progress import Progress
+from plumbline.train.monitoring.progress import TrainingProgress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Saved:
+class CheckpointContents:
     """Everything that goes into a checkpoint; none of it changes any more.
 
     `files`: those that this rank writes. Of a rank that does not lead nothing else is read.
@@ -38,8 +38,8 @@ class Saved:
     step: int
     diverged: bool
     sharded: bool
-    files: list[snapshot.File]
-    state: Written
+    files: list[snapshot.TensorFile]
+    state: SavedTrainingState
     metadata: dict[str, Any]
 
 
@@ -47,11 +47,11 @@ class BackgroundSaving:
     """Writes the checkpoints of one run in the background. All methods are called by every rank at the same step."""
 
     def __init__(
-        self, checkpoints: RollingCheckpoints, ranks: Ranks, run_lock: RunLock | None, progress: Progress
+        self, checkpoints: RollingCheckpoints, ranks: RankGroup, run_lock: RunLock | None, progress: TrainingProgress
     ) -> None:
         self.checkpoints, self.ranks, self.run_lock, self.progress = checkpoints, ranks, run_lock, progress
-        self._writer = Writer()
-        self._shards: tuple[Saved, Path] | None = None
+        self._writer = BackgroundThread()
+        self._shards: tuple[CheckpointContents, Path] | None = None
         self._steps = self._ask_after = 0
         self._done: int | None = None
 
@@ -60,7 +60,7 @@ class BackgroundSaving:
         """Whether a checkpoint is being written and has no name yet, as far as this rank knows."""
         return self._shards is not None or self._writer.busy
 
-    def begin(self, saved: Saved, *, beside: bool) -> None:
+    def begin(self, saved: CheckpointContents, *, beside: bool) -> None:
         """Begin to write a checkpoint, and wait until it is there; with `beside`, copy it now and return at once.
 
         Raises:
@@ -116,7 +116,7 @@ class BackgroundSaving:
         except Exception as error:
             self.progress.say(f"a checkpoint could not be written either: {error}")
 
-    def _begin_shards(self, saved: Saved, there: Callable[[], None]) -> None:
+    def _begin_shards(self, saved: CheckpointContents, there: Callable[[], None]) -> None:
         temporary: Path | None = None
         if self.run_lock is not None:
             self.run_lock.check()
@@ -147,18 +147,18 @@ class BackgroundSaving:
 
     # By the thread
 
-    def _whole(self, saved: Saved, there: Callable[[], None]) -> None:
+    def _whole(self, saved: CheckpointContents, there: Callable[[], None]) -> None:
         assert self.run_lock is not None
         self.run_lock.check()
         temporary = self.checkpoints.begin(saved.step)
         self._tensors(temporary, saved, there)
         self._finish(temporary, saved)
 
-    def _tensors(self, temporary: Path, saved: Saved, there: Callable[[], None]) -> None:
+    def _tensors(self, temporary: Path, saved: CheckpointContents, there: Callable[[], None]) -> None:
         there()
         snapshot.write(temporary, saved.files)
 
-    def _finish(self, temporary: Path, saved: Saved) -> None:
+    def _finish(self, temporary: Path, saved: CheckpointContents) -> None:
         assert self.run_lock is not None
         saved.state.write(temporary)
         self.checkpoints.finish(temporary, saved.step, saved.metadata, saved.diverged, check=self.run_lock.check)

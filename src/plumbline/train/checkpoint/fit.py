@@ -20,8 +20,8 @@ from plumbline.core.files import parse_json
 from plumbline.data import npy
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.rolling import Damaged
-from plumbline.train.checkpoint.shards import Shards
+from plumbline.train.checkpoint.rolling import DamagedCheckpoint
+from plumbline.train.checkpoint.shards import ShardReader
 from plumbline.train.checkpoint.snapshot import MODEL, OPTIMIZER, SHARDS
 from plumbline.train.checkpoint.training_state import LOOP, METRICS, ONLINE, ONLINE_ROW
 from plumbline.train.monitoring.metrics import ROW
@@ -47,9 +47,9 @@ def require(directory: Path, metadata: dict[str, Any], spec: RunSpec) -> None:
             _require_rows(directory / ONLINE, ONLINE_ROW)
         _require_loop(directory / LOOP, metadata, len(spec.interventions))
     except FileNotFoundError as error:
-        raise Damaged(f"it lacks a file: {error}") from error
+        raise DamagedCheckpoint(f"it lacks a file: {error}") from error
     except (SafetensorError, PlumblineError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Damaged(f"it is no state of this run: {error!r}") from error
+        raise DamagedCheckpoint(f"it is no state of this run: {error!r}") from error
 
 
 def _require_tensors(directory: Path, shapes: dict[str, torch.Size], metadata: dict[str, Any], ours: bool) -> None:
@@ -59,31 +59,31 @@ def _require_tensors(directory: Path, shapes: dict[str, torch.Size], metadata: d
         kind, _, name = key.partition(".")
         parameter, _, entry = (name, "", "") if kind == "model" else name.rpartition(".")
         if parameter not in shapes:
-            raise Damaged(f"{key} is of no parameter of the run's model")
+            raise DamagedCheckpoint(f"{key} is of no parameter of the run's model")
         whole = kind == "model" or (ours and entry != "step")
         expected = shapes[parameter] if whole else torch.Size()
         if (whole or ours) and (dtype, value.shape) != ("F32", expected):
-            raise Damaged(f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}")
+            raise DamagedCheckpoint(f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}")
         # An infinite second moment stands still; what is no number makes the next weights none.
         if metadata["finite"] and bool((~torch.isfinite(value) if kind == "model" else torch.isnan(value)).any()):
-            raise Damaged(f"{key} has values that are not finite, and was saved as finite")
+            raise DamagedCheckpoint(f"{key} has values that are not finite, and was saved as finite")
         if ours and entry == "step" and not 0 <= float(value) <= metadata["step"]:
-            raise Damaged(f"{key} counts {float(value):g} updates in {metadata['step']} steps")
+            raise DamagedCheckpoint(f"{key} counts {float(value):g} updates in {metadata['step']} steps")
         if kind == "model":
             missing.discard(parameter)
         else:
             found[parameter].add(entry)
     if missing:
-        raise Damaged(f"model.{min(missing)} is missing")
+        raise DamagedCheckpoint(f"model.{min(missing)} is missing")
     for parameter, entries in found.items():
         if ours and entries and entries not in KEPT:
-            raise Damaged(f"optimizer.{parameter} has {', '.join(sorted(entries))}, which no optimizer of ours keeps")
+            raise DamagedCheckpoint(f"optimizer.{parameter} has {', '.join(sorted(entries))}, which no optimizer of ours keeps")
 
 
 def _tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
     """Each tensor by its name as `shards` spells it, its type as its file names it, and its values."""
     if (directory / SHARDS).is_dir():
-        shards = Shards(directory / SHARDS)
+        shards = ShardReader(directory / SHARDS)
         for name in shards.shapes:
             yield name, shards.dtypes[name], shards.whole(name)
         return
@@ -96,7 +96,7 @@ def _tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
 def _require_rows(path: Path, row: np.dtype) -> None:
     found = npy.mapped(path)
     if found.dtype != row or found.ndim != 1:
-        raise Damaged(f"{path.name} holds {found.dtype} of shape {found.shape}, not rows of {row}")
+        raise DamagedCheckpoint(f"{path.name} holds {found.dtype} of shape {found.shape}, not rows of {row}")
 
 
 def _require_loop(path: Path, metadata: dict[str, Any], interventions: int) -> None:
@@ -108,8 +108,8 @@ def _require_loop(path: Path, metadata: dict[str, Any], interventions: int) -> N
     }
     for name, value in held.items():
         if type(value) is not type(metadata.get(name, value)) or value != metadata.get(name, value):
-            raise Damaged(f"{path.name} is of another checkpoint: {name} {value}, not {metadata[name]}")
+            raise DamagedCheckpoint(f"{path.name} is of another checkpoint: {name} {value}, not {metadata[name]}")
     if len(loop["interventions"]) != interventions:
-        raise Damaged(f"{path.name} has states of {len(loop['interventions'])} interventions, not {interventions}")
+        raise DamagedCheckpoint(f"{path.name} has states of {len(loop['interventions'])} interventions, not {interventions}")
     if not isinstance(loop["seconds"], (int, float)) or not all(isinstance(state, dict) for state in loop["random"]):
-        raise Damaged(f"{path.name} holds no seconds, or no random states")
+        raise DamagedCheckpoint(f"{path.name} holds no seconds, or no random states")

@@ -18,7 +18,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import weights
@@ -30,12 +30,12 @@ from plumbline.train.checkpoint.state import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk import guarded, readable
 from plumbline.train.interventions import Intervention
-from plumbline.train.optim import Optimizer
-from plumbline.train.settings import Settings
+from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.settings import TrainerSettings
 
 
 @contextlib.contextmanager
-def locked(settings: Settings, stop: StopRequest) -> Iterator[RunLock]:
+def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
     """Hold the run's lock during a ``with`` block, so that no other trainer works in its state directory.
 
     Raises:
@@ -57,7 +57,7 @@ class Resumption:
     """
 
     def __init__(
-        self, spec: RunSpec, settings: Settings, ranks: Ranks, run_lock: RunLock | None, fingerprints: dict[str, str]
+        self, spec: RunSpec, settings: TrainerSettings, ranks: RankGroup, run_lock: RunLock | None, fingerprints: dict[str, str]
     ) -> None:
         """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
         self.directory = RunDirectory(spec, settings, ranks, run_lock, fingerprints)
@@ -92,7 +92,7 @@ class Resumption:
         self._found = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)
 
     def put_back(
-        self, state: TrainingState, model: nn.Module, optimizer: Optimizer, interventions: Sequence[Intervention]
+        self, state: TrainingState, model: nn.Module, optimizer: GroupedOptimizer, interventions: Sequence[Intervention]
     ) -> Path | None:
         """Restore everything from the checkpoint that was found, whoever saved it on however many ranks.
 

@@ -37,7 +37,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.train.disk import Unreadable
+from plumbline.train.disk import UnreadableFile
 
 METADATA = "metadata.json"
 _NAME = re.compile(r"step-(\d{7,})(-diverged)?")
@@ -45,7 +45,7 @@ _NAME = re.compile(r"step-(\d{7,})(-diverged)?")
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
-class Damaged(Exception):
+class DamagedCheckpoint(Exception):
     """Raised where a checkpoint is not as it was written; the message says in what."""
 
 
@@ -66,7 +66,7 @@ class RollingCheckpoints:
     ) -> None:
         """`keep` newest checkpoints stay, and the newest finite one in any case; None keeps all.
 
-        `require`: raises `Damaged` of a whole checkpoint, with its metadata, that is no state of the run.
+        `require`: raises `DamagedCheckpoint` of a whole checkpoint, with its metadata, that is no state of the run.
         """
         self.directory, self.keep, self.require = directory, keep, require
         self.unreadable: set[Path] = set()
@@ -139,7 +139,7 @@ class RollingCheckpoints:
             try:
                 metadata = read_whole(path)
                 self.require(path, metadata)
-            except Damaged as damaged:
+            except DamagedCheckpoint as damaged:
                 aside = free_name(path, "damaged")
                 os.rename(path, aside)
                 print(f"checkpoint {path} is damaged ({damaged}); set aside as {aside.name}, trying an earlier one",
@@ -151,7 +151,7 @@ class RollingCheckpoints:
             else:
                 return Checkpoint(path=path, step=metadata["step"], metadata=metadata)
         if self.unreadable:
-            raise Unreadable(
+            raise UnreadableFile(
                 f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
                 "cannot be read, and no earlier one is intact; this is an access error, not damage, and none of "
                 "them was changed. Start "
@@ -165,7 +165,7 @@ class RollingCheckpoints:
             try:
                 metadata = read_whole(path)
                 self.require(path, metadata)
-            except (Damaged, OSError):
+            except (DamagedCheckpoint, OSError):
                 continue
             if metadata["finite"]:
                 return Checkpoint(path=path, step=metadata["step"], metadata=metadata)
@@ -182,7 +182,7 @@ class RollingCheckpoints:
         for path in self._all():
             try:
                 metadata = _metadata(path)
-            except Damaged:
+            except DamagedCheckpoint:
                 continue
             if all(key in metadata for key in keys):
                 return {key: metadata[key] for key in keys}
@@ -199,7 +199,7 @@ class RollingCheckpoints:
         for number, path in enumerate(self._all()):
             try:
                 finite = bool(_metadata(path)["finite"])
-            except (Damaged, KeyError):
+            except (DamagedCheckpoint, KeyError):
                 finite = False
             except OSError:  # nobody knows what it is
                 continue
@@ -226,11 +226,11 @@ def read_whole(path: Path, checksums: bool = True) -> dict[str, Any]:
         try:
             size = os.stat(path / name).st_size
             if size != expected["bytes"]:
-                raise Damaged(f"{name} has {size} bytes, not {expected['bytes']}")
+                raise DamagedCheckpoint(f"{name} has {size} bytes, not {expected['bytes']}")
             if checksums and sha256_file(path / name) != expected["sha256"]:
-                raise Damaged(f"{name} does not have its checksum")
+                raise DamagedCheckpoint(f"{name} does not have its checksum")
         except _NOT_THERE:
-            raise Damaged(f"{name} is missing") from None
+            raise DamagedCheckpoint(f"{name} is missing") from None
     return metadata
 
 
@@ -238,7 +238,7 @@ def damage(path: Path, checksums: bool = True) -> str | None:
     """Say what is wrong with a checkpoint; None if it is whole. Arguments and OSError as `read_whole`."""
     try:
         read_whole(path, checksums)
-    except Damaged as damaged:
+    except DamagedCheckpoint as damaged:
         return str(damaged)
     return None
 
@@ -248,9 +248,9 @@ def _metadata(path: Path) -> dict[str, Any]:
         content = parse_json((path / METADATA).read_bytes())
         checksum = content.pop("sha256")
     except _NOT_THERE:
-        raise Damaged(f"{METADATA} is missing") from None
+        raise DamagedCheckpoint(f"{METADATA} is missing") from None
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise Damaged(f"{METADATA} cannot be read: {error}") from None
+        raise DamagedCheckpoint(f"{METADATA} cannot be read: {error}") from None
     if sha256_text(canonical_json(content)) != checksum:
-        raise Damaged(f"{METADATA} is not as it was written")
+        raise DamagedCheckpoint(f"{METADATA} is not as it was written")
     return content

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankLost, Ranks
+from plumbline.runtime.distributed import RankLost, RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
@@ -16,7 +16,7 @@ from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 from plumbline.train.checkpoint.state import COUNTED, StateDirectory
 from plumbline.train.disk import in_words, is_full
-from plumbline.train.settings import Settings
+from plumbline.train.settings import TrainerSettings
 
 
 class RunDirectory:
@@ -31,7 +31,7 @@ class RunDirectory:
     """
 
     def __init__(
-        self, spec: RunSpec, settings: Settings, ranks: Ranks, run_lock: RunLock | None, fingerprints: dict[str, str]
+        self, spec: RunSpec, settings: TrainerSettings, ranks: RankGroup, run_lock: RunLock | None, fingerprints: dict[str, str]
     ) -> None:
         """`fingerprints` are those of the run's packs, by their keys in the metadata of checkpoints."""
         self.spec, self.settings, self.ranks, self.run_lock = spec, settings, ranks, run_lock

@@ -18,13 +18,13 @@ from torch import nn
 from plumbline.runtime.probe_checkpoints import FOLDER
 from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.background import BackgroundSaving, Saved
+from plumbline.train.checkpoint.background import BackgroundSaving, CheckpointContents
 from plumbline.train.checkpoint.run_directory import RunDirectory
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk import guarded
 from plumbline.train.interventions import Intervention
-from plumbline.train.monitoring.progress import Progress
-from plumbline.train.optim import Optimizer
+from plumbline.train.monitoring.progress import TrainingProgress
+from plumbline.train.optim import GroupedOptimizer
 
 
 class Saver:
@@ -35,9 +35,9 @@ class Saver:
         directory: RunDirectory,
         *,
         model: nn.Module,
-        optimizer: Optimizer,
+        optimizer: GroupedOptimizer,
         interventions: Sequence[Intervention],
-        progress: Progress,
+        progress: TrainingProgress,
     ) -> None:
         self.directory, self.model, self.optimizer, self.interventions = directory, model, optimizer, interventions
         ranks, settings = directory.ranks, directory.settings
@@ -91,7 +91,7 @@ class Saver:
             "strategy": directory.settings.strategy,
             **directory.made_with,
         }
-        saved = Saved(
+        saved = CheckpointContents(
             step=state.step,
             diverged=diverged,
             sharded=weights.is_sharded(self.model),

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json
-from plumbline.runtime.distributed import Ranks, held_rows, local
+from plumbline.runtime.distributed import RankGroup, held_rows, local
 
 #: Key of a header's own entry.
 HEADER = "plumbline"
@@ -25,7 +25,7 @@ def file_name(rank: int) -> str:
     return f"rank-{rank:05d}.safetensors"
 
 
-def pieces(tensors: dict[str, torch.Tensor], ranks: Ranks) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+def pieces(tensors: dict[str, torch.Tensor], ranks: RankGroup) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Cut from `tensors` (sharded by rows, or the same on every rank) what this rank writes, and make the file's
     header.
     """
@@ -38,7 +38,7 @@ def pieces(tensors: dict[str, torch.Tensor], ranks: Ranks) -> tuple[dict[str, to
     return held, {HEADER: canonical_json({"ranks": ranks.world, "tensors": places})}
 
 
-class Shards:
+class ShardReader:
     """Reads the files of one checkpoint of sharded training.
 
     Attributes:

@@ -18,11 +18,11 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, naming
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.train import disk
-from plumbline.train.checkpoint.shards import Shards, file_name, pieces
+from plumbline.train.checkpoint.shards import ShardReader, file_name, pieces
 from plumbline.train.checkpoint.state import how_to_restart
-from plumbline.train.optim import Optimizer
+from plumbline.train.optim import GroupedOptimizer
 from plumbline.train.weights import is_sharded
 
 MODEL = "model.safetensors"
@@ -31,7 +31,7 @@ SHARDS = "shards"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class File:
+class TensorFile:
     """A file of tensors that this rank writes into a checkpoint; `path` is within the checkpoint's directory."""
 
     path: Path
@@ -39,7 +39,7 @@ class File:
     header: dict[str, str] | None = None
 
 
-def files(model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> list[File]:
+def files(model: nn.Module, optimizer: GroupedOptimizer, ranks: RankGroup) -> list[TensorFile]:
     """Collect the files that this rank writes of weights and optimizer.
 
     Training goes on changing their tensors (`copied`).
@@ -49,13 +49,13 @@ def files(model: nn.Module, optimizer: Optimizer, ranks: Ranks) -> list[File]:
     if is_sharded(model):
         both = {f"model.{name}": value for name, value in weights.items()}
         held, header = pieces(both | {f"optimizer.{name}": value for name, value in state.items()}, ranks)
-        return [File(path=Path(SHARDS, file_name(ranks.rank)), tensors=held, header=header)]
+        return [TensorFile(path=Path(SHARDS, file_name(ranks.rank)), tensors=held, header=header)]
     if ranks.leader:
-        return [File(path=Path(MODEL), tensors=weights), File(path=Path(OPTIMIZER), tensors=state)]
+        return [TensorFile(path=Path(MODEL), tensors=weights), TensorFile(path=Path(OPTIMIZER), tensors=state)]
     return []
 
 
-def copied(files: list[File], device: torch.device) -> tuple[list[File], Callable[[], None]]:
+def copied(files: list[TensorFile], device: torch.device) -> tuple[list[TensorFile], Callable[[], None]]:
     """Copy the tensors of files into the host's memory.
 
     Returns the copies, and a function that waits until they are there. From a GPU they are copied into pinned memory in
@@ -75,13 +75,13 @@ def _copy(value: torch.Tensor) -> torch.Tensor:
     return torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
 
 
-def write(directory: Path, files: list[File]) -> None:
+def write(directory: Path, files: list[TensorFile]) -> None:
     """Write files of tensors below `directory`."""
     for file in files:
         write_weights(directory / file.path, file.tensors, file.header)
 
 
-def on_every_rank(ranks: Ranks, write: Callable[[], None]) -> None:
+def on_every_rank(ranks: RankGroup, write: Callable[[], None]) -> None:
     """Run `write` on every rank (a collective): what fails on one fails on all, so that none waits for it in vain.
 
     Raises:
@@ -108,7 +108,7 @@ def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
-def load(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
+def load(directory: Path, model: nn.Module, optimizer: GroupedOptimizer | None) -> None:
     """Read weights, and the optimizer's state if one is given, into a model, whether it is sharded or not.
 
     Raises:
@@ -166,13 +166,13 @@ def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     return distribute_tensor(value, parameter.device_mesh, parameter.placements, src_data_rank=None)
 
 
-def _load_shards(directory: Path, model: nn.Module, optimizer: Optimizer | None) -> None:
+def _load_shards(directory: Path, model: nn.Module, optimizer: GroupedOptimizer | None) -> None:
     if (directory / ".metadata").exists():
         raise PlumblineError(
             f"{directory} was written by torch.distributed.checkpoint, whose index is a pickle: reading it would run "
             f"what it contains, so it is not read; {how_to_restart(directory.parent.parent)}"
         )
-    shards = Shards(directory)
+    shards = ShardReader(directory)
     parameters = {name: value.detach() for name, value in model.named_parameters()}
     names = {key.partition(".")[2] for key in shards.shapes if key.startswith("model.")}
     if names != parameters.keys():

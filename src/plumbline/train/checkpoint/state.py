@@ -38,7 +38,7 @@ _OURS = {run_lock.NAME, run_lock.LOCK}
 _ASIDE = re.compile(r"(.+)\.(set-aside-\d+|of-[0-9a-f]+-[0-9a-f]+)")
 
 
-class GivenUp(PlumblineError):
+class RunBlocked(PlumblineError):
     """Raised where a run may not be started again until somebody has looked at it."""
 
 
@@ -135,7 +135,7 @@ class StateDirectory:
             os.replace(path, self.path / f"fault-{int(time.time())}.json")
             print(f"{path}: recorded under other settings than the present ones; trying again", file=sys.stderr)
             return
-        raise GivenUp(f"{fault['reason']} (recorded {fault['time']}). To try again anyway, delete {path}")
+        raise RunBlocked(f"{fault['reason']} (recorded {fault['time']}). To try again anyway, delete {path}")
 
     def give_up(self, reason: str, circumstances: dict[str, Any]) -> None:
         """Record why the run may not be started again under these circumstances."""
@@ -168,7 +168,7 @@ class StateDirectory:
             self.give_up(reason, circumstances)
             # Deleting fault.json is the order to try again: the starts so far are then not counted a second time.
             atomic_write_json(self.path / STARTS, [entry | {"forgiven": True} for entry in starts])
-            raise GivenUp(f"{reason}. Look at the log of the last start; to try again, delete {self.path / FAULT}")
+            raise RunBlocked(f"{reason}. Look at the log of the last start; to try again, delete {self.path / FAULT}")
         silent = list(itertools.takewhile(lambda entry: "ended" not in entry and entry["step"] == step, starts[::-1]))
         if limit and len(silent) >= limit:
             print(

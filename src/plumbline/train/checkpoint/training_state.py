@@ -18,13 +18,13 @@ import torch
 
 from plumbline.core.files import atomic_write_bytes, atomic_write_text, parse_json, pretty_json
 from plumbline.probes import ProbeValue
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring import metrics
-from plumbline.train.monitoring.metrics import Metrics
-from plumbline.train.online import Online
+from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.online import OnlineProbes
 
 METRICS = "metrics.npy"
 ONLINE = "online.npy"
@@ -44,14 +44,14 @@ ONLINE_ROW = np.dtype(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
+class SavedTrainingState:
     """The training state as it goes into a checkpoint; none of it changes any more.
 
     `loop` is the text of ``loop.json``.
     """
 
-    metrics: Metrics
-    online: Online
+    metrics: RunMetrics
+    online: OnlineProbes
     loop: str
 
     def write(self, directory: Path) -> None:
@@ -84,8 +84,8 @@ class TrainingState:
 
     def __init__(self, spec: RunSpec, device: torch.device) -> None:
         self.step = 0
-        self.metrics = Metrics()
-        self.online = Online(spec)
+        self.metrics = RunMetrics()
+        self.online = OnlineProbes(spec)
         self.random = randomness.capture(device)
         self.divergence: dict[str, Any] | None = None
         self._earlier = 0.0
@@ -96,7 +96,7 @@ class TrainingState:
         """Seconds that training took so far, all starts together."""
         return self._earlier + time.monotonic() - self._began
 
-    def so_far(self, ranks: Ranks, interventions: Sequence[Intervention]) -> Written:
+    def so_far(self, ranks: RankGroup, interventions: Sequence[Intervention]) -> SavedTrainingState:
         """Copy the state as a checkpoint takes it now (a collective)."""
         loop = {
             "step": self.step,
@@ -105,12 +105,12 @@ class TrainingState:
             "interventions": [intervention.state() for intervention in interventions],
             "divergence": self.divergence,
         }
-        return Written(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
+        return SavedTrainingState(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
 
-    def put_back(self, directory: Path, ranks: Ranks, interventions: Sequence[Intervention]) -> None:
+    def put_back(self, directory: Path, ranks: RankGroup, interventions: Sequence[Intervention]) -> None:
         """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks."""
         loop = parse_json((directory / LOOP).read_text(encoding="utf-8"))
-        self.metrics = Metrics(np.load(directory / METRICS, allow_pickle=False).tolist())
+        self.metrics = RunMetrics(np.load(directory / METRICS, allow_pickle=False).tolist())
         if self.online.probes:
             self.online.probe_values = [
                 (

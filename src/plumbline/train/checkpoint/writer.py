@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 
-class Writer:
+class BackgroundThread:
     """Runs work in a thread. The work takes no part in collectives and touches nothing that training changes.
 
     The thread is a daemon: a process that is told to end at once (the second Ctrl-C) does not wait for the disk, and

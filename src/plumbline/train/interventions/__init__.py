@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.specs.components import load
-from plumbline.train.interventions._base import Attachment, Intervention
+from plumbline.train.interventions._base import InterventionInputs, Intervention
 
-__all__ = ["Attachment", "Intervention", "build"]
+__all__ = ["InterventionInputs", "Intervention", "build"]
 
 
 def build(specs: tuple[dict[str, Any], ...]) -> list[Intervention]:

@@ -18,13 +18,13 @@ from torch import nn
 
 from plumbline.data.loader import Pack
 from plumbline.model.roles import ParameterRole
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
-from plumbline.train.monitoring.progress import Progress
+from plumbline.train.monitoring.progress import TrainingProgress
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attachment:
+class InterventionInputs:
     """The parts of a run that an intervention sees: its spec, the model (not wrapped for several ranks), and the
     validation pack.
 
@@ -33,9 +33,9 @@ class Attachment:
 
     spec: RunSpec
     model: nn.Module
-    ranks: Ranks
+    ranks: RankGroup
     validation: Pack
-    progress: Progress
+    progress: TrainingProgress
 
 
 class Intervention:
@@ -50,7 +50,7 @@ class Intervention:
     #: AdamW decays by lr x wd, so a slowed parameter is decayed less. False keeps the decay as it was.
     scales_weight_decay = True
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Attach the intervention to a run. Called once, before anything else; the optimizer is made afterwards."""
 
     def at_once(self, step: int) -> bool:

@@ -20,7 +20,7 @@ from plumbline.model.context import ForwardContext
 from plumbline.model.roles import QUERY_KEY, roles
 from plumbline.runtime.distributed import full
 from plumbline.specs.spec import ModelSpec
-from plumbline.train.interventions._base import Attachment
+from plumbline.train.interventions._base import InterventionInputs
 
 Kind = Literal["grouped", "latent"]
 
@@ -38,7 +38,7 @@ KINDS: dict[Kind, dict[str, Literal["heads", "groups", "whole"]]] = {
 }
 
 
-class Heads:
+class QueryKeyMatrices:
     """The matrices of queries and keys in every layer of a run's model, and their biases.
 
     Attributes:
@@ -49,7 +49,7 @@ class Heads:
         parameters: name -> parameter, sharded or not.
     """
 
-    def __init__(self, run: Attachment, intervention: str) -> None:
+    def __init__(self, run: InterventionInputs, intervention: str) -> None:
         """Find the matrices of queries and keys in a run's model.
 
         Raises:

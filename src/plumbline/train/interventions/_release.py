@@ -17,7 +17,7 @@ STATED_CONTEXT = 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluation:
+class ReleaseEvaluation:
     """An evaluation of the release rule: a score after `step` updates with its null, and what the rule makes of it.
 
     `counter`: how many evaluations in a row, this one included, count as having reached `limit`.
@@ -32,7 +32,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class ReleaseRule:
     """Options of a release; fractions are of the run's steps, and a fraction f is at step round(f x steps).
 
     ``online``: at the evaluation at which the score has reached its limit `patience` times in a row, counting
@@ -111,7 +111,7 @@ class Rule:
         )
 
 
-def follow(scores: Iterable[tuple[int, float, float]], rule: Rule, total_steps: int) -> Iterator[Evaluation]:
+def follow(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int) -> Iterator[ReleaseEvaluation]:
     """Apply an online rule to each of the `scores`, which are (step, score, null) in the order of the steps.
 
     A score that is no number has not reached any limit.
@@ -122,10 +122,10 @@ def follow(scores: Iterable[tuple[int, float, float]], rule: Rule, total_steps: 
         counts = step >= start or rule.patience_counts_before_window
         counter = counter + 1 if counts and score >= rule.limit(null) else 0
         released = released or (step >= start and counter >= rule.patience) or step >= end
-        yield Evaluation(step=step, score=score, null=null, limit=rule.limit(null), counter=counter, released=released)
+        yield ReleaseEvaluation(step=step, score=score, null=null, limit=rule.limit(null), counter=counter, released=released)
 
 
-def release_step(scores: Iterable[tuple[int, float, float]], rule: Rule, total_steps: int) -> int | None:
+def release_step(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int) -> int | None:
     """Find the step (number of updates made) after which the intervention ends; None where that has not come yet.
 
     Args:
@@ -139,7 +139,7 @@ def release_step(scores: Iterable[tuple[int, float, float]], rule: Rule, total_s
     return next((min(found.step, end) for found in follow(scores, rule, total_steps) if found.released), None)
 
 
-def ramped(step: int, released: int | None, rule: Rule, total_steps: int) -> float:
+def ramped(step: int, released: int | None, rule: ReleaseRule, total_steps: int) -> float:
     """Compute how far back to normal step `step` (1-based) is: 0 until the release, then linear in steps up to 1.
 
     The first step after the release is already one part of the way, and the last step of the ramp is at 1.

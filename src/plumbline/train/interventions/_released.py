@@ -11,15 +11,15 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.probes.lower_copy import lower_copy_score
-from plumbline.train.interventions._base import Attachment, Intervention
-from plumbline.train.interventions._release import Evaluation, Rule, follow, ramped, release_step
+from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._release import ReleaseEvaluation, ReleaseRule, follow, ramped, release_step
 from plumbline.train.randomness import preserved
 
 #: The name of the score in the frame of probes.
 SCORE = "release_score"
 
 
-class Released(Intervention):
+class UntilRelease(Intervention):
     """Follows a release rule; a subclass uses `share` and says what it does until then.
 
     The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of
@@ -28,7 +28,7 @@ class Released(Intervention):
 
     Options:
         sequences: how many validation sequences the score is read on.
-        The others are those of `plumbline.train.interventions._release.Rule`.
+        The others are those of `plumbline.train.interventions._release.ReleaseRule`.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Released(Intervention):
     ) -> None:
         if sequences < 1:
             raise PlumblineError(f"interventions: sequences ({sequences}) must be 1 or more")
-        self.rule = Rule(
+        self.rule = ReleaseRule(
             release=release, threshold=threshold, threshold_over_null=threshold_over_null, release_at=release_at,
             window_start=window_start, window_end=window_end, patience=patience,
             patience_counts_before_window=patience_counts_before_window, ramp=ramp, every=every,
@@ -57,7 +57,7 @@ class Released(Intervention):
         self.scores: list[tuple[int, float, float]] = []
         self.released: int | None = None
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Read the sequences that the score is read on.
 
         Raises:
@@ -119,7 +119,7 @@ class Released(Intervention):
             )
         return score, null
 
-    def _log(self, found: Evaluation, just_released: bool) -> None:
+    def _log(self, found: ReleaseEvaluation, just_released: bool) -> None:
         details = {"score": _or_none(found.score), "null": found.null, "limit": found.limit}
         details |= {"counter": found.counter, "released": found.released}
         self.run.progress.event("release_score", found.step, intervention=self.name, **details)

@@ -12,12 +12,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import Attachment
-from plumbline.train.interventions._released import Released
+from plumbline.train.interventions._base import InterventionInputs
+from plumbline.train.interventions._released import UntilRelease
 
 
 @component
-class EntropyFloor(Released):
+class EntropyFloor(UntilRelease):
     """Adds weight x max(0, floor - H) to the loss of each micro-batch until the release.
 
     H is the mean attention entropy of the layers from L // 2 on: over their heads, the micro-batch's sequences and the
@@ -30,7 +30,7 @@ class EntropyFloor(Released):
 
     Options:
         after_release: ``off`` drops the term at once, ``ramp`` takes the weight down along the ramp.
-        The others are those of `plumbline.train.interventions._released.Released`.
+        The others are those of `plumbline.train.interventions._released.UntilRelease`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class EntropyFloor(Released):
         self.active = self.watching = False
         self.seen: dict[int, tuple[torch.Tensor, torch.Tensor, AttentionMask]] = {}
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Watch the upper layers' mixers, to see the queries and keys of each forward pass.
 
         Raises:

@@ -7,18 +7,18 @@ from typing import Any, Literal
 from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import component
-from plumbline.train.interventions._released import Released
+from plumbline.train.interventions._released import UntilRelease
 
 
 @component
-class LearningRateFactor(Released):
+class LearningRateFactor(UntilRelease):
     """Multiplies the learning rate of every parameter by `factor`: for the whole run, or until a release.
 
     Source: premature study, appendix E (one half, all parameters, the same shape of the schedule).
 
     Options:
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
-        The others are those of `plumbline.train.interventions._released.Released`.
+        The others are those of `plumbline.train.interventions._released.UntilRelease`.
     """
 
     def __init__(

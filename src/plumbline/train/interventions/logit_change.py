@@ -10,10 +10,10 @@ import numpy as np
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.probes import DecoderSubject
-from plumbline.probes._scores import Scores
+from plumbline.probes import ProbedDecoder
+from plumbline.probes._scores import AttentionScores
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import Attachment, Intervention
+from plumbline.train.interventions._base import InterventionInputs, Intervention
 from plumbline.train.randomness import preserved
 
 #: Names in the frame of probes.
@@ -48,10 +48,10 @@ class LogitChange(Intervention):
                 f"interventions: logit_change.every ({every}) and .sequences ({sequences}) must be 1 or more"
             )
         self.every, self.sequences, self.layer, self.head = every, sequences, layer, head
-        self.before: Scores | None = None
+        self.before: AttentionScores | None = None
         self.found: list[tuple[int, float | None, float | None, float | None]] = []
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Choose the head, and read the sequences of the validation pack.
 
         Raises:
@@ -67,7 +67,7 @@ class LogitChange(Intervention):
                 f"{pack.path}; use fewer"
             )
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
-        self.subject = DecoderSubject(run.model)
+        self.subject = ProbedDecoder(run.model)
         with self.subject.watched("scores", self.layer, lambda *given: None):
             run.progress.say(f"logit_change: of layer {self.layer}, head {self.head} (counted from 0)")
 
@@ -102,9 +102,9 @@ class LogitChange(Intervention):
         self.before = None
 
     @torch.no_grad()
-    def _scores(self) -> Scores:
+    def _scores(self) -> AttentionScores:
         """Of the head on the sequences, one of which is fed at a time, in float64."""
-        kept: list[Scores] = []
+        kept: list[AttentionScores] = []
         device, model = self.run.ranks.device, self.run.model
         with contextlib.ExitStack() as stack:
             stack.enter_context(preserved(device))
@@ -114,7 +114,7 @@ class LogitChange(Intervention):
             for tokens_T in self.tokens_BT.to(device):
                 self.subject.logits(tokens_T[None, :-1])
         group = self.head * kept[0].k_BGTW.shape[1] // self.run.spec.model.heads
-        return Scores(
+        return AttentionScores(
             torch.cat([scores.q_BHTW[:, [self.head]] for scores in kept]).double(),
             torch.cat([scores.k_BGTW[:, [group]] for scores in kept]).double(),
             1.0,
@@ -141,14 +141,14 @@ class LogitChange(Intervention):
         return {"layer": self.layer, "head": self.head, "evaluations": len(self.found)}
 
 
-def change(before: Scores, after: Scores) -> tuple[float, float]:
+def change(before: AttentionScores, after: AttentionScores) -> tuple[float, float]:
     """Compute mean and maximum of |z_after - z_before| over visible entries.
 
     The difference is itself a product: q' k' - q k = [q', q] [k', -k], so that it is read like any scores.
     """
     q_BHTW, k_BGTW = (torch.cat(pair, dim=-1) for pair in (
         (after.q_BHTW, before.q_BHTW), (after.k_BGTW, -before.k_BGTW)))  # fmt: skip
-    moved, back = Scores(q_BHTW, k_BGTW, 1.0).rows, Scores(q_BHTW, -k_BGTW, 1.0).rows
+    moved, back = AttentionScores(q_BHTW, k_BGTW, 1.0).rows, AttentionScores(q_BHTW, -k_BGTW, 1.0).rows
     batch, heads, time = moved.absolute.shape
     mean = moved.absolute.sum() / (batch * heads * time * (time + 1) / 2)
     return mean.item(), torch.maximum(moved.maximum.max(), back.maximum.max()).item()

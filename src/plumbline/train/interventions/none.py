@@ -7,7 +7,7 @@ from plumbline.train.interventions._base import Intervention
 
 
 @component
-class Null(Intervention):
+class NoIntervention(Intervention):
     """Changes nothing at any of the points."""
 
     def at_once(self, step: int) -> bool:

@@ -12,8 +12,8 @@ from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.mixers._base import Mixer
 from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import Attachment, Intervention
-from plumbline.train.interventions._heads import Heads
+from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.entropy_floor import is_softmax
 
 #: Names in the frame of probes.
@@ -25,7 +25,7 @@ class QKClip(Intervention):
     """Clips attention logits after a step by scaling the weights of the heads whose logits were too large.
 
     A head whose largest logit S of that step's batch was above `threshold` has its weights scaled so that all its
-    logits become gamma = threshold / S times what they are (`Heads.scales`; biases go with their matrix).
+    logits become gamma = threshold / S times what they are (`QueryKeyMatrices.scales`; biases go with their matrix).
 
     S is the largest scaled score, with its sign, that entered the softmax in the forward calls of the step: of all
     sequences, micro-batches and ranks, visible entries only. It is of the weights before the update, as is usual. The
@@ -46,11 +46,11 @@ class QKClip(Intervention):
         self.watching = False
         self.steps: list[tuple[int, float, int]] = []
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Watch the mixers, to see the queries and keys of each forward pass.
 
         Raises:
-            PlumblineError: a mixer's weights are not the softmax of its scores, or as `Heads`.
+            PlumblineError: a mixer's weights are not the softmax of its scores, or as `QueryKeyMatrices`.
         """
         self.run, spec = run, run.spec.model
         self.mixers: list[Mixer] = [block.attention.mixer for block in run.model.blocks]
@@ -63,7 +63,7 @@ class QKClip(Intervention):
                 )
             mixer.register_forward_pre_hook(functools.partial(self._see, layer))
         run.model.register_forward_pre_hook(self._start)
-        self.heads = Heads(run, "qk_clip")
+        self.heads = QueryKeyMatrices(run, "qk_clip")
 
     def begin(self, step: int) -> None:
         """Forget the largest logits of the step before."""

@@ -8,8 +8,8 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import Attachment, Intervention
-from plumbline.train.interventions._heads import Heads
+from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._heads import QueryKeyMatrices
 
 #: Role -> a number for each block (L, N).
 ByRole = dict[str, torch.Tensor]
@@ -55,13 +55,13 @@ class Quack(Intervention):
         self.clamped = torch.zeros((), dtype=torch.int64)
         self.range = torch.tensor([1.0, 1.0], dtype=torch.float64)
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Find the matrices that make queries and keys.
 
         Raises:
-            PlumblineError: as `Heads`.
+            PlumblineError: as `QueryKeyMatrices`.
         """
-        self.heads = Heads(run, "quack")
+        self.heads = QueryKeyMatrices(run, "quack")
         self.clamped, self.range = self.clamped.to(run.ranks.device), self.range.to(run.ranks.device)
         blocks = ", ".join(f"{role} in {count}" for role, count in self.heads.blocks.items())
         run.progress.say(f"quack: rates by {self.norm} norm, tau {self.tau:g}; blocks of rows: {blocks}")
@@ -115,7 +115,7 @@ class Quack(Intervention):
         return {"ratio_lowest": lowest, "ratio_highest": highest, "ratios_clamped": int(self.clamped)}
 
 
-def grouped(heads: Heads, now: ByRole, start: ByRole) -> ByRole:
+def grouped(heads: QueryKeyMatrices, now: ByRole, start: ByRole) -> ByRole:
     """Compute the ratios of algorithm 1, and of shared heads of keys: role -> ratio (L, N), 1 where norms are the
     start's.
     """
@@ -123,7 +123,7 @@ def grouped(heads: Heads, now: ByRole, start: ByRole) -> ByRole:
     return {"query": heads.per_head(of_key_LG), "key": heads.over_group(of_query_LH).amin(-1)}
 
 
-def latent(heads: Heads, now: ByRole, start: ByRole) -> ByRole:
+def latent(heads: QueryKeyMatrices, now: ByRole, start: ByRole) -> ByRole:
     """Compute the ratios of algorithm 2 (latent attention): role -> ratio (L, N), 1 where norms are those of the
     start.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import QUERY_KEY, ParameterRole
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import Attachment, Intervention
+from plumbline.train.interventions._base import InterventionInputs, Intervention
 
 
 @component
@@ -24,7 +24,7 @@ class QueryKeyRate(Intervention):
             raise PlumblineError(f"interventions: query_key_rate.tau ({tau:g}) must be above 0")
         self.tau = tau
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Check that the model has parameters that make queries or keys.
 
         Raises:

@@ -7,12 +7,12 @@ from typing import Any, Literal
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model.roles import MATRICES, ParameterRole
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import Attachment
-from plumbline.train.interventions._released import Released
+from plumbline.train.interventions._base import InterventionInputs
+from plumbline.train.interventions._released import UntilRelease
 
 
 @component
-class SlowQueryKey(Released):
+class SlowQueryKey(UntilRelease):
     """Multiplies the learning rate of the chosen matrices by `multiplier` until the release, then ramps it back.
 
     The upper half are the layers from L // 2 on, counted from 0. Source: premature study, section 2 (multiplier 0.25,
@@ -23,7 +23,7 @@ class SlowQueryKey(Released):
         include_bias: their biases as well.
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
         half: ``upper``, or ``all`` for every layer.
-        The others are those of `plumbline.train.interventions._released.Released`.
+        The others are those of `plumbline.train.interventions._released.UntilRelease`.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class SlowQueryKey(Released):
                     f"are {sorted(MATRICES)})"
                 )
 
-    def attach(self, run: Attachment) -> None:
+    def attach(self, run: InterventionInputs) -> None:
         """Prepare the release rule, and check that every chosen role has a parameter in the chosen layers.
 
         Raises:

@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
-from plumbline.runtime.distributed import Ranks
+from plumbline.runtime.distributed import RankGroup
 
 #: How many steps late a GPU is read. A wish to stop is read as late where ranks must agree, and then time is short; two
 #: steps are still more than the launches that a device's queue holds, but for the smallest models.
 LATE_ALONE, LATE_AMONG_RANKS = 8, 2
 
 
-def steps_late(asked: int | None, ranks: Ranks, can_skip: bool) -> int:
+def steps_late(asked: int | None, ranks: RankGroup, can_skip: bool) -> int:
     """Choose how many steps late losses are read where `asked` (None: not said) are asked for.
 
     0 is before the step's update. A processor has no queue. An optimizer that cannot skip on the device needs an answer
@@ -70,7 +70,7 @@ class DeferredMetrics:
             is read before its update.
     """
 
-    def __init__(self, ranks: Ranks, late: int) -> None:
+    def __init__(self, ranks: RankGroup, late: int) -> None:
         self.ranks, self.late = ranks, late
         self.skip = torch.zeros((), device=ranks.device) if late else None
         self._unread: deque[tuple[dict[str, Any], Callable[[], list[float]]]] = deque()

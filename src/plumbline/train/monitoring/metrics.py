@@ -23,7 +23,7 @@ ROW = np.dtype(
 )
 
 
-class Metrics:
+class RunMetrics:
     """The rows of a run's metrics, in the order they were measured."""
 
     def __init__(self, rows: list[tuple[Any, ...]] | None = None) -> None:
@@ -60,9 +60,9 @@ class Metrics:
         pairs = [[row[0], row[3]] for row in self.rows if row[1] == "train" and np.isfinite(row[3])]
         return pairs[-steps:]
 
-    def so_far(self) -> Metrics:
+    def so_far(self) -> RunMetrics:
         """Copy the rows, for a checkpoint to which none is added any more."""
-        return Metrics(list(self.rows))
+        return RunMetrics(list(self.rows))
 
     def write(self, path: Path, run_id: str) -> None:
         """Write the rows as the frame ``metrics.parquet``."""

@@ -79,7 +79,7 @@ def mirrored(where: str, state: Path, spec: RunSpec) -> Iterator[None]:
             print(f"{spec.key}: {said}", file=sys.stderr)
 
 
-class Follower:
+class MLflowFollower:
     """Tells MLflow what a run's file of scalars says."""
 
     def __init__(self, uri: str, state: Path, spec: RunSpec) -> None:
@@ -217,7 +217,7 @@ def main() -> None:
     given = parser.parse_args()
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
-    Follower(given.uri, given.state, RunSpec.from_json(given.spec)).follow()
+    MLflowFollower(given.uri, given.state, RunSpec.from_json(given.spec)).follow()
 
 
 if __name__ == "__main__":

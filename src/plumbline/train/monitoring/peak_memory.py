@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plumbline.runtime.distributed import Ranks
+    from plumbline.runtime.distributed import RankGroup
 
 #: What a peak is called in a start's entry, by the kind of device it is counted on.
 WORDS = {"cuda": "allocated by torch on the device", "cpu": "resident, beside its packages"}
 _KEYS = ("peak_memory_bytes", "peak_memory_of")
 
 
-def begin(ranks: Ranks) -> None:
+def begin(ranks: RankGroup) -> None:
     """Begin to count: what finding a micro-batch by trying took of a GPU was not training's."""
     if ranks.device.type == "cuda":
         import torch
@@ -29,7 +29,7 @@ def begin(ranks: Ranks) -> None:
         torch.cuda.reset_peak_memory_stats(ranks.device)
 
 
-def recorded(ranks: Ranks, packages: int, *, alone: bool = False) -> dict[str, Any]:
+def recorded(ranks: RankGroup, packages: int, *, alone: bool = False) -> dict[str, Any]:
     """Report the most bytes until now, and what they are of, for the record of a start: the largest of all ranks.
 
     Args:

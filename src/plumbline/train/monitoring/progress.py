@@ -17,7 +17,7 @@ from plumbline.core.errors import PlumblineError
 SCALARS = "scalars.jsonl"
 
 
-class Sink(Protocol):
+class ScalarSink(Protocol):
     """The interface of a place to which a run's numbers go besides the progress file, such as TensorBoard."""
 
     def scalars(self, step: int, values: dict[str, float]) -> None:
@@ -75,7 +75,7 @@ class TensorBoardSink:
         self.writer.close()
 
 
-class Progress:
+class TrainingProgress:
     """Writes a line on stderr and a JSON line in ``progress.jsonl``, at most every few seconds."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Progress:
         """`title` names the run; `every` is the least time between two lines, in seconds; ranks but 0 are `silent`."""
         self.title, self.steps, self.tokens_per_step, self.path, self.every = title, steps, tokens_per_step, path, every
         self.silent = silent
-        self.sinks: list[Sink] = []
+        self.sinks: list[ScalarSink] = []
         self.began: tuple[int, float] | None = None
         self.reported = (0, 0.0)
         self.terminal = sys.stderr.isatty()

@@ -21,7 +21,7 @@ def undone_where(skip: torch.Tensor | None, value: torch.Tensor) -> Iterator[Non
         local(value).copy_(torch.where(skip > 0, before, local(value)))
 
 
-class Base:
+class OptimizerBase:
     """The base of all optimizers: the surface of a torch optimizer without its class.
 
     Making one of torch's imports torch.compile's machinery, which takes as long as importing torch and would be half of

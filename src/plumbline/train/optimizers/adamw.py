@@ -8,11 +8,11 @@ import torch
 
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
-from plumbline.train.optimizers._base import Base
+from plumbline.train.optimizers._base import OptimizerBase
 
 
 @component
-class AdamW(Base):
+class AdamW(OptimizerBase):
     """Optimizes every parameter by AdamW, with the same bits as `torch.optim.AdamW`."""
 
     can_skip = True

@@ -12,7 +12,7 @@ from plumbline.model.roles import QUERY_KEY, ParameterRole
 from plumbline.runtime.distributed import full
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
-from plumbline.train.optimizers._base import Base, undone_where
+from plumbline.train.optimizers._base import OptimizerBase, undone_where
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 
 #: The four matrices of attention, in the order in which they are stacked.
@@ -23,7 +23,7 @@ ORTHOGONALISED = QUERY_KEY | {*ATTENTION, "attention_gate", "gate", "up", "down"
 
 
 @component
-class Muon(Base):
+class Muon(OptimizerBase):
     """Optimizes matrices by Muon and all other parameters by AdamW.
 
     A matrix W with gradient g and momentum B is updated by

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import Ledger
+from plumbline.audit.rows import AuditRows
 
 
-def audit(ledger: Ledger) -> None:
+def audit(ledger: AuditRows) -> None:
     """Its two rows: one holds, one does not."""
     prose, losses = ledger.prose, ledger.table("losses")
     ledger.check("times", "widths", "section 1", prose("times"), prose("wide_width") / prose("narrow_width"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Claim
+from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.registry import ClaimChecks, Evidence, Values
 
 __all__ = ["CHECKS", "Evidence"]
@@ -11,13 +11,13 @@ CHECKS = ClaimChecks()
 
 
 @CHECKS.of()
-def wide_is_lower(evidence: Evidence, claim: Claim) -> Values:
+def wide_is_lower(evidence: Evidence, claim: PaperClaim) -> Values:
     losses = evidence.frames.runs.set_index("method")["validation_loss"]
     evidence.used |= set(evidence.frames.runs.index)
     return {"lowest": losses.idxmin()}
 
 
 @CHECKS.of(scope="arithmetic")
-def four_times(evidence: Evidence, claim: Claim) -> Values:
+def four_times(evidence: Evidence, claim: PaperClaim) -> Values:
     width = {run.spec.method: run.spec.model.ffn_width for run in evidence.study.runs.values()}
     return {"times": width["wide"] // width["narrow"]}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.figures import style
-from plumbline.results.figures.style import Picture, styled
+from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 
 @styled
-def curves(frames: RunFrames, study: Study, published: Published) -> Picture:
+def curves(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """A line for each width."""
     figure, axes = style.canvas(style.PAGE, 2.5)
     rows = []
@@ -21,4 +21,4 @@ def curves(frames: RunFrames, study: Study, published: Published) -> Picture:
         axes.plot(train["step"], train["loss"], label=study.label(run["method"]))
         rows.append(train[["step", "loss"]].assign(run=key))
     axes.legend()
-    return Picture(figure=figure, frame=pd.concat(rows))
+    return FigureWithData(figure=figure, frame=pd.concat(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import Published
+from plumbline.audit.published import PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import (
     CONTEXT,
@@ -29,7 +29,7 @@ COLUMNS = [
 ]
 
 
-def losses(frames: RunFrames, study: Study, published: Published) -> Table:
+def losses(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each width."""
     printed, rows = published.table("losses"), []
     measured = frames.measured("stretch")
