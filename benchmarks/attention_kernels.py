@@ -20,7 +20,7 @@ import torch
 from machine import describe
 from torch.nn.functional import scaled_dot_product_attention
 
-from plumbline.kernels.compiled import compiled
+from plumbline.kernels.compile_check import compiled
 from plumbline.kernels.costs import COSTS, AttentionShape, kept, moved, operations
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.decoder import on_meta

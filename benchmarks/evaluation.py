@@ -56,7 +56,7 @@ def work(folder: Path, model: str) -> None:
     from tokenizers import Tokenizer
 
     from plumbline.evaluate import harness
-    from plumbline.evaluate.adapter import CheckpointLM
+    from plumbline.evaluate.harness_model import CheckpointLM
     from plumbline.model.decoder import create
     from plumbline.specs.spec import ModelSpec
     from plumbline.specs.suites import suite
@@ -89,7 +89,7 @@ def shares(folder: Path) -> None:
     from tokenizers import Tokenizer
 
     from plumbline.evaluate import harness
-    from plumbline.evaluate.adapter import CheckpointLM
+    from plumbline.evaluate.harness_model import CheckpointLM
     from plumbline.model.decoder import create
     from plumbline.specs.spec import ModelSpec
     from plumbline.specs.suites import suite
@@ -116,7 +116,7 @@ def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> Non
     """A model in Hugging Face form, its spec, and the items."""
     from plumbline.data.tokenizer import trained
     from plumbline.evaluate import harness
-    from plumbline.model import hf
+    from plumbline.model import hf_export
     from plumbline.model.decoder import create
     from plumbline.specs.spec import ModelSpec
     from plumbline.specs.suites import suite
@@ -126,7 +126,7 @@ def prepare(folder: Path, items: Path, sizes: dict[str, Any], limit: int) -> Non
     folder.mkdir()
     words.save(str(folder / "words.json"))
     spec = ModelSpec.from_dict(sizes)
-    hf.export(create(spec, 1), tokenizer_path=folder / "words.json", directory=folder)
+    hf_export.export(create(spec, 1), tokenizer_path=folder / "words.json", directory=folder)
     (folder / "spec.json").write_text(json.dumps(sizes))
     for task in TASKS:
         lines = (items / f"{task}.jsonl").read_text().splitlines()[:limit]

@@ -31,7 +31,7 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.step_time import random_pack
 
 WAYS = {"at once": False, "beside": True}

@@ -28,7 +28,7 @@ from plumbline.model.decoder import create
 from plumbline.runtime.numerics import autocast, numerics
 from plumbline.specs import study_config
 from plumbline.specs.spec import Precision, RunSpec
-from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 
 
 def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], Kept]:

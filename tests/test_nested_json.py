@@ -12,14 +12,14 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json, sha256_file
 from plumbline.data import manifest
 from plumbline.data.sources import jsonl
-from plumbline.evaluate import fields, items
+from plumbline.evaluate import item_fields, items
 from plumbline.operate.console import progress
 from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace
 from plumbline.runtime import probe_checkpoints
 from plumbline.specs import study_config, suites, tasks
-from plumbline.train.checkpoint import rolling, state
+from plumbline.train.checkpoint import rolling, state_directory
 
 DEEP = "[" * 100_000
 
@@ -71,7 +71,7 @@ def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None
         ),
         _written("manifest.json", manifest.read_pack),
         _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
-        _written("piqa.jsonl", lambda path: fields.read(tasks.task("piqa"), path)),
+        _written("piqa.jsonl", lambda path: item_fields.read(tasks.task("piqa"), path)),
         _written("texts.jsonl", lambda path: list(jsonl.read(path, "texts"))),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(
 ) -> None:
     (tmp_path / "starts.json").write_text(DEEP)
     assert read_json(tmp_path / "starts.json") is None
-    assert state.read_or_set_aside(tmp_path / "starts.json") is None
+    assert state_directory.read_or_set_aside(tmp_path / "starts.json") is None
     assert "starts.json is damaged (nested too deeply" in capsys.readouterr().err
     assert (tmp_path / "starts.json.damaged").read_text() == DEEP
     (tmp_path / progress.FILE).write_text(f'{DEEP[:30_000]}\n{{"event": "step"}}\n')

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plumbline.cli.train import changed as changed
     from plumbline.core.errors import PlumblineError as PlumblineError
-    from plumbline.evaluate.score import scored as scored
+    from plumbline.evaluate.score_models import scored as scored
     from plumbline.experiment.judge import judge as judge
     from plumbline.experiment.judge import judge_all as judge_all
-    from plumbline.experiment.terms import ComparisonTerms as ComparisonTerms
+    from plumbline.experiment.comparison_terms import ComparisonTerms as ComparisonTerms
     from plumbline.export.write import export_hf as export_hf
     from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import expected_runs as expected_runs
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec as RunSpec
     from plumbline.specs.study_config import load as load_study  # noqa: F401
     from plumbline.train.pretrain import pretrain as pretrain
-    from plumbline.train.settings import TrainerSettings as TrainerSettings
+    from plumbline.train.trainer_settings import TrainerSettings as TrainerSettings
 
 #: Name -> where it is.
 _PLACES = {
     "FinishedRun": "plumbline.runtime.finished_run:FinishedRun",
     "PlumblineError": "plumbline.core.errors:PlumblineError",
     "RunSpec": "plumbline.specs.spec:RunSpec",
-    "TrainerSettings": "plumbline.train.settings:Settings",
+    "TrainerSettings": "plumbline.train.trainer_settings:Settings",
     "StopRequest": "plumbline.runtime.stop:StopRequest",
-    "ComparisonTerms": "plumbline.experiment.terms:Terms",
+    "ComparisonTerms": "plumbline.experiment.comparison_terms:Terms",
     "changed": "plumbline.cli.train:changed",
     "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",
     "export_hf": "plumbline.export.write:export_hf",
@@ -49,7 +49,7 @@ _PLACES = {
     "load_study": "plumbline.specs.study_config:load",
     "load_project": "plumbline.project:load",
     "pretrain": "plumbline.train.pretrain:pretrain",
-    "scored": "plumbline.evaluate.score:scored",
+    "scored": "plumbline.evaluate.score_models:scored",
 }
 
 __all__ = sorted(_PLACES)

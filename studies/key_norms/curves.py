@@ -17,7 +17,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
 from plumbline.results.tables.table import absent
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
-from plumbline.train.schedule import factor
+from plumbline.train.learning_rate import factor
 
 SCALE = "base"
 

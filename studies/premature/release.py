@@ -1,7 +1,7 @@
 """Finds when the intervention lets go: what a run decided, and what other rules would have decided from the scores it
 logged.
 
-Source: premature study, section 2 and appendix F (Table 8). The rule is `plumbline.train.interventions._release`, which
+Source: premature study, section 2 and appendix F (Table 8). The rule is `plumbline.train.interventions._release_rule`, which
 the trainer itself follows; nothing is trained here.
 """
 
@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.train.interventions._release import ReleaseRule, follow, release_step
+from plumbline.train.interventions._release_rule import ReleaseRule, follow, release_step
 
 from .run_values import RunValues
 

@@ -1,6 +1,6 @@
 """Measures each method's distance from the reference item by item, whether it is significant, and tasks at chance.
 
-Source: ours; see `plumbline.stats.items` and `plumbline.stats.significance`.
+Source: ours; see `plumbline.stats.item_noise` and `plumbline.stats.significance`.
 """
 
 from __future__ import annotations

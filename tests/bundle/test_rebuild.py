@@ -25,7 +25,7 @@ from plumbline.project import Project, load
 from plumbline.project.bundles import BundleProduct
 from plumbline.results import __main__ as results
 from plumbline.results import interpretations
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from plumbline.specs.config import ROOT, load_config
 
 SCRATCH = "/scratch/somebody"
@@ -211,7 +211,7 @@ def test_a_commit_that_answers_otherwise_is_told_with_the_commands_that_rebuild_
     (package / "bundle/remake.py").write_text(f"import json, pathlib, sys\n{read}\n{answers}\n")
     commit = committed(tmp_path / "repository")
     edited(bundle, commit=commit, edited=False)
-    monkeypatch.setattr(code, "PACKAGE", package)
+    monkeypatch.setattr(code_hash, "PACKAGE", package)
     with pytest.raises(PlumblineError, match=rf"may not match this .*git worktree add \S+ {commit} && "):
         rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
 
@@ -236,7 +236,7 @@ def test_a_commit_that_git_cannot_write_is_named(
         whole = made("mktree", read=f"040000 tree {within}\tsrc\n".encode())
         commit = made("commit-tree", whole, "-m", "two", read=b"")
     edited(bundle, commit=commit, edited=False)
-    monkeypatch.setattr(code, "PACKAGE", repository / "src/plumbline")
+    monkeypatch.setattr(code_hash, "PACKAGE", repository / "src/plumbline")
     with pytest.raises(PlumblineError, match=rf"git cannot write src of commit {commit} .*(invalid path|valid object)"):
         rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
 
@@ -268,7 +268,7 @@ def test_the_package_of_a_bundles_commit_makes_its_products_itself(
         subprocess.run(["git", "-C", str(repository), "config", setting, "true"], check=True)
     before = sorted((repository / ".git").iterdir())
     edited(bundle, commit=commit, edited=False)
-    monkeypatch.setattr(code, "PACKAGE", package)
+    monkeypatch.setattr(code_hash, "PACKAGE", package)
     found = rebuild.rebuild(bundle, tmp_path / "out", at_commit=True)
     assert found.whole and found.verdicts and not found.failed
     assert sorted((repository / ".git").iterdir()) == before

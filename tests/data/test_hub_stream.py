@@ -19,7 +19,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, pack, sources, stream_cursor, tokenize, tokenizer
+from plumbline.data import documents, pack, sources, hub_read_cache, tokenize, tokenizer
 
 CONTEXT, VOCABULARY = 16, 300
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
@@ -290,7 +290,7 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
 def test_a_file_system_without_hard_links(
     data_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stream_cursor.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
+    monkeypatch.setattr(hub_read_cache.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
     fetch(data_set, tmp_path, tokens=9_000)
     assert "no hard links here (not permitted)" in capsys.readouterr().err
     assert not list(tmp_path.glob(".hub-*"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plumbline.data import tokenize
 from plumbline.data.text import spans
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.plan.data import LEAST_MB
+from plumbline.plan.data_stage import LEAST_MB
 from tests.data.conftest import Stages
 
 #: The least that the rules `documents`, `tokenizer` and `tokenize` ask for, in MB.

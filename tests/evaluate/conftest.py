@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.core.files import sha256_file
-from plumbline.evaluate import items, proxy
-from plumbline.evaluate.documents import HeldOutSentences
+from plumbline.evaluate import items, proxy_items
+from plumbline.evaluate.held_out_sentences import HeldOutSentences
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.suites import suite
@@ -73,7 +73,7 @@ def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory)
     documents = HeldOutSentences.read(documents_file)
     made = [
         items.TaskItems(
-            task=task, task_source="proxy", items=proxy.items(task, documents, 6), licence="none", origin="made up"
+            task=task, task_source="proxy", items=proxy_items.items(task, documents, 6), licence="none", origin="made up"
         )
         for task in suite("climb12")
     ]

@@ -18,7 +18,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import manifest as manifests
 from plumbline.evaluate import __main__ as evaluation
-from plumbline.evaluate import score
+from plumbline.evaluate import score_models
 from plumbline.probes import _checkpoint
 from plumbline.runtime.finished_run import FinishedRun
 
@@ -60,7 +60,7 @@ def verbs(run: Path, tokenizer: Path, items: Path, out: Path) -> dict[str, tuple
     shared = ("--items", items, "--suite", "climb12", "--limit", 1)
     return {
         "evaluate": (evaluation, ("--run", run, *of, *shared, "--out", out)),
-        "score": (score, (run, *of, *shared)),
+        "score": (score_models, (run, *of, *shared)),
         "sample": (sample, (run, *of)),
         "export": (export, (run, *of, "--to", "hf", "--out", out)),
     }

@@ -98,7 +98,7 @@ def test_the_right_answer_is_found_in_every_kind_of_task(evaluate, items_folder:
             answers.append((-1.0 if known else -900.0, known))
         return answers
 
-    monkeypatch.setattr("plumbline.evaluate.adapter.CheckpointLM.loglikelihood", oracle)
+    monkeypatch.setattr("plumbline.evaluate.harness_model.CheckpointLM.loglikelihood", oracle)
     scores = frames.read(evaluate() / "scores.parquet", "scores").set_index(["task", "metric"])
     for task in ("arc_easy", "openbookqa", "piqa", "winogrande"):
         assert scores.loc[(task, "acc"), "value"] == 1

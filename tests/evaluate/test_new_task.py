@@ -16,7 +16,7 @@ import yaml
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import harness
-from plumbline.model import hf
+from plumbline.model import hf_export
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs import tasks
 
@@ -90,7 +90,7 @@ def run(project: Path, *words: object) -> str:
 
 @pytest.fixture
 def model(finished: Path, tokenizer_file: Path, tmp_path: Path) -> Path:
-    hf.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
+    hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
     return tmp_path / "llama"
 
 

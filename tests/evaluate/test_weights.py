@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.evaluate.adapter import CheckpointLM
+from plumbline.evaluate.harness_model import CheckpointLM
 from plumbline.model.decoder import create
 from plumbline.runtime.finished_run import FinishedRun
 

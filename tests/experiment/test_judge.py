@@ -13,7 +13,7 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.judge import MethodVerdict, Seeds, judge, judge_all, sigma_interval
 from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.experiment.terms import ComparisonTerms
+from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.stats import noise_floor, power_of_gain, two_sided_t
 
 UP = ComparisonTerms(higher=True)

@@ -15,8 +15,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger
 from plumbline.experiment.__main__ import main
 from plumbline.experiment.numbers import NumbersRequest, verdict, write
-from plumbline.experiment.read import ColumnNames
-from plumbline.experiment.terms import ComparisonTerms
+from plumbline.experiment.read_numbers import ColumnNames
+from plumbline.experiment.comparison_terms import ComparisonTerms
 
 BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
 GOOD = [("good", "1", 3.262), ("good", "2", 3.258), ("good", "3", 3.266)]

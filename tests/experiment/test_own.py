@@ -13,7 +13,7 @@ import yaml
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file, shown
-from plumbline.experiment import checks, earlier, ledger, order, own
+from plumbline.experiment import checks, decision_accuracy_from_pages, ledger, decision_accuracy, own
 from plumbline.experiment.__main__ import main as verdict
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.specs import mine
@@ -166,11 +166,11 @@ def test_published_stands_beside_reproduced(tmp_path: Path) -> None:
 
 
 def test_decision_accuracy_of_the_printed_table() -> None:
-    (table,) = order.printed("transfer")
+    (table,) = decision_accuracy.printed("transfer")
     # Of ten methods 45 pairs; counted by hand from the two columns of table3.csv.
     assert (table.methods, table.pairs) == (10, 45)
     assert table.alike == 31
-    crossed = order.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
+    crossed = decision_accuracy.ordered({"a": 1, "b": 2, "c": 2}, {"a": 3, "b": 1, "c": 4}, source="", metric="")
     assert (crossed.alike, crossed.pairs) == (1.5, 3)
 
 
@@ -180,8 +180,8 @@ def test_decision_accuracy_of_this_page_and_those_before(tmp_path: Path) -> None
     made.page.parent.mkdir()
     means = {"my/a": (5.0, 4.8), "my/b": (4.9, 4.7), "my/c": (4.8, 4.75)}
     for name, study in (("before", "transfer"), ("elsewhere", "quack")):
-        entry = earlier.entry(study, "validation_loss", ("base", "large"), means)
-        (made.page.parent / f"{name}.json").write_text(json.dumps({earlier.KEY: entry}))
+        entry = decision_accuracy_from_pages.entry(study, "validation_loss", ("base", "large"), means)
+        (made.page.parent / f"{name}.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: entry}))
     made.write()
     page = made.page.read_text()
     assert re.search(r"^\| your runs, from 2 pages +\| +validation loss \(nats\) +\| +5 +\| +3 of 4 ", page, flags=re.M)

@@ -11,10 +11,10 @@ from scipy import integrate, stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.judge import MethodVerdict
-from plumbline.experiment.read import SearchRun
+from plumbline.experiment.read_numbers import SearchRun
 from plumbline.experiment.search import SearchJudgement, judge_search, null_searches
 from plumbline.experiment.search_page import search_page, search_sentence
-from plumbline.experiment.terms import ComparisonTerms
+from plumbline.experiment.comparison_terms import ComparisonTerms
 
 LOG = Path("log.tsv")
 UP = ComparisonTerms(higher=True)

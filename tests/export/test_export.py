@@ -17,7 +17,7 @@ from plumbline.cli import export as verb
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.evaluate import score
+from plumbline.evaluate import score_models
 from plumbline.export import capability_check, card, check, output_folder
 from plumbline.export.write import export_hf
 from plumbline.model.decoder import create
@@ -122,7 +122,7 @@ def test_an_exported_folder_that_was_changed_is_not_scored(
     with pytest.raises(
         PlumblineError, match=r"tokenizer\.json is not what was exported: sha256 \w+, not \w+ as in export"
     ):
-        score.scored(out, items_folder, limit=1)
+        score_models.scored(out, items_folder, limit=1)
 
 
 @pytest.mark.parametrize(("source", "said"), [("hub", ""), ("local", "Its texts, of the source local, are not")])

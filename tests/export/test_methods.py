@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.core.files import canonical_json
 from plumbline.export import write
-from plumbline.model import hf
+from plumbline.model import hf_export
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs import study_config
 from plumbline.specs.config import studies
@@ -39,7 +39,7 @@ def found() -> dict[str, ModelSpec]:
 
 
 MODELS = found()
-OWN = [name for name, spec in MODELS.items() if hf.beyond_llama(spec)]
+OWN = [name for name, spec in MODELS.items() if hf_export.beyond_llama(spec)]
 #: One whose state grows with its depth, which transformers itself writes once more before it is loaded.
 SAVED_AGAIN = "transfer-base-attnres"
 
@@ -145,7 +145,7 @@ def test_what_is_a_llama_is_one(name: str, words: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     model = lively(MODELS[name])
-    hf.export(model, words, tmp_path)
+    hf_export.export(model, words, tmp_path)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path)
     expected = model(tokens())
     torch.testing.assert_close(theirs(tokens()).logits, expected, rtol=0, atol=1e-5 * expected.abs().max().item())

@@ -1,6 +1,6 @@
 """Which hashes of a component's code are one class: those under which the golden losses are the same.
 
-A run's identity holds the class of each of its components (`plumbline.specs.code`). After a refactor, recording shows
+A run's identity holds the class of each of its components (`plumbline.specs.code_hash`). After a refactor, recording shows
 that every golden run that uses the component (a method, or one of `trainings`) still has its numbers, and the new hash
 joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component that no
 golden run uses, the new hash is a class of its own.
@@ -25,7 +25,7 @@ import json
 from pathlib import Path
 
 from plumbline.core.files import atomic_write_text, canonical_json
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from plumbline.specs.components import SLOTS, available, folder
 from plumbline.specs.spec import ModelSpec
 from tests.golden import trainings
@@ -49,7 +49,7 @@ def used_by(golden: str) -> dict[str, Path]:
         chosen += [("probe", probe.name) for probe in run.probes]
     chosen += [(slot, model.slot(slot).name) for slot in SLOTS]
     files = {(kind, name): Path(available(kind)[name]) for kind, name in chosen}
-    return {f"{folder(kind)}.{name}": path for (kind, name), path in files.items() if path.is_relative_to(code.PACKAGE)}
+    return {f"{folder(kind)}.{name}": path for (kind, name), path in files.items() if path.is_relative_to(code_hash.PACKAGE)}
 
 
 def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -> Classes:
@@ -79,18 +79,18 @@ def record(golden: list[str], same: dict[str, bool]) -> Classes:
     """
     files = {name: used_by(name) for name in golden}
     paths = {component: path for used in files.values() for component, path in used.items()}
-    present = {component: code.tree_hash(code.component_files(path)) for component, path in paths.items()}
+    present = {component: code_hash.tree_hash(code_hash.component_files(path)) for component, path in paths.items()}
     seen = {component: [same[name] for name in same if component in files[name]] for component in present}
     proven = {component for component, verdicts in seen.items() if verdicts and all(verdicts)}
     classes = recorded_again(read(), present, proven)
     lines = ",\n".join(f'  "{component}": {_ordered(classes[component])}' for component in sorted(classes))
-    atomic_write_text(code.CLASSES, f"{{\n{lines}\n}}\n")
+    atomic_write_text(code_hash.CLASSES, f"{{\n{lines}\n}}\n")
     return classes
 
 
 def read() -> Classes:
     """As recorded, in the order of recording."""
-    return json.loads(code.CLASSES.read_text(encoding="utf-8"))
+    return json.loads(code_hash.CLASSES.read_text(encoding="utf-8"))
 
 
 def _ordered(classes: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ from plumbline import NUMERICS
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, canonical_json
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from tests.golden import classes
 from tests.golden.runs import FILE, TOLERANCE, TOLERANCES, gap, losses, recorded
 from tests.golden.trainings import TRAININGS, apart, curves
@@ -46,7 +46,7 @@ def main() -> None:
     known = classes.record(
         [*found, *trained], {name: moved <= TOLERANCES.get(name, TOLERANCE) for name, moved in gaps.items()}
     )
-    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(known)} components -> {code.CLASSES}")
+    print(f"{len(found)} methods, {len(trained)} trainings -> {FILE}\n{len(known)} components -> {code_hash.CLASSES}")
 
 
 def _lines(golden: dict[str, Any]) -> str:

@@ -20,9 +20,9 @@ from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import InterventionInputs, Intervention, build
 from plumbline.train.interventions.qk_clip import CLIPPED
-from plumbline.train.online import OnlineProbes
-from plumbline.train.optim import GroupedOptimizer
-from plumbline.train.schedule import factor
+from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.learning_rate import factor
 from tests.golden.runs import SEQUENCES, tokens
 from tests.model_specs import BASELINE, RUN, run_spec
 

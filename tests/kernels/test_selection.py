@@ -13,7 +13,7 @@ from plumbline.kernels.selection import CHUNKED, SDPA, TABLE, chosen, lacking
 from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.model.mixers import softmax
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
 from tests.model.methods import ALL, overlay
@@ -115,8 +115,8 @@ def imported(tree: ast.AST) -> set[str]:
 
 def test_kernels_know_no_model_and_a_cpu_never_imports_triton() -> None:
     """Mixers import a kernel inside the call that takes it."""
-    for path in sorted(code.PACKAGE.rglob("*.py")):
-        tree, folder = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(code.PACKAGE).parts[0]
+    for path in sorted(code_hash.PACKAGE.rglob("*.py")):
+        tree, folder = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(code_hash.PACKAGE).parts[0]
         if folder == "kernels":
             ours = {name for name in imported(tree) if name.startswith("plumbline")}
             assert ours <= {"plumbline", "plumbline.core"} | {name for name in ours if ".kernels." in name}, path

@@ -15,7 +15,7 @@ from plumbline.model import decoder, flops
 from plumbline.model.decoder import on_meta
 from plumbline.plan import counts
 from plumbline.plan.estimate import estimator
-from plumbline.plan.size import estimated
+from plumbline.plan.model_cost import estimated
 from plumbline.project import Project, load
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config

@@ -16,7 +16,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import __main__ as command
-from plumbline.plan import fit, fit_page, noise
+from plumbline.plan import fit, fit_page, seed_noise
 from plumbline.plan.estimate import estimator
 from plumbline.plan.fit_page import flow
 from plumbline.plan.page import WIDTH
@@ -132,9 +132,9 @@ def test_noise_and_speed_are_those_of_finished_runs(tmp_path: Path, monkeypatch:
 
 
 def test_noise_that_is_known_at_another_scale_is_named_and_what_is_assumed_is_marked(demo: Project) -> None:
-    known = noise.SeedNoise(scale="base", tokens=1e6, sigma=0.01, runs=3)
+    known = seed_noise.SeedNoise(scale="base", tokens=1e6, sigma=0.01, runs=3)
     ask = fit.FitQuestion(seconds=7200, study="transfer", method="qknorm", against="baseline", gain=0.05, seeds=3)
-    fitted = fit.BudgetFit(estimator=estimator(demo), asked=ask, sigmas=(known, *noise.assumed(demo.root)))
+    fitted = fit.BudgetFit(estimator=estimator(demo), asked=ask, sigmas=(known, *seed_noise.assumed(demo.root)))
     page = fit_page.terminal(dataclasses.replace(fitted, asked=dataclasses.replace(ask, scale="large")))
     assert "no two seeds of the baseline are finished here at scale large" in " ".join(page.split())
     assert "(what was measured, 0.01 nats at scale base after 1.00 M tokens, is of another" in " ".join(page.split())
@@ -191,16 +191,16 @@ def test_times_in_words() -> None:
 
 
 def test_the_pilots_words_are_its_own(repository: Path) -> None:
-    (pilot,) = noise.assumed(repository)
+    (pilot,) = seed_noise.assumed(repository)
     page = (repository / "benchmarks" / "pilot.md").read_text()
-    assert "1,582,720 parameters" in page and "1.58 M parameters" in noise.PILOT_WORDS
+    assert "1,582,720 parameters" in page and "1.58 M parameters" in seed_noise.PILOT_WORDS
     assert "0.32 M in all" in page and pilot.tokens == 0.32e6
     assert pilot.sigma == pytest.approx(0.0338, abs=5e-5) and pilot.runs == 6
 
 
 def test_the_option_that_is_compared_is_resolved_by_its_own_noise(demo: Project) -> None:
-    sigmas = tuple(noise.SeedNoise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7))
-    sigmas += noise.assumed(demo.root)
+    sigmas = tuple(seed_noise.SeedNoise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7))
+    sigmas += seed_noise.assumed(demo.root)
     ask = fit.FitQuestion(seconds=7200, study="transfer", method="qknorm", against="baseline")
     fitted = fit.BudgetFit(estimator=estimator(demo), asked=ask, sigmas=sigmas)
     found = {(one.scale, one.seeds): one for one in fitted.options()}

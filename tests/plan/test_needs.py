@@ -12,7 +12,7 @@ import yaml
 
 from plumbline.data import split
 from plumbline.operate.preflight import dry_run
-from plumbline.plan import data
+from plumbline.plan import data_stage
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.evaluation import amount
 from plumbline.project import Project, load, snakemake_internals
@@ -62,7 +62,7 @@ def units_of(project: Project, priced: Estimator, job: Any) -> tuple[dict[str, f
     rule, wildcards = job.rule.name, job.wildcards
     if rule in ("documents", "tokenizer", "tokenize", "pack"):
         corpus = project.corpora[wildcards.corpus]
-        text, total = data.text_bytes(project, corpus.name) / 1e6, data.tokens(project, corpus.name)
+        text, total = data_stage.text_bytes(project, corpus.name) / 1e6, data_stage.tokens(project, corpus.name)
         shards, context = project.preset["tokenize_shards"], max(project.contexts[corpus.name])
         size = (2 if corpus.tokenizer.vocabulary <= 2**16 else 4) * total / 1e6
         written = {"documents": 2 * text, "tokenize": size / shards, "pack": size}
@@ -70,13 +70,13 @@ def units_of(project: Project, priced: Estimator, job: Any) -> tuple[dict[str, f
             "text_mb": text,
             "waits": text / 15 if rule == "documents" else 0.0,
             "file_mb": READ_AHEAD,
-            "sample_words_m": data.distinct_words(32) / 1e6,
+            "sample_words_m": data_stage.distinct_words(32) / 1e6,
             "sorted_mb": split.SORT_BYTES / 1e6,
-            "words_m": data.distinct_words(corpus.tokenizer.training_megabytes) / 1e6,
+            "words_m": data_stage.distinct_words(corpus.tokenizer.training_megabytes) / 1e6,
             "training_mb": corpus.tokenizer.training_megabytes,
             "remembered": 1,
             "shard_mb": text / shards,
-            "together": data.TOGETHER if rule == "tokenize" else 1,
+            "together": data_stage.TOGETHER if rule == "tokenize" else 1,
             "file_tokens_m": min(corpus.sequences_per_shard * context, total) / 1e6,
             "tokens_m": total / 1e6,
             "disk_mb": written.get(rule, 0.0),
@@ -165,9 +165,9 @@ def test_no_text_that_was_counted_has_more_words_than_the_law_says() -> None:
     counted = [point for points in NEEDS["distinct_words"]["texts"].values() for point in points]
     assert len(counted) > 12
     for megabytes, words in counted:
-        assert megabytes < 5 or words <= data.distinct_words(megabytes), (megabytes, words)
+        assert megabytes < 5 or words <= data_stage.distinct_words(megabytes), (megabytes, words)
 
 
 def test_as_many_shards_go_together_as_the_time_limit_counts(repository: Path) -> None:
     profile = yaml.safe_load((repository / "profiles" / "slurm" / "config.v9+.yaml").read_text(encoding="utf-8"))
-    assert profile["group-components"]["tokenize"] == data.TOGETHER
+    assert profile["group-components"]["tokenize"] == data_stage.TOGETHER

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from plumbline import project
-from plumbline.plan import data, evaluation, machines
+from plumbline.plan import data_stage, evaluation, machines
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import WHOLE, row
 from plumbline.project import Project
@@ -152,12 +152,12 @@ def test_a_damaged_measurement_is_one_that_is_to_be_made(
 
 
 def test_the_data_stage_costs_nothing_once_its_packs_are_there(demo: Project) -> None:
-    assert data.seconds(demo, demo.runs.values()) > 0
+    assert data_stage.seconds(demo, demo.runs.values()) > 0
     for run in demo.runs.values():
         path = Path(demo.paths.pack_manifest(run))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    assert data.seconds(demo, demo.runs.values()) == 0
+    assert data_stage.seconds(demo, demo.runs.values()) == 0
 
 
 def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Project) -> None:
@@ -170,13 +170,13 @@ def test_corpora_are_made_side_by_side_and_a_target_pays_for_its_own(demo: Proje
     mine = dataclasses.replace(run, spec=spec)
     whole = dataclasses.replace(demo, corpora={"climbmix": read, "other": twice})
     whole.runs[mine.key] = mine
-    assert data.tokens(whole, "other") == 2 * data.tokens(whole, "climbmix")
-    one, other = data.seconds(whole, [run]), data.seconds(whole, [mine])
-    assert data.seconds(demo, [run]) == one < other == data.seconds(whole, [run, mine])
-    both = data.disk_bytes(whole, [run, mine])
-    assert both == pytest.approx(data.disk_bytes(whole, [run]) + data.disk_bytes(whole, [mine]))
-    assert data.disk_bytes(whole, [mine]) == pytest.approx(2 * data.disk_bytes(whole, [run]))
+    assert data_stage.tokens(whole, "other") == 2 * data_stage.tokens(whole, "climbmix")
+    one, other = data_stage.seconds(whole, [run]), data_stage.seconds(whole, [mine])
+    assert data_stage.seconds(demo, [run]) == one < other == data_stage.seconds(whole, [run, mine])
+    both = data_stage.disk_bytes(whole, [run, mine])
+    assert both == pytest.approx(data_stage.disk_bytes(whole, [run]) + data_stage.disk_bytes(whole, [mine]))
+    assert data_stage.disk_bytes(whole, [mine]) == pytest.approx(2 * data_stage.disk_bytes(whole, [run]))
     packs = dict.fromkeys(read.packs)
     unknown = dataclasses.replace(demo, corpora={"climbmix": msgspec.structs.replace(read, packs=packs, source="hub")})
-    assert data.tokens(unknown, "climbmix") is None and data.seconds(unknown, [run]) is None
+    assert data_stage.tokens(unknown, "climbmix") is None and data_stage.seconds(unknown, [run]) is None
     assert by_target(estimator(unknown)).loc["table2", "not_counted"] == "data"

@@ -13,7 +13,7 @@ import torch
 import transformers
 from torch.nn.functional import cross_entropy
 
-from plumbline.model.hf import export
+from plumbline.model.hf_export import export
 from plumbline.probes import __main__ as command
 from plumbline.probes import read
 from plumbline.probes._transformers import STYLES

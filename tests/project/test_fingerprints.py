@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from plumbline.project import Project, fingerprints, load
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
 from tests.new_process import forget
@@ -73,8 +73,8 @@ CODE = [
 @pytest.mark.parametrize(("file", "expected"), CODE, ids=[entry[0] for entry in CODE])
 def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
     """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
-    assert (code.PACKAGE / file).is_file()
-    assert {kind for kind in fingerprints.VERBS if code.PACKAGE / file in fingerprints.verb_files(kind)} == expected
+    assert (code_hash.PACKAGE / file).is_file()
+    assert {kind for kind in fingerprints.VERBS if code_hash.PACKAGE / file in fingerprints.verb_files(kind)} == expected
 
 
 def test_an_edit_changes_the_code_and_a_comment_does_not(
@@ -82,15 +82,15 @@ def test_an_edit_changes_the_code_and_a_comment_does_not(
 ) -> None:
     here = planned(root)
     before = whole(here)
-    shutil.copytree(code.PACKAGE / "data", tmp_path / "plumbline/data")
+    shutil.copytree(code_hash.PACKAGE / "data", tmp_path / "plumbline/data")
     path = tmp_path / "plumbline/data/pack.py"
     path.write_text(f"# A comment.\n{path.read_text()}")
     with monkeypatch.context() as patch:
-        patch.setattr(code, "PACKAGE", path.parents[1])
+        patch.setattr(code_hash, "PACKAGE", path.parents[1])
         forget(fingerprints)
         assert here.fingerprints.corpus("pack", CORPUS) == before["pack"]
         path.write_text(path.read_text() + "EDITED = 1\n")
-        forget(code, fingerprints)
+        forget(code_hash, fingerprints)
         after = here.fingerprints.corpus("pack", CORPUS)
         assert changed(before, before | {"pack": after}, 0) == {"pack"}
         assert not changed(before, before | {"pack": after}, 1), "nothing else is asked"
@@ -178,16 +178,16 @@ def test_items_of_ones_own_are_files_of_the_suites_tasks(root: Path, tmp_path: P
 @pytest.fixture
 def edit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """A file of the package is read as one with a line more."""
-    parse = code.parse
+    parse = code_hash.parse
 
     def edited(file: str) -> None:
         line = ast.parse("EDITED = 1").body
-        other = {code.PACKAGE / file: ast.Module([*parse(code.PACKAGE / file).body, *line], [])}
-        monkeypatch.setattr(code, "parse", lambda path: other.get(path) or parse(path))
-        forget(code, fingerprints)
+        other = {code_hash.PACKAGE / file: ast.Module([*parse(code_hash.PACKAGE / file).body, *line], [])}
+        monkeypatch.setattr(code_hash, "parse", lambda path: other.get(path) or parse(path))
+        forget(code_hash, fingerprints)
 
     yield edited
-    forget(code, fingerprints)
+    forget(code_hash, fingerprints)
 
 
 @pytest.mark.parametrize("file", ["model/ffn/relu_squared.py", "model/mixers/softmax.py"])

@@ -64,14 +64,14 @@ def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
 def test_the_same_again_makes_no_new_page_and_another_try_does(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.experiment import ledger, tries
+    from plumbline.experiment import ledger, ledger_costs
 
     path = tmp_path / "ledger.jsonl"
     monkeypatch.setattr(Paths, "verdict_ledger", str(path))
     asked = planned(mine=mine)
     assert asked.mine is not None
     before = asked.fingerprints.verdict()
-    entries = tries.entries(asked.mine)
+    entries = ledger_costs.entries(asked.mine)
     ledger.append(path, entries)
     assert asked.fingerprints.verdict() == before
     ledger.append(path, [ledger.LedgerEntry(**{**_fields(entries[0]), "name": "another", "baseline": "other"})])
@@ -83,15 +83,15 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
 def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.experiment import earlier
+    from plumbline.experiment import decision_accuracy_from_pages
 
     monkeypatch.setattr(Paths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)
     before = asked.fingerprints.verdict()
-    (tmp_path / "plain.json").write_text(json.dumps({earlier.KEY: None}))
+    (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: None}))
     assert asked.fingerprints.verdict() == before
-    entry = earlier.entry("transfer", "validation_loss", ("base", "large"), {"my/a": (5.0, 4.8)})
-    (tmp_path / "both.json").write_text(json.dumps({earlier.KEY: entry}))
+    entry = decision_accuracy_from_pages.entry("transfer", "validation_loss", ("base", "large"), {"my/a": (5.0, 4.8)})
+    (tmp_path / "both.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: entry}))
     assert asked.fingerprints.verdict() != before
 
 

@@ -13,54 +13,54 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
-from plumbline.report import noise, prose
+from plumbline.report import agreement, markdown_page
 from plumbline.report.curve import POINTS, Curve, CurveLine, thinned
-from plumbline.report.found import ResultsOnDisk
+from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.run import page
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from plumbline.stats.power import resolved_distance
 from tests.report.world import planned
 from tests.studies.transfer.world import World, tasks_of
 
-SPREAD, EDGE = noise.SeedSpread(0.01, 2), resolved_distance(0.01, 3)
+SPREAD, EDGE = agreement.SeedSpread(0.01, 2), resolved_distance(0.01, 3)
 
 
 @pytest.mark.parametrize(
     ("ours", "printed", "how", "mark"),
     [
-        (str(0.5 + 0.99 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, noise.WITHIN),
-        (str(0.5 + 1.01 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, noise.BEYOND),
-        (str(0.5 + 1.2 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 1}, noise.WITHIN),
-        ("0.9", "0.5", {"trained": True}, noise.UNKNOWN),
-        ("0.1234999999", "0.123", {"trained": False}, noise.SAME),
-        ("0.1236", "0.123", {"trained": False}, noise.OTHER),
-        ("1230", "1.23e3", {"trained": False}, noise.SAME),
-        ("0.5266", "0.53", {"trained": True, "spread": noise.SeedSpread(0.0005, 2), "seeds": 3}, noise.WITHIN),
-        ("soft", "hard", {"trained": False}, noise.OTHER),
+        (str(0.5 + 0.99 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, agreement.WITHIN),
+        (str(0.5 + 1.01 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, agreement.BEYOND),
+        (str(0.5 + 1.2 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 1}, agreement.WITHIN),
+        ("0.9", "0.5", {"trained": True}, agreement.UNKNOWN),
+        ("0.1234999999", "0.123", {"trained": False}, agreement.SAME),
+        ("0.1236", "0.123", {"trained": False}, agreement.OTHER),
+        ("1230", "1.23e3", {"trained": False}, agreement.SAME),
+        ("0.5266", "0.53", {"trained": True, "spread": agreement.SeedSpread(0.0005, 2), "seeds": 3}, agreement.WITHIN),
+        ("soft", "hard", {"trained": False}, agreement.OTHER),
         ("", "0.5", {"trained": True}, None),
         ("0.5", "", {"trained": True}, None),
         ("no label", "not printed", {"trained": False}, None),
     ],
 )
-def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: noise.CellMark | None) -> None:
-    assert noise.mark(ours, printed, "paper", **how) is mark
-    judged_elsewhere = noise.mark(ours, printed, "demo", **how)
-    kept = mark in (None, noise.SAME)
-    assert judged_elsewhere is (mark if kept else noise.ELSEWHERE), "no demo is a reproduction, nor a contradiction"
+def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreement.CellMark | None) -> None:
+    assert agreement.mark(ours, printed, "paper", **how) is mark
+    judged_elsewhere = agreement.mark(ours, printed, "demo", **how)
+    kept = mark in (None, agreement.SAME)
+    assert judged_elsewhere is (mark if kept else agreement.ELSEWHERE), "no demo is a reproduction, nor a contradiction"
 
 
 def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
-    def judged(printed: str, **how) -> noise.CellMark | None:
-        return noise.mark("0.5", printed, "paper", texts=False, **how)
+    def judged(printed: str, **how) -> agreement.CellMark | None:
+        return agreement.mark("0.5", printed, "paper", texts=False, **how)
 
-    assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is noise.TEXTS
-    assert judged("0.9", trained=False) is noise.OTHER and judged("0.5", trained=False) is noise.SAME
+    assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is agreement.TEXTS
+    assert judged("0.9", trained=False) is agreement.OTHER and judged("0.5", trained=False) is agreement.SAME
 
 
 def test_spreads_together_weigh_by_their_seeds() -> None:
-    both = noise.SeedSpread.together([noise.SeedSpread(0.01, 2), noise.SeedSpread(0.03, 4)])
+    both = agreement.SeedSpread.together([agreement.SeedSpread(0.01, 2), agreement.SeedSpread(0.03, 4)])
     assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)
-    assert noise.SeedSpread.together([]) is None
+    assert agreement.SeedSpread.together([]) is None
 
 
 def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
@@ -77,7 +77,7 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
 
 
 def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
-    made = prose.html(
+    made = markdown_page.html(
         "# Gone\n\n## Two & <i>\n\n## Two, I\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
     )
     assert "Gone" not in made and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in made
@@ -97,10 +97,10 @@ def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert re.fullmatch(smoke.unknown_paths.results(), "smoke/report/other.html")
     before = smoke.fingerprints.report()
     package = tmp_path / "plumbline"
-    shutil.copytree(code.PACKAGE / "report", package / "report")
+    shutil.copytree(code_hash.PACKAGE / "report", package / "report")
     with open(package / "report/templates/run.html.j2", "a") as handle:
         handle.write("more")
-    monkeypatch.setattr(code, "PACKAGE", package)
+    monkeypatch.setattr(code_hash, "PACKAGE", package)
     assert smoke.fingerprints.report() != before
 
 

@@ -18,7 +18,7 @@ from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
 from plumbline.results.tables import render
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.results.tables.trace import trace
-from plumbline.specs import code, study_config
+from plumbline.specs import code_hash, study_config
 from plumbline.specs.config import ROOT
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Study
@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     shutil.copytree(SIXTH, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "config/corpora", tmp_path / "config/corpora")
     yield tmp_path
-    forget(code)
+    forget(code_hash)
 
 
 def study_of(root: Path) -> Study:
@@ -45,7 +45,7 @@ def edited(root: Path, file: str, before: str, after: str) -> None:
     path = root / file
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after, 1))
-    forget(code)
+    forget(code_hash)
 
 
 YAML = "studies/widths/study.yaml"
@@ -105,7 +105,7 @@ def test_it_is_remade_when_its_code_options_or_specs_change(
 def test_code_that_it_imports_is_its_own_but_for_what_reads_configuration(root: Path) -> None:
     lines = "from plumbline.model import roles\nfrom plumbline.theory.logit_range import __doc__ as text\n"
     edited(root, CODE, "import numpy as np\n", f"import numpy as np\n{lines}")
-    names = {path.name for path in code.measurement_files(root / CODE)}
+    names = {path.name for path in code_hash.measurement_files(root / CODE)}
     loaded = sys.modules.get("plumbline.studies.widths.measurements")
     assert of_measurement(study_of(root), "stretch") and (loaded is None or str(root) not in str(loaded.__file__))
     assert {"stretch.py", "roles.py", "logit_range.py"} <= names

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import code, components, installed, study_config
+from plumbline.specs import code_hash, components, installed, study_config
 from plumbline.specs.components import available, code_class, complete, load
 from plumbline.specs.config import ROOT
 from tests.new_process import forget
@@ -183,7 +183,7 @@ def test_its_code_is_its_file_and_what_it_imports_of_its_package_wherever_that_l
         text = (copy / "theirs" / file).read_text()
         assert before in text
         (copy / "theirs" / file).write_text(text.replace(before, after))
-        return code.component_class("mixers.theirs", copy / "theirs/mixer.py")
+        return code_hash.component_class("mixers.theirs", copy / "theirs/mixer.py")
 
     assert changed("deep.py", "2\n", "2  # a comment\n") == first
     assert changed("sibling.py", "5", "6") != first
@@ -195,7 +195,7 @@ def test_the_code_of_a_module_by_itself_has_the_modules_beside_it_that_it_import
         """The class of the code of a module that imports two others."""
         folder = tmp_path / name
         write(folder, {"theirs.py": f"from warmth import DEGREES\n{MIXER}", "other/__init__.py": "", **helpers})
-        return code.component_class("mixers.theirs", folder / "theirs.py")
+        return code_hash.component_class("mixers.theirs", folder / "theirs.py")
 
     first = of("first", **{"warmth.py": "import more\nDEGREES = more.DEGREES", "more.py": "DEGREES = 5"})
     again = {"warmth.py": "import more\nDEGREES = more.DEGREES", "more.py": "DEGREES = 5", "unasked.py": "X = 1"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import code, installed, study_folders, study_parts
+from plumbline.specs import code_hash, installed, study_folders, study_parts
 from plumbline.specs.config import studies
 from tests.new_process import forget
 
@@ -56,7 +56,7 @@ def test_code_that_is_no_python_is_told_with_its_file_and_line(tmp_path: Path) -
     with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
         study_parts.file("own", "tables", "other", root)
     with pytest.raises(PlumblineError, match=r"own/tables/other.py:3 is not Python: invalid syntax$"):
-        code.product_files(root / "studies/own/audit.py")
+        code_hash.product_files(root / "studies/own/audit.py")
     with pytest.raises(PlumblineError, match=r"own' cannot be imported \(.*own/tables/other.py:3\): SyntaxError: inv"):
         study_parts.part("own", "audit", root)
 
@@ -79,7 +79,7 @@ def test_what_is_misspelt_and_so_read_by_nobody_is_named(tmp_path: Path) -> None
 def test_an_import_of_another_study_is_refused_when_it_is_planned(tmp_path: Path, line: str) -> None:
     root = written(tmp_path, {"study.yaml": "", "tables/name.py": f"def name():\n    {line}\n"})
     with pytest.raises(PlumblineError, match=r"copy what another (one|study) has"):
-        code.product_files(study_parts.file("own", "tables", "name", root))
+        code_hash.product_files(study_parts.file("own", "tables", "name", root))
 
 
 def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

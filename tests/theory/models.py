@@ -13,7 +13,7 @@ import transformers
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder, create
-from plumbline.model.folder import write_model
+from plumbline.model.model_folder import write_model
 from plumbline.specs.spec import ModelSpec
 from plumbline.theory import eliminate_query
 from tests.probes.hugging_face import GPT2

@@ -21,10 +21,10 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import __main__ as trainer
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.interventions import _released
+from plumbline.train.interventions import _until_release
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import pretrain
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 def child(spec: str, chosen: TrainerSettings, environment: dict[str, str], operations: int | None) -> None:
@@ -143,14 +143,14 @@ def _fall(how: str) -> None:
 def _clamp_scores(by_rank: list[float], chosen: TrainerSettings) -> None:
     """Each rank reads a lower-copy score of its own, and leaves in the state when it released."""
     rank = int(os.environ["RANK"])
-    _released.lower_copy_score = lambda *arguments, **options: (by_rank[rank], 0.05)  # type: ignore[assignment]
-    original = _released.UntilRelease.begin
+    _until_release.lower_copy_score = lambda *arguments, **options: (by_rank[rank], 0.05)  # type: ignore[assignment]
+    original = _until_release.UntilRelease.begin
 
-    def begin(self: _released.UntilRelease, step: int) -> None:
+    def begin(self: _until_release.UntilRelease, step: int) -> None:
         original(self, step)
         (chosen.state / f"released-{rank}.json").write_text(json.dumps(self.released))
 
-    _released.UntilRelease.begin = begin  # type: ignore[method-assign]
+    _until_release.UntilRelease.begin = begin  # type: ignore[method-assign]
 
 
 def of_a_terminal(words: list[str], said: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from plumbline.core.files import sha256_file
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 
 #: Children are forked from a server that has imported torch and done nothing else: they start at once.
 PROCESSES = multiprocessing.get_context("forkserver")

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.train.checkpoint.rolling import METADATA, RollingCheckpoints, damage
-from plumbline.train.disk import guarded
+from plumbline.train.disk_faults import guarded
 
 
 def write(checkpoints: RollingCheckpoints, step: int, *, finite: bool = True) -> Path:

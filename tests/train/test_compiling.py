@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.runtime.distributed import RankGroup
 from plumbline.train import compiling
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train, train_ranks
 from tests.train.interventions import spec

@@ -22,7 +22,7 @@ from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedTrainingState
 from plumbline.train.monitoring.metrics import RunMetrics
-from plumbline.train.online import OnlineProbes
+from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, train
 

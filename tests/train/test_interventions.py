@@ -14,8 +14,8 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.model.decoder import create
-from plumbline.train import optim
-from plumbline.train.interventions import _released
+from plumbline.train import grouped_optimizer
+from plumbline.train.interventions import _until_release
 from tests.model_specs import run_spec
 from tests.train.helpers import read, settings, train
 from tests.train.interventions import ALWAYS, MODEL, NEVER, WINDOW, is_upper_query_or_key, roles, slow, spec, weights
@@ -25,9 +25,9 @@ from tests.train.interventions import ALWAYS, MODEL, NEVER, WINDOW, is_upper_que
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Of every step that is made: the rate that was asked for, and those of the slowed and the other parameters."""
     made: list[dict[str, Any]] = []
-    original = optim.GroupedOptimizer.step
+    original = grouped_optimizer.GroupedOptimizer.step
 
-    def step(self: optim.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+    def step(self: grouped_optimizer.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
         made.append(
@@ -40,7 +40,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             }
         )
 
-    monkeypatch.setattr(optim.GroupedOptimizer, "step", step)
+    monkeypatch.setattr(grouped_optimizer.GroupedOptimizer, "step", step)
     return made
 
 
@@ -87,14 +87,14 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
 ) -> None:
     """And nothing else differs by a bit."""
     updates: list[dict[str, torch.Tensor]] = []
-    original = optim.GroupedOptimizer.step
+    original = grouped_optimizer.GroupedOptimizer.step
 
-    def step(self: optim.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+    def step(self: grouped_optimizer.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
 
-    monkeypatch.setattr(optim.GroupedOptimizer, "step", step)
-    monkeypatch.setattr(optim, "load", lambda kind, name: Descent)
+    monkeypatch.setattr(grouped_optimizer.GroupedOptimizer, "step", step)
+    monkeypatch.setattr(grouped_optimizer, "load", lambda kind, name: Descent)
     short = {"train__steps": 1, "schedule": {"name": "constant", "warmup_steps": 0}, "optimizer__learning_rate": 0.3}
     window = {"window_start": 1.0, "window_end": 1.0, "include_bias": include_bias}
     for name, chosen in (("control", spec(**short)), ("slowed", spec(slow(**window), **short))):
@@ -180,7 +180,7 @@ def test_the_documents_fractions_on_200_steps(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clamped: float, released: int, why: str
 ) -> None:
     """Every step is an evaluation: 3 % is step 6, two evaluations later step 8, and 12 % is step 24."""
-    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: (clamped, 0.05))
+    monkeypatch.setattr(_until_release, "lower_copy_score", lambda *arguments, **options: (clamped, 0.05))
     chosen = spec({"name": "slow_query_key"}, train__steps=200, train__validate_every=200)
     assert train(chosen, settings(packs, tmp_path)) == 0
     assert read(tmp_path / "out/outcome.json")["interventions"] == [
@@ -191,7 +191,7 @@ def test_the_documents_fractions_on_200_steps(
 
 
 def test_fixed_releases_need_no_score(packs: Path, tmp_path: Path, rates: list, monkeypatch) -> None:
-    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: pytest.fail("was read"))
+    monkeypatch.setattr(_until_release, "lower_copy_score", lambda *arguments, **options: pytest.fail("was read"))
     chosen = spec(slow(release="fixed", release_at=0.25, ramp=0.0))
     assert train(chosen, settings(packs, tmp_path)) == 0
     factors = [made["slow"] == {0.25 * made["base"]} for made in rates]
@@ -216,8 +216,8 @@ def test_half_the_rate_for_all_is_half_the_rate_in_the_recipe(packs: Path, tmp_p
 def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, slowed: Path, capfd) -> None:
     """In the frame of online probe values, in the state's log, and on stderr with the limit that is used."""
     from plumbline.data.loader import Pack
-    from plumbline.train.interventions._release import ReleaseRule, release_step
-    from plumbline.train.interventions._released import lower_copy_score
+    from plumbline.train.interventions._release_rule import ReleaseRule, release_step
+    from plumbline.train.interventions._until_release import lower_copy_score
 
     logged = frames.read(slowed / "out/points/online.parquet", "probes")
     assert logged.step.tolist() == [0, 2, 4, 6, 8, 10, 12], "to the end of the window, so that others can be replayed"

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import components
-from plumbline.train.interventions._release import ReleaseRule, follow, ramped, release_step
+from plumbline.train.interventions._release_rule import ReleaseRule, follow, ramped, release_step
 
 STEPS = 4768
 NULL = 0.0036
@@ -156,7 +156,7 @@ def test_a_run_that_is_released_online_goes_by_the_code_of_the_probe() -> None:
     """Another lower-copy score would be another run."""
     from pathlib import Path
 
-    from plumbline.specs.code import component_files
+    from plumbline.specs.code_hash import component_files
     from plumbline.specs.components import available
 
     for name in ("slow_query_key", "entropy_floor", "learning_rate_factor"):

@@ -12,7 +12,7 @@ import torch
 
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
-from plumbline.train.interventions import _released
+from plumbline.train.interventions import _until_release
 from tests.train.helpers import products, read, settings, train, train_ranks
 from tests.train.interventions import ALWAYS, slow, spec, weights
 from tests.train.test_pretrain import StopAt
@@ -73,7 +73,7 @@ def test_rank_0_decides(packs: Path, tmp_path: Path) -> None:
 
 def test_reading_the_score_leaves_no_trace(packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in the random states, not in the model's mode, not in gradients."""
-    original, modes = _released.lower_copy_score, []
+    original, modes = _until_release.lower_copy_score, []
 
     def drawing(model: torch.nn.Module, *arguments: Any, **options: Any) -> tuple[float, float]:
         modes.append((model.training, any(value.grad is not None for value in model.parameters())))
@@ -82,19 +82,19 @@ def test_reading_the_score_leaves_no_trace(packs: Path, tmp_path: Path, monkeypa
         modes.append((model.training, any(value.grad is not None for value in model.parameters())))
         return found
 
-    monkeypatch.setattr(_released, "lower_copy_score", drawing)
+    monkeypatch.setattr(_until_release, "lower_copy_score", drawing)
     torch.manual_seed(1), random.seed(1), np.random.seed(1)
     states = []
     from plumbline.train import loop as loop_module
 
-    original_begin = _released.UntilRelease.begin
+    original_begin = _until_release.UntilRelease.begin
 
-    def begin(self: _released.UntilRelease, step: int) -> None:
+    def begin(self: _until_release.UntilRelease, step: int) -> None:
         before = loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu")))
         original_begin(self, step)
         states.append(before == loop_module.randomness.encode(loop_module.randomness.capture(torch.device("cpu"))))
 
-    monkeypatch.setattr(_released.UntilRelease, "begin", begin)
+    monkeypatch.setattr(_until_release.UntilRelease, "begin", begin)
     assert train(spec(slow(**ALWAYS)), settings(packs, tmp_path)) == 0
     assert len(modes) == 14 and set(modes) == {(True, False)} and states == [True] * 24
 
@@ -112,7 +112,7 @@ def test_a_run_that_diverges_says_what_was_decided_until_then(packs: Path, tmp_p
 
 
 def test_a_score_that_is_no_number_survives_a_checkpoint(packs: Path, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(_released, "lower_copy_score", lambda *arguments, **options: (float("nan"), 0.05))
+    monkeypatch.setattr(_until_release, "lower_copy_score", lambda *arguments, **options: (float("nan"), 0.05))
     chosen = settings(packs, tmp_path)
     assert train(spec(slow(**ALWAYS)), chosen, StopAt(12)) == EXIT_RUN_AGAIN
     assert train(spec(slow(**ALWAYS)), chosen) == 0

@@ -16,7 +16,7 @@ from plumbline.model.decoder import create
 from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
 from plumbline.specs.components import options
 from plumbline.train.interventions import Intervention, build
-from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED
 from tests.model_specs import RUN, run_spec

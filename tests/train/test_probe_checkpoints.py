@@ -20,7 +20,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.model.decoder import create
 from plumbline.operate import cleanup
-from plumbline.probes import Probe, ProbeValue, _pass
+from plumbline.probes import Probe, ProbeValue, _forward_pass
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.probe_checkpoints import read_index
@@ -84,7 +84,7 @@ def test_online_readings_are_a_frame_that_changes_nothing(packs: Path, probed: P
     from plumbline.data.loader import Pack
 
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))
-    expected = [probe_value.value for probe_value in _pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")]
+    expected = [probe_value.value for probe_value in _forward_pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")]
     assert frame[frame.step == 0].value.tolist() == expected
     assert frame.groupby("step").value.mean().nunique() == 4
 
@@ -105,7 +105,7 @@ def test_a_probe_that_draws_at_random_changes_no_weight(
 ) -> None:
     """In a run whose loss has a random term: another random state would be another run."""
     monkeypatch.setattr(pretrain.interventions, "build", lambda specs: [Hooked()])
-    monkeypatch.setattr(_pass, "build", lambda specs: [Drawing() for _ in specs])
+    monkeypatch.setattr(_forward_pass, "build", lambda specs: [Drawing() for _ in specs])
     for name, probes in (("with", PROBES), ("without", [])):
         torch.manual_seed(1), random.seed(1), np.random.seed(1)
         assert train(run_spec(probes=probes), settings(packs, tmp_path / name)) == 0

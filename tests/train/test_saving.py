@@ -27,7 +27,7 @@ from plumbline.train.checkpoint.background import BackgroundSaving, CheckpointCo
 from plumbline.train.checkpoint.rolling import RollingCheckpoints, damage
 from plumbline.train.checkpoint.training_state import SavedTrainingState
 from plumbline.train.monitoring.metrics import RunMetrics
-from plumbline.train.online import OnlineProbes
+from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train
 

@@ -107,7 +107,7 @@ def test_a_changed_learning_rate_after_the_memory_is_lost(corpus: Project) -> No
 
 
 EDITS = [
-    ("src/plumbline/evaluate/scores.py", "import math", "import math\nEDITED = 1", OF_SCORES),
+    ("src/plumbline/evaluate/score_frames.py", "import math", "import math\nEDITED = 1", OF_SCORES),
     ("src/plumbline/stats/noise_floor.py", "ddof=1", "ddof=0", {"table": 3, "audit": 1, "copy_table": 1}),
     (
         STUDY,
@@ -115,7 +115,7 @@ EDITS = [
         "label: Soft pick\n",
         {"table": 6, "figure": 2, "interpretations": 1, "copy_table": 1},
     ),
-    ("src/plumbline/evaluate/scores.py", "import math", "import math  # for sums", {}),
+    ("src/plumbline/evaluate/score_frames.py", "import math", "import math  # for sums", {}),
 ]
 
 

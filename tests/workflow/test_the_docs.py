@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.model import hf
+from plumbline.model import hf_export
 from plumbline.runtime.finished_run import FinishedRun
 from tests.workflow.project import Project
 
@@ -122,7 +122,7 @@ def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     ]
     (root / "results.csv").write_text("\n".join(["method,seed,val_loss", *rows]) + "\n")
     tokenizer = root / "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
-    hf.export(FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER")
+    hf_export.export(FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER")
     yield Project(root)
     shutil.rmtree(root)
 

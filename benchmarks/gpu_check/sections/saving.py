@@ -38,7 +38,7 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.runtime.numerics import numerics
     from plumbline.runtime.stop import StopRequest
     from plumbline.train.pretrain import untrained
-    from plumbline.train.settings import TrainerSettings
+    from plumbline.train.trainer_settings import TrainerSettings
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
 
     with ranks(device) as group, tempfile.TemporaryDirectory() as name:

@@ -26,7 +26,7 @@ from plumbline.bundle import archive, contents, remake
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
-from plumbline.specs import code, study_folders
+from plumbline.specs import code_hash, study_folders
 from plumbline.specs.config import ROOT
 
 EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"
@@ -202,9 +202,9 @@ def _code(said: contents.BundleContents, bundle: Path, at_commit: bool) -> Itera
     """The package that makes the products, and the folder of the studies with their code: those here, or for the time
     of the block those of the bundle's commit."""
     if not at_commit:
-        yield code.PACKAGE, ROOT / study_folders.STUDIES
+        yield code_hash.PACKAGE, ROOT / study_folders.STUDIES
         return
-    repository = code.PACKAGE.parents[1]
+    repository = code_hash.PACKAGE.parents[1]
     if said.commit is None:
         raise PlumblineError(f"--at-commit: {bundle} was made where there was no repository, and names no commit")
     if contents.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
@@ -273,7 +273,7 @@ def _versions(said: contents.BundleContents, bundle: Path, *, allowed: bool) -> 
 
 
 def _of_another_commit(said: contents.BundleContents, bundle: Path, other: list[str]) -> str:
-    commit, _, edited = contents.checkout(code.PACKAGE.parents[1])
+    commit, _, edited = contents.checkout(code_hash.PACKAGE.parents[1])
     here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
     if said.commit is None or said.edited:
         whose = "from uncommitted sources" if said.commit is None else f"from an edited {said.commit}"

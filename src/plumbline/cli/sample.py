@@ -80,7 +80,7 @@ def main() -> None:
     import torch
     from tokenizers import Tokenizer
 
-    from plumbline.evaluate.adapter import end_of_text
+    from plumbline.evaluate.harness_model import end_of_text
     from plumbline.runtime.finished_run import FinishedRun
 
     run = FinishedRun.read(given.run)

@@ -19,7 +19,7 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs.config import PRESETS, load_config, parse_yaml
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import PARTS, overlay
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 def changed(spec: RunSpec, words: list[str]) -> RunSpec:

@@ -34,7 +34,7 @@ from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
 from plumbline.data.split import By, DocumentShuffle, held_out, rule
-from plumbline.data.stream_cursor import StreamCache, StreamTotals
+from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.text import pieces
 from plumbline.data.turn import alone
 

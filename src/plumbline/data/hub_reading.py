@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import budget
 from plumbline.data.sources import Document, hub, key
-from plumbline.data.stream_cursor import StreamCache
+from plumbline.data.hub_read_cache import StreamCache
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

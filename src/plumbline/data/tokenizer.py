@@ -27,7 +27,7 @@ from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
 from plumbline.data.verify import verify_documents
-from plumbline.data.words import WordEncoder
+from plumbline.data.word_encoder import WordEncoder
 
 SEPARATOR = "<|endoftext|>"
 

@@ -25,12 +25,12 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, sha256_file
 from plumbline.core.versions import version
 from plumbline.evaluate import items
-from plumbline.evaluate.score import EvaluationItems, one_by_one, score
+from plumbline.evaluate.score_models import EvaluationItems, one_by_one, score
 from plumbline.specs import suites
 from plumbline.specs.tasks import MetricPolicy
 
 if TYPE_CHECKING:
-    from plumbline.evaluate.texts import TextEncoder
+    from plumbline.evaluate.text_encoder import TextEncoder
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
         """What the runs share, made for the first that has a model."""
         from tokenizers import Tokenizer
 
-        from plumbline.evaluate.texts import TextEncoder
+        from plumbline.evaluate.text_encoder import TextEncoder
 
         return TextEncoder(Tokenizer.from_file(str(given.tokenizer))), EvaluationItems.read(suite, given.items, given.limit)
 
@@ -103,7 +103,7 @@ def _evaluate(
     import torch
 
     from plumbline.evaluate import harness
-    from plumbline.evaluate.adapter import CheckpointLM
+    from plumbline.evaluate.harness_model import CheckpointLM
 
     texts, questions = common()
     device = given.device

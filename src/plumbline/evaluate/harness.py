@@ -28,8 +28,8 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.evaluate import fields
-from plumbline.evaluate.fields import Item
+from plumbline.evaluate import item_fields
+from plumbline.evaluate.item_fields import Item
 from plumbline.specs.tasks import Task
 
 TASK_FOLDER = Path(lm_eval.tasks.__file__).parent
@@ -57,8 +57,8 @@ def leaves(task: Task, path: Path, limit: int | None) -> dict[str, ConfigurableT
         PlumblineError: an item lacks a field, a subject is not one of the harness's, or the harness's YAML is not what
             the task's file says.
     """
-    items = fields.read(task, path, limit if task.subjects is None else None)
-    shown = fields.read(task, path.with_name(task.examples)) if task.few_shot else []
+    items = item_fields.read(task, path, limit if task.subjects is None else None)
+    shown = item_fields.read(task, path.with_name(task.examples)) if task.few_shot else []
     made = {}
     for leaf, (yaml_path, asked) in parts(task, items, limit, str(path)).items():
         alike = examples(task, shown, asked[0].get("subject", ""))
@@ -140,7 +140,7 @@ def right_answers(task: Task, leaf: ConfigurableTask, doc: dict[str, Any]) -> li
     if leaf.OUTPUT_TYPE == "loglikelihood":
         return [0]
     if task.right is not None:
-        return [index for index, label in enumerate(fields.labels(task, doc)) if label == 1]
+        return [index for index, label in enumerate(item_fields.labels(task, doc)) if label == 1]
     # Where each choice is a context of its own, the harness keeps the right one's index as the text.
     right: Any = leaf.doc_to_text(doc) if leaf.multiple_input else leaf.doc_to_target(doc)
     if isinstance(right, str) and not right.isdigit():

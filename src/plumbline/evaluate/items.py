@@ -20,9 +20,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
 from plumbline.data.verify import verify_documents
-from plumbline.evaluate import fields, hub, packaged, proxy
-from plumbline.evaluate.documents import HeldOutSentences
-from plumbline.evaluate.fields import Item
+from plumbline.evaluate import item_fields, hub_items, packaged_items, proxy_items
+from plumbline.evaluate.held_out_sentences import HeldOutSentences
+from plumbline.evaluate.item_fields import Item
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 
@@ -140,24 +140,24 @@ def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
     Raises:
         PlumblineError: an item that lacks a field, or that the harness cannot ask.
     """
-    from plumbline.evaluate import check, harness
+    from plumbline.evaluate import check_items, harness
 
     entries = {}
     for content in made:
         task = content.task
         for index, item in enumerate(content.items):
-            fields.require(task, item, content.where(index))
-        check.items(task, content.items, content.where)
+            item_fields.require(task, item, content.where(index))
+        check_items.items(task, content.items, content.where)
         path = folder / f"{task.name}.jsonl"
-        atomic_write_text(path, fields.dump(content.items))
+        atomic_write_text(path, item_fields.dump(content.items))
         shown = ""
         if task.few_shot:
             for index, item in enumerate(content.shown):
-                fields.require(task, item, content.where_shown(index))
-            check.items(task, content.shown, content.where_shown)
+                item_fields.require(task, item, content.where_shown(index))
+            check_items.items(task, content.shown, content.where_shown)
             for subject in {item.get("subject", "") for item in content.items}:
                 harness.examples(task, content.shown, subject)
-            atomic_write_text(folder / task.examples, fields.dump(content.shown))
+            atomic_write_text(folder / task.examples, item_fields.dump(content.shown))
             shown = sha256_file(folder / task.examples)
         entries[task.name] = TaskEntry(
             task_source=content.task_source,
@@ -191,7 +191,7 @@ def main() -> None:
 
 def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     package = _given(arguments.package, "--package", "packaged")
-    packaged.check_package(package)
+    packaged_items.check_package(package)
     proxies = _proxies(arguments)
     made = []
     for task in tasks:
@@ -201,10 +201,10 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
             continue
         if task.few_shot:
             raise PlumblineError(
-                f"{task.file}: few_shot: {packaged.PACKAGE} ships no solved examples; use --source hub or local"
+                f"{task.file}: few_shot: {packaged_items.PACKAGE} ships no solved examples; use --source hub or local"
             )
-        origin = f"{packaged.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
-        found = packaged.items(task, source, package)
+        origin = f"{packaged_items.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
+        found = packaged_items.items(task, source, package)
         made.append(TaskItems(task=task, task_source="benchmark", items=found, licence=source.licence, origin=origin))
     return made
 
@@ -224,15 +224,15 @@ def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskI
         if proxies is not None and task.name in absent:
             made.append(proxies(task))
             continue
-        found, shown = fields.numbered(task, path), _local_examples(task, path)
+        found, shown = item_fields.numbered(task, path), _local_examples(task, path)
         made.append(
             TaskItems(
                 task=task,
                 task_source="benchmark",
-                items=[fields.of(task, item) for _, item in found],
+                items=[item_fields.of(task, item) for _, item in found],
                 licence="as the user's copy",
                 origin=f"local {path.name}",
-                shown=[fields.of(task, item) for _, item in shown],
+                shown=[item_fields.of(task, item) for _, item in shown],
                 file=path,
                 lines=[number for number, _ in found],
                 shown_lines=[number for number, _ in shown],
@@ -250,21 +250,21 @@ def _local_examples(task: Task, path: Path) -> list[tuple[int, Item]]:
             f"{examples}: there is no such file, and {task.file} shows {task.few_shot.number} solved examples before "
             f"each question (`few_shot`); write the split {task.few_shot.split!r} there"
         )
-    return fields.numbered(task, examples)
+    return item_fields.numbered(task, examples)
 
 
 def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     made = []
     for task in tasks:
-        read = hub.data_set(task)
+        read = hub_items.data_set(task)
         made.append(
             TaskItems(
                 task=task,
                 task_source="benchmark",
-                items=hub.items(task, read.split, arguments.mirror),
+                items=hub_items.items(task, read.split, arguments.mirror),
                 licence=read.licence,
                 origin=f"{read.path} {read.configuration or 'default'} {read.split} @ {read.revision}",
-                shown=hub.items(task, task.few_shot.split, arguments.mirror) if task.few_shot else [],
+                shown=hub_items.items(task, task.few_shot.split, arguments.mirror) if task.few_shot else [],
             )
         )
     return made
@@ -276,7 +276,7 @@ def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
 
     def make(task: Task) -> TaskItems:
         shown = task.few_shot.number if task.few_shot else 0
-        found = proxy.items(task, documents, arguments.proxy_items + shown)
+        found = proxy_items.items(task, documents, arguments.proxy_items + shown)
         return TaskItems(
             task=task,
             task_source="proxy",
@@ -300,7 +300,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--source", required=True, choices=("packaged", "local", "hub"))
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
-    parser.add_argument("--package", type=path_or_none, help=f"packaged: the wheel {packaged.PACKAGE}")
+    parser.add_argument("--package", type=path_or_none, help=f"packaged: the wheel {packaged_items.PACKAGE}")
     parser.add_argument("--folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form")
     parser.add_argument("--missing", choices=("error", "proxy"), default="error", help="local: tasks without file")
     parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")

@@ -29,19 +29,19 @@ def report(mine: Mine) -> dict[str, Any]:
     something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
     it cannot be built).
     """
-    from plumbline.experiment import parity, properties  # torch, which who only reads a report goes without
+    from plumbline.experiment import cost_parity, model_checks  # torch, which who only reads a report goes without
 
     found: dict[str, Any] = {}
     known = models(mine)
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
-        failed, raised = properties.made(small.model, small_baseline.model)
+        failed, raised = model_checks.made(small.model, small_baseline.model)
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
         if not failed:
-            entry["starts_as"] = properties.starts_as(small.model, small_baseline.model)
+            entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
             for scale, model in whole.items():
-                one = parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
+                one = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
                 entry["parity"][scale] = dataclasses.asdict(one)
                 if one.words:
                     entry["flagged"][f"parity at {scale}"] = one.words
@@ -49,7 +49,7 @@ def report(mine: Mine) -> dict[str, Any]:
     size = known[mine.compared[0]][0].model
     return {
         "fingerprint": of_checks(mine),
-        "checks": list(properties.CHECKS),
+        "checks": list(model_checks.CHECKS),
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "methods": found,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import code
+from plumbline.specs import code_hash
 from plumbline.specs.mine import Mine, models
 
 
@@ -14,8 +14,8 @@ def of_checks(mine: Mine) -> str:
 
     It changes with their code, the models' code, and the models checked.
     """
-    files = code.product_files(code.PACKAGE / "experiment" / "checks.py")
+    files = code_hash.product_files(code_hash.PACKAGE / "experiment" / "checks.py")
     asked: list[Any] = [mine.against, mine.asked["parity"]]
     for method, (small, whole) in models(mine).items():
         asked.append([method, small.to_dict()["model"], small.components, {k: v.to_dict() for k, v in whole.items()}])
-    return sha256_text(canonical_json([code.tree_hash(files), asked]))[:16]
+    return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]

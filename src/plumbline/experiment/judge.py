@@ -33,7 +33,7 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.experiment.terms import POWER, ComparisonTerms
+from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.stats import (
     PairedResult,
     WelchResult,

@@ -16,11 +16,11 @@ from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, judge_all
 from plumbline.experiment.ledger import LedgerEntry, Ledger
-from plumbline.experiment.page import headline, table_page
-from plumbline.experiment.read import ColumnNames, FileRows, SearchRun, ScoreTable, read_rows, read_search, read_table, shape
+from plumbline.experiment.score_table_page import headline, table_page
+from plumbline.experiment.read_numbers import ColumnNames, FileRows, SearchRun, ScoreTable, read_rows, read_search, read_table, shape
 from plumbline.experiment.search import SearchJudgement, judge_search
 from plumbline.experiment.search_page import search_page, search_sentence
-from plumbline.experiment.terms import ComparisonTerms
+from plumbline.experiment.comparison_terms import ComparisonTerms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,14 +16,14 @@ from typing import Any
 from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import checks, earlier, order, own_page, tries
+from plumbline.experiment import checks, decision_accuracy_from_pages, decision_accuracy, own_page, ledger_costs
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import published as prints
 from plumbline.experiment.checks_fingerprint import of_checks
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers import of_judgement, plain
-from plumbline.experiment.seen import FinishedRunReader
+from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
@@ -83,7 +83,7 @@ def write(request: VerdictInputs) -> str:
     judged(seen, lost, {})  # what cannot be judged is no try
     published = prints.beside(mine, seen)
     ledger = _enter(request)
-    corrected = tries.counted(ledger, tries.entries(mine))
+    corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
     result = own_page.VerdictContents(
         seen=seen,
         judged=judged(seen, lost, corrected),
@@ -92,14 +92,14 @@ def write(request: VerdictInputs) -> str:
         tries=corrected,
         ledger=ledger,
         statement=ledgers.statement(ledger, request.page.parent),
-        orders=[*order.printed(mine.study.code), *_own_orders(seen, request.page)],
+        orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
         published=published,
         page=request.page,
     )
     page, sentence = own_page.page(result), own_page.first(result)
     files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
     files.atomic_write_text(request.page, page)
-    numbers = {earlier.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
+    numbers = {decision_accuracy_from_pages.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     fingerprint_file.write(request.page, request.fingerprint, **numbers)
     return sentence
 
@@ -110,7 +110,7 @@ def judged(seen: FinishedRunReader, lost: dict[str, list[str]], corrected: dict[
     `corrected`: baseline -> what p is multiplied by.
     """
     return {
-        method: seen.judged(method, seen.deciding, tries_=corrected.get(tries.baseline(seen.mine, method), 1))
+        method: seen.judged(method, seen.deciding, tries_=corrected.get(ledger_costs.baseline(seen.mine, method), 1))
         for method in seen.mine.against
         if method not in lost
     }
@@ -119,20 +119,20 @@ def judged(seen: FinishedRunReader, lost: dict[str, list[str]], corrected: dict[
 def _enter(request: VerdictInputs) -> Ledger:
     if (said := ledgers.stated(request.page)) is not None:
         ledgers.compare(ledgers.read(request.ledger), request.page, said)
-    return ledgers.append(request.ledger, tries.entries(request.mine))
+    return ledgers.append(request.ledger, ledger_costs.entries(request.mine))
 
 
-def _own_orders(seen: FinishedRunReader, page: Path) -> list[order.DecisionAccuracy]:
+def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
     """The pairs that these runs themselves order at both scales; and with them those of earlier pages."""
     mine, label, found = seen.mine, seen.deciding.label, []
     here = _at_both(seen)
     if here is not None:
         base, larger = ({method: each[place] for method, each in here["means"].items()} for place in (0, 1))
-        one = order.ordered(base, larger, source="the runs of this page", metric=label)
+        one = decision_accuracy.ordered(base, larger, source="the runs of this page", metric=label)
         found += [one] if one.pairs > 1 else []  # 0 or 100 % of one pair says nothing
-    others = earlier.known(page.parent, but=mine.name)
-    before = earlier.alike(others, mine.study.code, seen.deciding.name, mine.scale)
-    every = earlier.pooled([*before, *([here] if here else [])], label) if before else None
+    others = decision_accuracy_from_pages.known(page.parent, but=mine.name)
+    before = decision_accuracy_from_pages.alike(others, mine.study.code, seen.deciding.name, mine.scale)
+    every = decision_accuracy_from_pages.pooled([*before, *([here] if here else [])], label) if before else None
     return [*found, *([every] if every else [])]
 
 
@@ -150,7 +150,7 @@ def _at_both(seen: FinishedRunReader) -> dict[str, Any] | None:
         }
         means.append({method: sum(each.values()) / len(each) for method, each in values.items() if each})
     both = {method: (value, means[1][method]) for method, value in means[0].items() if method in means[1]}
-    return earlier.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
+    return decision_accuracy_from_pages.entry(mine.study.code, seen.deciding.name, (mine.scale, mine.larger), both)
 
 
 def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,
             "orders": [dataclasses.asdict(one) for one in result.orders],
-            earlier.KEY: _at_both(seen),
+            decision_accuracy_from_pages.KEY: _at_both(seen),
             "runs": runs,
         }
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from plumbline.specs.compared_metrics import METRICS
 
 if TYPE_CHECKING:
-    from plumbline.experiment.seen import FinishedRunReader
+    from plumbline.experiment.finished_run_reader import FinishedRunReader
     from plumbline.specs.mine import Mine
 
 

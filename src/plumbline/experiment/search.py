@@ -27,8 +27,8 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
 from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.experiment.read import SearchRun
-from plumbline.experiment.terms import POWER, ComparisonTerms
+from plumbline.experiment.read_numbers import SearchRun
+from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 
 #: Searches that are simulated.
 WORLDS = 20_000

@@ -14,7 +14,7 @@ from plumbline.experiment.formatting import fixed, p, percent
 from plumbline.experiment.judge import BaselineComparison, judge
 from plumbline.experiment.power import seeds_each
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.terms import POWER, ComparisonTerms
+from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.specs.trial import Trial
 

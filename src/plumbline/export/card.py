@@ -13,7 +13,7 @@ from plumbline.core.files import sha256_text
 from plumbline.export.output_folder import RECORD
 from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
 from plumbline.runtime.run_tokenizer import TOKENIZER
-from plumbline.specs.code import PACKAGE
+from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 
 if TYPE_CHECKING:

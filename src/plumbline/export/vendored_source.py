@@ -3,7 +3,7 @@ package.
 
 transformers copies the files of a folder that lines like `from .module import name` lead to, and imports the copies; it
 knows no folders within. So the modules of this package that a model needs, and those of the packages that bring its
-components, are found by their imports, as `plumbline.specs.code` finds them, and written side by side:
+components, are found by their imports, as `plumbline.specs.code_hash` finds them, and written side by side:
 `plumbline/model/mixers/softpick.py` is `model_mixers_softpick.py`. Where the search would reach what plans and checks
 a run, a stand-in of `carried` is written instead.
 """
@@ -20,8 +20,8 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import code, installed
-from plumbline.specs.code import PACKAGE
+from plumbline.specs import code_hash, installed
+from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.components import available, folder, load
 from plumbline.specs.spec import ModelSpec
 
@@ -86,7 +86,7 @@ def sources(spec: ModelSpec) -> VendoredSources:
         waiting += [file for one in found[path] for file in (one.file, *one.whole.values()) if file is not None]
     names = _names(found)
     brought = {
-        code.package_of(path): offer.distribution
+        code_hash.package_of(path): offer.distribution
         for (slot, name), path in components.items()
         if (offer := installed.offers().by_entry.get(f"{folder(slot)}.{name}"))
     }
@@ -96,7 +96,7 @@ def sources(spec: ModelSpec) -> VendoredSources:
     # transformers tells two folders of one last name apart by the configuration's file alone, and takes its class for
     # that of the first model that had it.
     files[ROOTS[1].name] += f'\n#: Of everything here.\nSOURCES = "{sha256_text(canonical_json(files))}"\n'
-    packages = {code.package_of(path).name for path in found}
+    packages = {code_hash.package_of(path).name for path in found}
     requires = {name for path in found for name in _others(path)} - EXPECTED - packages
     return VendoredSources(
         files=dict(sorted(files.items())), requires=tuple(sorted(requires)), packages=tuple(sorted(packages))
@@ -110,10 +110,10 @@ def _imports(path: Path) -> tuple[_Import, ...]:
 
 
 def _found(path: Path) -> Iterator[_Import]:
-    own = code.package_of(path)
-    for node in ast.walk(code.parse(path)):
+    own = code_hash.package_of(path)
+    for node in ast.walk(code_hash.parse(path)):
         if isinstance(node, ast.Import):
-            whole = {alias.name: _stand_in(file) for alias in node.names if (file := code.file_of(alias.name, own))}
+            whole = {alias.name: _stand_in(file) for alias in node.names if (file := code_hash.file_of(alias.name, own))}
             if any("." in alias.name and alias.asname is None for alias in node.names if alias.name in whole):
                 raise PlumblineError(
                     f"{path}:{node.lineno}: `{ast.unparse(node)}` cannot be carried into a folder; write it as "
@@ -121,13 +121,13 @@ def _found(path: Path) -> Iterator[_Import]:
                 )
             if whole:
                 yield _Import(node, None, whole)
-        elif isinstance(node, ast.ImportFrom) and (module := code.imported_from(node, path, own)):
+        elif isinstance(node, ast.ImportFrom) and (module := code_hash.imported_from(node, path, own)):
             whole = {
                 alias.name: _stand_in(file)
                 for alias in node.names
-                if (file := code.file_of(f"{module}.{alias.name}", own)) is not None
+                if (file := code_hash.file_of(f"{module}.{alias.name}", own)) is not None
             }
-            file = code.file_of(module, own)
+            file = code_hash.file_of(module, own)
             if len(whole) == len(node.names):
                 yield _Import(node, None, whole)
             elif file is not None:
@@ -143,7 +143,7 @@ def _require_names(path: Path, node: ast.ImportFrom, file: Path, whole: dict[str
     """Refuse a name that a stand-in does not have."""
     if file not in STAND_INS:
         return
-    body = code.parse(STAND_INS[file]).body
+    body = code_hash.parse(STAND_INS[file]).body
     there = {one.name for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
     there |= {
         name.id for one in body if isinstance(one, ast.Assign) for name in one.targets if isinstance(name, ast.Name)
@@ -160,7 +160,7 @@ def _names(found: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
     """The flat name of each module."""
     names: dict[Path, str] = {}
     for path in sorted(found):
-        own = code.package_of(path)
+        own = code_hash.package_of(path)
         if path.parent == CARRIED:
             name = path.stem
         else:
@@ -176,7 +176,7 @@ def _names(found: dict[Path, tuple[_Import, ...]]) -> dict[Path, str]:
 
 def _head(path: Path, brought: dict[Path, str]) -> str:
     """What a file says of where it is from. Its own header, if it has one, stays below."""
-    own = code.package_of(path)
+    own = code_hash.package_of(path)
     if own == PACKAGE:
         origin, licence = _this(), "Apache-2.0"
     elif own in brought:
@@ -247,11 +247,11 @@ def _all_by_name(names: dict[Path, str]) -> str:
 @cache
 def _others(path: Path) -> frozenset[str]:
     """Packages that a file cannot do without, and that are neither carried nor Python's."""
-    own, found = code.package_of(path), set[str]()
+    own, found = code_hash.package_of(path), set[str]()
     optional = {
-        id(inner) for node in ast.walk(code.parse(path)) if isinstance(node, ast.Try) for inner in ast.walk(node)
+        id(inner) for node in ast.walk(code_hash.parse(path)) if isinstance(node, ast.Try) for inner in ast.walk(node)
     }
-    for node in ast.walk(code.parse(path)):
+    for node in ast.walk(code_hash.parse(path)):
         if id(node) in optional:
             continue
         if isinstance(node, ast.Import):

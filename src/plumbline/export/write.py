@@ -14,11 +14,11 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
 from plumbline.export import capability_check, card, check, output_folder
 from plumbline.export.vendored_source import VendoredSources, sources
-from plumbline.model import hf
+from plumbline.model import hf_export
 from plumbline.model.decoder import Decoder
 from plumbline.runtime import provenance
 from plumbline.runtime.finished_run import FinishedRun
-from plumbline.specs.code import PACKAGE
+from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.spec import RunSpec, code_classes
 
 
@@ -67,13 +67,13 @@ def export_hf(
     output_folder.require_free(out, run.spec.run_id, force)
     evaluation = card.evaluation(scores, run) if scores is not None else None
     model = run.model().eval()
-    form = "code" if hf.beyond_llama(run.spec.model) else "llama"
+    form = "code" if hf_export.beyond_llama(run.spec.model) else "llama"
     record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
     record |= {"run_id": run.spec.run_id, "exported_with": provenance.packages() | provenance.code(), "checked": None}
     with output_folder.filled(out, record) as written:
         found = bears = None
         if form == "llama":
-            hf.export(model, tokenizer, written)
+            hf_export.export(model, tokenizer, written)
         else:
             found, bears = write_code(written, model, tokenizer)
         if compare:
@@ -99,7 +99,7 @@ def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[VendoredS
         PlumblineError: a source that cannot be taken along, or a tokenizer of another model.
     """
     found = sources(model.spec)
-    special = hf.write_tokenizer(model.spec, tokenizer, folder)
+    special = hf_export.write_tokenizer(model.spec, tokenizer, folder)
     weights = {f"decoder.{name}": value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     with atomic(folder / "model.safetensors") as file:
         save_file(weights, file.name, metadata={"format": "pt"})

@@ -32,8 +32,8 @@ from plumbline.core import process_record
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data.stream_cursor import PREFIX
-from plumbline.train.checkpoint import records
+from plumbline.data.hub_read_cache import PREFIX
+from plumbline.train.checkpoint import read_state
 
 KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 
@@ -58,14 +58,14 @@ def collect(work: Path) -> list[Leftover]:
     for place in sorted(work.glob("*/state/*/*/*/*")):
         if not place.is_dir():
             continue
-        if records.is_aside(place.name):
+        if read_state.is_aside(place.name):
             kind = "set-aside" if ".set-aside-" in place.name else "other-run"
             own = place.with_name(place.name.partition(".")[0])
             found.append(_leftover(kind, place, own))
         elif _finished(place, work):
             found.append(_leftover("finished", place, place))
         else:
-            found += [_leftover(kind, path, place) for kind, path in records.leftovers(place)]
+            found += [_leftover(kind, path, place) for kind, path in read_state.leftovers(place)]
     for place in sorted(work.glob("*/runs/*/*/*/*/.leaving-*")):
         preset, _, *rest = place.relative_to(work).parts[:-1]
         found.append(_leftover("half", place, work.joinpath(preset, "state", *rest)))
@@ -85,7 +85,7 @@ def _fetched(work: Path) -> Iterator[Leftover]:
 def _finished(state: Path, work: Path) -> bool:
     preset, _, *rest = state.relative_to(work).parts
     outputs = work.joinpath(preset, "runs", *rest)
-    outcome, identity = read_json(outputs / "outcome.json"), records.identity(state)
+    outcome, identity = read_json(outputs / "outcome.json"), read_state.identity(state)
     if not (isinstance(outcome, dict) and isinstance(identity, dict) and (outputs / "model.safetensors").exists()):
         return False
     return outcome.get("run_id") == identity.get("run_id") is not None
@@ -112,9 +112,9 @@ def remove(leftover: Leftover) -> str | None:
     """Remove a leftover; returns what prevents that, None if it was removed."""
     path, state = Path(leftover.path), leftover.state
     if state:
-        holder = records.holder(Path(state))
+        holder = read_state.holder(Path(state))
         if holder is not None and not process_record.gone(holder):
-            return f"{state} is held by {records.holder_in_words(Path(state))}"
+            return f"{state} is held by {read_state.holder_in_words(Path(state))}"
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -128,11 +128,11 @@ def restart(state: Path) -> Path:
     Raises:
         PlumblineError: there is no such state, or a trainer is at work in it.
     """
-    if not state.is_dir() or records.is_aside(state.name):
+    if not state.is_dir() or read_state.is_aside(state.name):
         raise PlumblineError(
             f"--restart: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"
         )
-    return records.set_aside(state)
+    return read_state.set_aside(state)
 
 
 def _human(size: float) -> str:

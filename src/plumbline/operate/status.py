@@ -17,7 +17,7 @@ from plumbline.core import command_line
 from plumbline.core.errors import visible
 from plumbline.core.files import read_json
 from plumbline.operate.console.progress import clock, events
-from plumbline.train.checkpoint import records
+from plumbline.train.checkpoint import read_state
 from plumbline.train.monitoring import peak_memory
 
 #: What a run may be doing, in the order in which the table shows them.
@@ -33,7 +33,7 @@ def collect(work: Path) -> list[dict[str, Any]]:
 
     Times are in seconds, memory (the largest of starts that ended) in bytes; None where nothing is known.
     """
-    rows = [row(state, _outputs(state, work)) for state in records.claimed(work)]
+    rows = [row(state, _outputs(state, work)) for state in read_state.claimed(work)]
     known = {(entry["preset"], entry["run"]) for entry in rows}
     for path in sorted(work.glob("*/runs/*/*/*/*/outcome.json")):
         content = read_json(path)
@@ -47,12 +47,12 @@ def collect(work: Path) -> list[dict[str, Any]]:
 
 def row(state: Path, outputs: Path) -> dict[str, Any]:
     """Make the row of a run from its state directory and its outputs."""
-    identity = records.identity(state) or {}
-    starts = records.starts(state)
+    identity = read_state.identity(state) or {}
+    starts = read_state.starts(state)
     last = starts[-1] if starts else {}
     told = events(state)
     step = next((event for event in reversed(told) if event["event"] == "step"), {})
-    saved = records.saved_at(state)
+    saved = read_state.saved_at(state)
     found: dict[str, Any] = {
         "preset": identity.get("preset"),
         "run": identity.get("key"),
@@ -71,10 +71,10 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
         "reason": None,
         "state_directory": str(state),
     }
-    holder = records.holder(state)
+    holder = read_state.holder(state)
     outcome = read_json(outputs / "outcome.json")
-    fault = records.fault(state)
-    if holder is not None and records.alive(state, holder):
+    fault = read_state.fault(state)
+    if holder is not None and read_state.alive(state, holder):
         found["state"] = "running"
         found["tokens_per_second"] = step.get("tokens_per_second")
         if "eta_seconds" in step:
@@ -84,7 +84,7 @@ def row(state: Path, outputs: Path) -> dict[str, Any]:
     elif fault is not None:
         found |= {"state": "fault", "reason": fault.get("reason")}
     elif holder is not None:
-        found |= {"state": "stale", "reason": f"no sign of {records.holder_in_words(state)}"}
+        found |= {"state": "stale", "reason": f"no sign of {read_state.holder_in_words(state)}"}
     else:
         fell = told[-1].get("reason") if told and told[-1]["event"] == "fault" else None
         found |= {"state": "waiting", "reason": fell}

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
-    from plumbline.plan import fit, fit_page, noise
+    from plumbline.plan import fit, fit_page, seed_noise
 
     if given.method is None:
         raise PlumblineError("--fit needs the method to compare; add --method METHOD")
@@ -100,10 +100,10 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
         seeds=given.seeds,
         gain=given.gain or 0.0,
     )
-    runs = [*planned.runs.values(), *noise.earlier(planned, name)]
+    runs = [*planned.runs.values(), *seed_noise.earlier(planned, name)]
     known = counts.update(Path(planned.paths.counts), runs)
     priced = estimator(planned, machines.load(config["machine"]), sizes=counts.ModelCostLookup(known), calibrate_on=runs)
-    sigmas = (*noise.measured(planned, runs, against), *noise.assumed(planned.root))
+    sigmas = (*seed_noise.measured(planned, runs, against), *seed_noise.assumed(planned.root))
     return fit_page.terminal(fit.BudgetFit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
 
 

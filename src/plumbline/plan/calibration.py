@@ -12,8 +12,8 @@ from typing import Any
 from plumbline.core.permissions import denied
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.size import Sizes, training_tokens
-from plumbline.plan.warn import warn
+from plumbline.plan.model_cost import Sizes, training_tokens
+from plumbline.plan.warnings import warn
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 from plumbline.specs.trial import own_scale

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from plumbline import NUMERICS
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
-from plumbline.plan.size import ModelCost, estimated, sized
-from plumbline.plan.warn import warn
+from plumbline.plan.model_cost import ModelCost, estimated, sized
+from plumbline.plan.warnings import warn
 from plumbline.specs.components import SLOTS, code_class
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Run

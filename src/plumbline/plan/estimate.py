@@ -10,12 +10,12 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.plan import counts, data, machines
+from plumbline.plan import counts, data_stage, machines
 from plumbline.plan.calibration import Calibration, calibrate, finished, group
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.size import ModelCost, Sizes, probe_points, training_tokens
-from plumbline.plan.warn import warn
+from plumbline.plan.model_cost import ModelCost, Sizes, probe_points, training_tokens
+from plumbline.plan.warnings import warn
 from plumbline.project import Project
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.config import ROOT
@@ -131,8 +131,8 @@ class Estimator:
 
     def data_minutes(self, rule: str, wildcards: Any) -> int:
         """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
-        seconds = data.job(self.project, rule, wildcards).seconds
-        together = data.TOGETHER if rule == "tokenize" else 1
+        seconds = data_stage.job(self.project, rule, wildcards).seconds
+        together = data_stage.TOGETHER if rule == "tokenize" else 1
         return self._limit(None if seconds is None else together * seconds, EVALUATE_MARGIN)
 
     def on_device(self, one: Measurement) -> bool:

@@ -6,7 +6,7 @@ import json
 from math import log2
 from pathlib import Path
 
-from plumbline.plan.warn import warn
+from plumbline.plan.warnings import warn
 from plumbline.project import Project
 from plumbline.specs import suites
 from plumbline.specs.study_config import Run

@@ -18,10 +18,10 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.power import ComparisonDesign
-from plumbline.experiment.terms import ALPHA, POWER
-from plumbline.plan import data
+from plumbline.experiment.comparison_terms import ALPHA, POWER
+from plumbline.plan import data_stage
 from plumbline.plan.estimate import Estimator
-from plumbline.plan.noise import SeedNoise
+from plumbline.plan.seed_noise import SeedNoise
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.trial import Trial, load
 
@@ -252,7 +252,7 @@ class BudgetFit:
             )
             for run in self._prices[scale].runs
         ]
-        return data.seconds(self.estimator.project, runs) or 0.0
+        return data_stage.seconds(self.estimator.project, runs) or 0.0
 
     def options(self) -> list[FitOption]:
         """Find every option that fits: each scale with each number of seeds, or those that are asked for."""

@@ -14,8 +14,8 @@ from tabulate import tabulate
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.formatting import percent
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.terms import POWER
-from plumbline.plan import noise
+from plumbline.experiment.comparison_terms import POWER
+from plumbline.plan import seed_noise
 from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, BudgetFit, FitOption, number, roughly
 from plumbline.plan.page import WIDTH
 from plumbline.plan.targets import speed_in_words, trial_row
@@ -138,7 +138,7 @@ def _resolves(one: FitOption) -> str:
     gain, pack = one.fit.asked.gain, one.given["pack"]
     if one.noise is None:
         asked = f", so that nothing is said of the {gain:g} that is asked for" if gain else ""
-        return f"The gain that this resolves is not known: {noise.unknown(one.scale, elsewhere)}{asked}."
+        return f"The gain that this resolves is not known: {seed_noise.unknown(one.scale, elsewhere)}{asked}."
     asked = ""
     if gain:
         asked = f", so that the {gain:g} that is asked for is {'' if one.resolved <= gain else 'NOT '}resolved"

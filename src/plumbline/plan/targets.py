@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from plumbline.plan import data
+from plumbline.plan import data_stage
 from plumbline.plan.estimate import Estimator
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run, Study
@@ -88,10 +88,10 @@ def row(
     }
     probe = {run.key: estimator.probe_seconds(run) for run in probings}
     missing = [f"evaluation of {run.scores_key}" for run in evaluations if run.scores_key not in evaluate]
-    stage = data.seconds(plan, to_do)
+    stage = data_stage.seconds(plan, to_do)
     if stage is None:
         missing.append("data")
-    preparing = [one for name in data.to_make(plan, to_do) for one in data.jobs(plan, name)]
+    preparing = [one for name in data_stage.to_make(plan, to_do) for one in data_stage.jobs(plan, name)]
     training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
     evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
     # A run's evaluation and its probes stand side by side.
@@ -133,7 +133,7 @@ def row(
         "data_memory_gb": max((one.megabytes for one in preparing), default=0.0) / 1e3,
         "longest_path_hours": longest,
         "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
-        "disk_gb": (runs_bytes(estimator, runs) + data.disk_bytes(plan, runs)) / 1e9,
+        "disk_gb": (runs_bytes(estimator, runs) + data_stage.disk_bytes(plan, runs)) / 1e9,
         "price": device_hours * machine.price if machine.price else None,
         "not_counted": ", ".join(missing),
     }

@@ -9,6 +9,6 @@ from __future__ import annotations
 from plumbline.probes._base import Probe, ProbeValue, ProbedModel
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._frame import rows, write
-from plumbline.probes._pass import build, observe, read, read_all
+from plumbline.probes._forward_pass import build, observe, read, read_all
 
 __all__ = ["ProbedDecoder", "Probe", "ProbeValue", "ProbedModel", "build", "observe", "read", "read_all", "rows", "write"]

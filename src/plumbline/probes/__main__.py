@@ -84,7 +84,7 @@ def _checkpoint(given: argparse.Namespace) -> None:
     sources = [name for name in ("text", "tokens", "validation") if getattr(given, name) is not None]
     if len(sources) > 1:
         raise PlumblineError(f"--{sources[0]} and --{sources[1]} are two texts; give one")
-    from plumbline.probes._single import read_single
+    from plumbline.probes._one_checkpoint import read_single
 
     frame = read_single(given, names)
     print(f"{given.checkpoint}: {len(frame)} values of {len(names)} probes -> {given.out}", file=sys.stderr)

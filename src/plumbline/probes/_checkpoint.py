@@ -16,7 +16,7 @@ from plumbline.data import npy
 from plumbline.data.loader import Pack
 from plumbline.data.tokenizer import Tokenizer
 from plumbline.data.verify import verify_once
-from plumbline.model import folder as model_folder
+from plumbline.model import model_folder
 from plumbline.probes._base import ProbedModel
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.runtime import export_record

@@ -10,7 +10,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
 from plumbline.probes._base import Probe, ProbeValue, ProbedModel
 from plumbline.probes._decoder import ProbedDecoder
-from plumbline.probes._pass import observe
+from plumbline.probes._forward_pass import observe
 from plumbline.specs.components import component
 from plumbline.specs.spec import Precision
 

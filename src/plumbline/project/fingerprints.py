@@ -18,7 +18,7 @@ from plumbline.project.inputs import Inputs
 from plumbline.project.paths import REPORT, VERDICTS, Paths
 from plumbline.project.targets import Targets
 from plumbline.project.verdicts import Verdicts
-from plumbline.specs import code, components, study_config, study_parts, suites
+from plumbline.specs import code_hash, components, study_config, study_parts, suites
 from plumbline.specs.config import papers, read_yaml
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import of_measurement
@@ -54,9 +54,9 @@ class Fingerprints:
         numbers are files, and are not in it. For measurements see `measurement`, for probes `probes`.
         """
         files = self._code(study, kind, target)
-        if builds_models := code.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
-            files |= set((code.PACKAGE / "model").glob("*/*.py"))
-        parts: list[Any] = [code.tree_hash(files)]
+        if builds_models := code_hash.PACKAGE / "model" / "decoder.py" in files:  # whose components are found by name
+            files |= set((code_hash.PACKAGE / "model").glob("*/*.py"))
+        parts: list[Any] = [code_hash.tree_hash(files)]
         if kind == "audit":  # whose page names the papers
             root = self.configuration.root
             parts.append([str(study_config.paper_of(name, root) or "") for name in papers(root)])
@@ -79,9 +79,9 @@ class Fingerprints:
         """Fingerprint the page of the trial, without its runs' results: its code, and what the configuration says of
         it.
         """
-        files = code.measurement_files(code.PACKAGE / "experiment" / "trial.py")
+        files = code_hash.measurement_files(code_hash.PACKAGE / "experiment" / "trial.py")
         return sha256_text(
-            canonical_json([code.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""])
+            canonical_json([code_hash.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""])
         )[:16]
 
     def probes(self, run: Run) -> str:
@@ -123,18 +123,18 @@ class Fingerprints:
     def _code(self, study: str, kind: str, target: str | None) -> set[Path]:
         """What makes the product: the module of the target with its imports, or the verb's."""
         code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
-        root, starts = self.configuration.root, [code.PACKAGE / "results" / "__main__.py"]
+        root, starts = self.configuration.root, [code_hash.PACKAGE / "results" / "__main__.py"]
         if kind == "table" or kind == "figure":
             assert target is not None
             starts.append(study_parts.file(code_of, f"{kind}s", target, root))
         elif kind == "claims":
             starts += study_parts.files(code_of, "claims", root)
         elif kind == "interpretations":
-            starts = [code.PACKAGE / "results" / "interpretations.py"]
+            starts = [code_hash.PACKAGE / "results" / "interpretations.py"]
         else:
-            starts = [code.PACKAGE / "audit" / "__main__.py"]
+            starts = [code_hash.PACKAGE / "audit" / "__main__.py"]
             starts += [path for name in papers(root) for path in study_parts.files(name, "audit", root)]
-        return {path for start in starts for path in code.product_files(start)}
+        return {path for start in starts for path in code_hash.product_files(start)}
 
     def corpus(self, kind: str, name: str, split: str = "train") -> str:
         """Fingerprint documents, tokenizer, tokens (`tokenize`) or a pack (`kind`) of a corpus: ``<code>-<asked>``.
@@ -218,16 +218,16 @@ class Fingerprints:
         """
         if self.configuration.mine is None:
             return ""
-        from plumbline.experiment import earlier, ledger, order, tries
+        from plumbline.experiment import decision_accuracy_from_pages, ledger, decision_accuracy, ledger_costs
 
         known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
-        counted = tries.counted(known, tries.entries(self.configuration.mine))
-        files = code.product_files(code.PACKAGE / "experiment" / "own.py")
+        counted = ledger_costs.counted(known, ledger_costs.entries(self.configuration.mine))
+        files = code_hash.product_files(code_hash.PACKAGE / "experiment" / "own.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [
-            sha256_file(path) for path in order.files(self.configuration.mine.study.code, self.configuration.root)
+            sha256_file(path) for path in decision_accuracy.files(self.configuration.mine.study.code, self.configuration.root)
         ]
-        cited += earlier.known(
+        cited += decision_accuracy_from_pages.known(
             (self.configuration.root / self.paths.verdict_ledger).parent, but=self.configuration.mine.name
         )
         asked = [
@@ -238,7 +238,7 @@ class Fingerprints:
             cited,
             self.verdicts.expected(),
         ]
-        return sha256_text(canonical_json([code.tree_hash(files), asked]))[:16]
+        return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]
 
     def checks(self) -> str:
         """Fingerprint the checks before training: their code, the models' code, and the models that are checked."""
@@ -252,18 +252,18 @@ class Fingerprints:
 
         All verdicts that are there count, since it may not be known any more which user's file asked for one.
         """
-        folder = code.PACKAGE / REPORT
-        files = code.product_files(folder / "__main__.py")
+        folder = code_hash.PACKAGE / REPORT
+        files = code_hash.product_files(folder / "__main__.py")
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
         parts += sorted((self.configuration.root / self.paths.results / VERDICTS).glob("*.md"))
         looks = [[path.name, sha256_file(path)] for path in parts if path.is_file()]
         definitions = [study.definition for study in self.configuration.studies.values()]
-        return sha256_text(canonical_json([code.tree_hash(files), looks, definitions]))[:16]
+        return sha256_text(canonical_json([code_hash.tree_hash(files), looks, definitions]))[:16]
 
     def bundle(self) -> str:
         """Fingerprint the release bundle without its files: the code that packs it, and the configuration."""
-        files = code.measurement_files(code.PACKAGE / "bundle" / "__main__.py")
-        return sha256_text(canonical_json([code.tree_hash(files), self.configuration.config]))[:16]
+        files = code_hash.measurement_files(code_hash.PACKAGE / "bundle" / "__main__.py")
+        return sha256_text(canonical_json([code_hash.tree_hash(files), self.configuration.config]))[:16]
 
 
 def _joined(kind: str, asked: Any) -> str:
@@ -272,20 +272,20 @@ def _joined(kind: str, asked: Any) -> str:
 
 def verb_files(kind: str) -> list[Path]:
     """List the source files that decide the bytes of what a verb of `VERBS` writes."""
-    start = code.PACKAGE / VERBS[kind]
+    start = code_hash.PACKAGE / VERBS[kind]
     if kind == "scores":  # the model's code is the run's, and items are files
-        return code.folder_files(start, but=("items.py",))
-    return code.measurement_files(start)
+        return code_hash.folder_files(start, but=("items.py",))
+    return code_hash.measurement_files(start)
 
 
 @cache
 def _verb_code(kind: str) -> str:
-    return code.tree_hash(verb_files(kind))
+    return code_hash.tree_hash(verb_files(kind))
 
 
 @cache
 def _probes_code() -> str:
-    return code.tree_hash(sorted((code.PACKAGE / "probes").glob("*.py")))
+    return code_hash.tree_hash(sorted((code_hash.PACKAGE / "probes").glob("*.py")))
 
 
 def _sizes(files: list[str]) -> list[list[Any]]:

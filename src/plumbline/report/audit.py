@@ -6,9 +6,9 @@ import csv
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.report import prose
-from plumbline.report.found import ResultsOnDisk
-from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, number, text
+from plumbline.report import markdown_page
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, number, text
 from plumbline.report.page import Page
 
 #: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
@@ -28,10 +28,10 @@ def page(found: ResultsOnDisk) -> Page:
     """Build the page of the audit; without one, or where it is not the file that was made, the command is shown."""
     path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
-    files, grid, body, headings = {}, None, prose.html(""), []
+    files, grid, body, headings = {}, None, markdown_page.html(""), []
     if path.exists() and words.exists() and fingerprint_file.unchanged(path):
         markdown = words.read_text(encoding="utf-8")
-        body, headings = prose.html(markdown), prose.headings(markdown)
+        body, headings = markdown_page.html(markdown), markdown_page.headings(markdown)
         files = {path: "files/audit.csv", words: "files/audit.md"}
         with open(path, encoding="utf-8", newline="") as handle:
             rows = [[_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]

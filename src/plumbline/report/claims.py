@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.report.found import ResultsOnDisk
-from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, RunLinks, text
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, RunLinks, text
 from plumbline.report.page import Page
 from plumbline.specs.study_config import Study
 

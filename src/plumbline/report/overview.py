@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.report import study as of_study
-from plumbline.report.found import ResultsOnDisk
-from plumbline.report.noise import MARKS
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.agreement import MARKS
 from plumbline.report.page import Page
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from plumbline.plan import page as plan_page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
-from plumbline.report import prose
-from plumbline.report.found import ResultsOnDisk
-from plumbline.report.grid import PageTable, ColumnHead, number, text
+from plumbline.report import markdown_page
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.page_table import PageTable, ColumnHead, number, text
 from plumbline.report.page import Page
 
 #: Columns as people read them whose cells are sorted by one of the plan's own.
@@ -45,13 +45,13 @@ def page(found: ResultsOnDisk) -> Page:
     # A row is named by its target: the study stands beside it.
     order = [columns.index("target"), *(at for at, name in enumerate(columns) if name != "target")]
     content = {
-        "notes": prose.html("\n\n".join(plan_page.notes(priced, frame))),
+        "notes": markdown_page.html("\n\n".join(plan_page.notes(priced, frame))),
         "grid": PageTable(
             id="plan",
             title="What each target costs.",
             heads=[ColumnHead(text=columns[at], numeric=columns[at] in SORTED) for at in order],
             rows=[[row[at] for at in order] for row in cells],
         ),
-        "beside": prose.html(plan_page.beside_papers(priced)),
+        "beside": markdown_page.html(plan_page.beside_papers(priced)),
     }
     return Page(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")

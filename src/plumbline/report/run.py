@@ -16,8 +16,8 @@ from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.report import tables
 from plumbline.report.curve import Curve, CurveLine, Point
-from plumbline.report.found import DIVERGED, MEASURED, ResultsOnDisk, FoundRun
-from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, number, text
+from plumbline.report.results_on_disk import DIVERGED, MEASURED, ResultsOnDisk, FoundRun
+from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, number, text
 from plumbline.report.page import Page
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run

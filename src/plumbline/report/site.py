@@ -16,9 +16,9 @@ from markupsafe import Markup
 
 from plumbline.core.files import exchange, naming
 from plumbline.project import Project
-from plumbline.report import audit, claims, overview, plan, prose, run, study, verdicts
-from plumbline.report.found import ResultsOnDisk
-from plumbline.report.grid import BADGES
+from plumbline.report import audit, claims, overview, plan, markdown_page, run, study, verdicts
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.page_table import BADGES
 from plumbline.report.page import Banner, Page
 
 #: Files beside the pages, as they are.
@@ -42,7 +42,7 @@ class Site:
             lstrip_blocks=True,
         )
         self.environment.filters |= {
-            "slug": prose.slug,
+            "slug": markdown_page.slug,
             "forcss": _for_css,
             "badge": lambda words: BADGES.get(words, "odd"),
             "breakable": _breakable,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.report import claims, prose, run, tables
-from plumbline.report.found import STATES, ResultsOnDisk, StudyProduct
-from plumbline.report.grid import RunLinks
+from plumbline.report import claims, markdown_page, run, tables
+from plumbline.report.results_on_disk import STATES, ResultsOnDisk, StudyProduct
+from plumbline.report.page_table import RunLinks
 from plumbline.report.page import Page
 from plumbline.specs.study_config import Study
 
@@ -62,7 +62,7 @@ def page(found: ResultsOnDisk, study: Study) -> Page:
         "figures": figures,
         "claims": judged,
         "verdicts": claims.counts(found, study),
-        "interpretations": prose.html(text, below=2, prefix="interpretation-") if text else "",
+        "interpretations": markdown_page.html(text, below=2, prefix="interpretation-") if text else "",
         "runs": run.grid(found_runs, "../"),
         "sources": sources,
     }

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.report import noise
-from plumbline.report.grid import PageTable, ColumnHead, HtmlCell, RunLinks, badges
+from plumbline.report import agreement
+from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, RunLinks, badges
 from plumbline.results.tables import provenance
 from plumbline.results.tables.formats import AS_PRINTED, formatted
 from plumbline.specs.corpus import DOCUMENTS
@@ -101,13 +101,13 @@ def _shown(value: str, number: float | None, entry: dict[str, Any]) -> str:
 
 def _mark(
     entry: dict[str, Any], row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
-) -> noise.CellMark | None:
+) -> agreement.CellMark | None:
     """How a reproduced cell stands to the printed one beside it."""
     beside = f"{entry['name']}_published"
     if entry["kind"] == "published" or beside not in row:
         return None
     runs = _runs(content, row, entry["name"])
-    return noise.mark(
+    return agreement.mark(
         row[entry["name"]],
         row[beside],
         content["preset"],
@@ -120,15 +120,15 @@ def _mark(
 
 def _spread(
     column: str, row: dict[str, str], rows: list[dict[str, str]], content: dict[str, Any]
-) -> noise.SeedSpread | None:
+) -> agreement.SeedSpread | None:
     """The spread of a row over its seeds, which stands in `column`; of a row that has none, being a single run, that of
     all rows which have one."""
 
-    def of(one: dict[str, str]) -> list[noise.SeedSpread]:
+    def of(one: dict[str, str]) -> list[agreement.SeedSpread]:
         sigma, seeds = _number(one[column]), _seeds(content, one, column)
-        return [noise.SeedSpread(sigma, seeds - 1)] if sigma and seeds > 1 else []
+        return [agreement.SeedSpread(sigma, seeds - 1)] if sigma and seeds > 1 else []
 
-    return noise.SeedSpread.together(of(row) or [found for one in rows for found in of(one)]) if column else None
+    return agreement.SeedSpread.together(of(row) or [found for one in rows for found in of(one)]) if column else None
 
 
 def _runs(content: dict[str, Any], row: dict[str, str], column: str) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.project.paths import VERDICTS
-from plumbline.report import prose
-from plumbline.report.found import ResultsOnDisk
+from plumbline.report import markdown_page
+from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.page import Page
 
 
@@ -30,8 +30,8 @@ def _page(path: Path) -> Page:
     if path.with_suffix(".json").exists():
         files[path.with_suffix(".json")] = f"files/{VERDICTS}/{path.stem}.json"
     content = {
-        "body": prose.html(markdown),
-        "headings": prose.headings(markdown),
+        "body": markdown_page.html(markdown),
+        "headings": markdown_page.headings(markdown),
         "name": path.stem,
         "says": " ".join(says.split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},

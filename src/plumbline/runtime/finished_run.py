@@ -14,7 +14,7 @@ from plumbline.core.files import parse_json, sha256_file
 from plumbline.core.run_files import REMEDY
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
-from plumbline.model.folder import load_weights
+from plumbline.model.model_folder import load_weights
 from plumbline.runtime import run_tokenizer
 from plumbline.specs.spec import RunSpec
 

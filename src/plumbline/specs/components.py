@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import code, installed
+from plumbline.specs import code_hash, installed
 
 #: Kind -> folder under ``plumbline`` that holds its components. The folder's own name is that of the entry points.
 KINDS = {
@@ -45,7 +45,7 @@ KINDS = {
 #: The kinds that are slots of a model.
 SLOTS = tuple(kind for kind, folder in KINDS.items() if folder.startswith("model/"))
 
-PACKAGE = code.PACKAGE
+PACKAGE = code_hash.PACKAGE
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "str": (str,)}
 Marked = TypeVar("Marked", bound=Any)
 
@@ -124,7 +124,7 @@ def options(kind: str, name: str) -> dict[str, ComponentOption]:
 def _options(path: str) -> dict[str, ComponentOption]:
     marked = [
         node
-        for node in code.parse(Path(path)).body
+        for node in code_hash.parse(Path(path)).body
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and _decorated(node)
     ]
     if len(marked) != 1:
@@ -149,12 +149,12 @@ def _options_of_class(read: ast.ClassDef, path: Path) -> dict[str, ComponentOpti
 def _inherited(read: ast.ClassDef, path: Path, where: str) -> dict[str, ComponentOption]:
     """The options of the first base class, which is imported from a file that can be read."""
     base = ast.unparse(read.bases[0]) if read.bases else ""
-    package = code.package_of(path)
-    for node in code.parse(path).body:
+    package = code_hash.package_of(path)
+    for node in code_hash.parse(path).body:
         if isinstance(node, ast.ImportFrom) and base in (alias.name for alias in node.names):
-            file = code.file_of(code.imported_from(node, path, package), package)
+            file = code_hash.file_of(code_hash.imported_from(node, path, package), package)
             if file is not None:
-                for found in code.parse(file).body:
+                for found in code_hash.parse(file).body:
                     if isinstance(found, ast.ClassDef) and found.name == base:
                         return _options_of_class(found, file)
     raise PlumblineError(f"{where} needs a base class that is imported by its name, whose options these are")
@@ -204,8 +204,8 @@ def load(kind: str, name: str) -> Any:
 
 @cache
 def code_class(kind: str, name: str) -> str:
-    """The class of a component's code: its part of a run's identity (see `plumbline.specs.code`)."""
-    return code.component_class(f"{folder(kind)}.{name}", Path(_file(kind, name, f"{kind}.name")))
+    """The class of a component's code: its part of a run's identity (see `plumbline.specs.code_hash`)."""
+    return code_hash.component_class(f"{folder(kind)}.{name}", Path(_file(kind, name, f"{kind}.name")))
 
 
 def _file(kind: str, name: Any, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import code, study_parts
+from plumbline.specs import code_hash, study_parts
 from plumbline.specs.config import ROOT
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Study
@@ -22,4 +22,4 @@ def of_measurement(study: Study, name: str) -> str:
 
 def measurement_code(one: Measurement, root: Path = ROOT) -> str:
     """Hash of the code of a measurement: its module and what that imports, except for what only reads configuration."""
-    return code.tree_hash(code.measurement_files(study_parts.file(one.study, "measurements", one.name, root)))
+    return code_hash.tree_hash(code_hash.measurement_files(study_parts.file(one.study, "measurements", one.name, root)))

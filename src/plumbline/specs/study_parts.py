@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import code, study_code, study_folders
+from plumbline.specs import code_hash, study_code, study_folders
 from plumbline.specs.config import ROOT
 from plumbline.specs.study_folders import folder
 
@@ -102,7 +102,7 @@ def _whole(study: str, kind: str, root: Path) -> Path:
 
 
 def _body(path: Path) -> list[ast.stmt]:
-    return code.parse_now(path).body
+    return code_hash.parse_now(path).body
 
 
 def _defined(path: Path) -> set[str]:

@@ -12,16 +12,8 @@ from plumbline.stats.combine import (
     welch,
     welch_per_task,
 )
-from plumbline.stats.crossing import first_at_or_below
-from plumbline.stats.items import (
-    MeanDifference,
-    at_chance,
-    item_distance,
-    item_verdicts,
-    mean_by_item,
-    sampling_error,
-    with_seeds,
-)
+from plumbline.stats.curve_crossing import first_at_or_below
+from plumbline.stats.item_noise import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, sampling_error, with_seeds
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 from plumbline.stats.noise_floor import (
     NoiseFloor,

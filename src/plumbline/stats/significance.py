@@ -1,6 +1,6 @@
 """Says in words whether a distance from a reference is significant: one rule over what items, seeds and both say.
 
-Source: ours. All p-values are corrected for the tests made; `plumbline.stats.items` has what they are of.
+Source: ours. All p-values are corrected for the tests made; `plumbline.stats.item_noise` has what they are of.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def main() -> None:
         raise PlumblineError("--sequences and --tokens must be at least 1")
     if not 1 <= given.largest_condition < math.inf:
         raise PlumblineError(f"--largest-condition ({given.largest_condition:g}) must be 1 or more, and finite")
-    from plumbline.theory.elimination import eliminate
+    from plumbline.theory.eliminate_checkpoint import eliminate
     from plumbline.theory.elimination_source import open_source
 
     source = open_source(given.checkpoint)

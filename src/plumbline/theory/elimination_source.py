@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model import folder as model_folder
+from plumbline.model import model_folder
 from plumbline.model.decoder import Decoder
 from plumbline.runtime import export_record
 from plumbline.runtime.finished_run import FinishedRun
@@ -129,7 +129,7 @@ def _ours(decoder: Decoder, precision: Precision) -> OriginalModel:
 def _hugging_face(folder: Path) -> CheckpointSource:
     from transformers.utils import logging
 
-    from plumbline.model.hf_read import gpt2, spec_of
+    from plumbline.model.hf_import import gpt2, spec_of
     from plumbline.probes import _transformers
 
     logging.disable_progress_bar()  # of no use in a log

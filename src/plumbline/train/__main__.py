@@ -10,7 +10,7 @@ from pathlib import Path
 from plumbline.core import command_line
 from plumbline.core.files import sha256_text
 from plumbline.runtime.stop import StopRequest
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -91,9 +91,9 @@ def main() -> int:
     try:
         spec = RunSpec.from_json(text)
     except command_line.PlumblineError as error:
-        from plumbline.train.checkpoint import records
+        from plumbline.train.checkpoint import read_state
 
-        records.give_up(settings.state, str(error), {"spec_sha256": sha256_text(text)})
+        read_state.give_up(settings.state, str(error), {"spec_sha256": sha256_text(text)})
         raise
     from plumbline.train.pretrain import pretrain
 

@@ -12,7 +12,7 @@ import torch
 
 from plumbline.runtime.distributed import gradient_sync
 from plumbline.runtime.stop import StopRequested
-from plumbline.train import held_out, randomness, schedule, weights
+from plumbline.train import held_out, randomness, learning_rate, weights
 from plumbline.train.batches.prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out import loss_sum
@@ -29,7 +29,7 @@ class TrainingLoop:
         late = steps_late(parts.settings.read_late, parts.ranks, parts.optimizer.can_skip)
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
-        self.factor = schedule.factor(parts.spec.schedule, parts.spec.train.steps)
+        self.factor = learning_rate.factor(parts.spec.schedule, parts.spec.train.steps)
         ahead = parts.settings.overlap
         self.batches = BatchReader(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
 

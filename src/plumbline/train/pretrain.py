@@ -17,21 +17,21 @@ from plumbline.runtime.distributed import RankGroup, parallel, ranks
 from plumbline.runtime.numerics import numerics
 from plumbline.runtime.stop import StopRequested, StopRequest
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, outcome, randomness, weights
+from plumbline.train import interventions, run_outputs, randomness, weights
 from plumbline.train.batches import packs
 from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted
 from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import CompiledModel
-from plumbline.train.disk import in_words, require_writable
+from plumbline.train.disk_faults import in_words, require_writable
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import mirrored
 from plumbline.train.monitoring.progress import SCALARS, TrainingProgress, ScalarsFile, TensorBoardSink
-from plumbline.train.optim import GroupedOptimizer
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.training_context import TrainingContext
 
 
@@ -238,10 +238,10 @@ class _Run:
         if not self.group.leader:
             return
         hooks, state = loop.parts.interventions, loop.state
-        result = outcome.outcome(self.spec, state.metrics, state.divergence, state.step)
+        result = run_outputs.outcome(self.spec, state.metrics, state.divergence, state.step)
         result["interventions"] = [hook.report(loop.step) for hook in hooks]
         state.online.add_measured(measured for hook in hooks for measured in hook.measured())
-        outcome.write(
+        run_outputs.write(
             self.settings.out,
             weights=whole,
             metrics=state.metrics,

@@ -30,7 +30,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,8 +17,8 @@ from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
-from plumbline.train.optim import GroupedOptimizer
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

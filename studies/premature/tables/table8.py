@@ -16,7 +16,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
-from plumbline.train.interventions._release import ReleaseRule
+from plumbline.train.interventions._release_rule import ReleaseRule
 
 from ..release import RuleReplay, decided, replay, rule, scores
 from ..row import RowCells

@@ -21,7 +21,7 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions import InterventionInputs, build
-from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 
 from .. import memory
 from ..grid import ABLATION, DEFAULT, QK_NORM, QUACK

@@ -4,7 +4,7 @@ significant.
 Source: transfer study, sections 3.3 and 4.1, Table 2. Columns that the paper lacks: what is significant, Holm and
 Benjamini-Hochberg, the distance read as a prediction of one new run (Student's t with n - 1 degrees of freedom) under
 each correction, the sampling error of the items, paired over them, and its test alone and with the seeds' spread
-(`plumbline.stats.items`), validation loss, outcome, number of seeds, run ids.
+(`plumbline.stats.item_noise`), validation loss, outcome, number of seeds, run ids.
 """
 
 from __future__ import annotations

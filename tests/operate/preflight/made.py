@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
-from plumbline.operate.preflight.finding import CheckResult
+from plumbline.operate.preflight.check_result import CheckResult
 from plumbline.project import load
 from plumbline.specs.config import load_config
 

@@ -12,7 +12,7 @@ from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.key_norms.curves import decay, groups, layers_of, spec_of
 from plumbline.train.interventions import build
-from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 
 ARMS = ["as_published", "no_decay", "frozen_gains"]
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from plumbline.plan.data import CORPUS_TOKENS
-from plumbline.plan.size import estimated
+from plumbline.plan.data_stage import CORPUS_TOKENS
+from plumbline.plan.model_cost import estimated
 from plumbline.specs import corpus, study_config
 from plumbline.specs.config import ROOT, load_preset
 from plumbline.specs.spec import RunSpec

@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline.operate.console.progress import roughly
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
-from plumbline.plan import data
+from plumbline.plan import data_stage
 from plumbline.plan.estimate import Estimator
 from plumbline.project import snakemake_internals
 from plumbline.specs.study_config import Run
@@ -94,7 +94,7 @@ def foresee(
         seconds[number] = cost or OTHER_SECONDS
         for name in limits:
             loads[name] += seconds[number] * int(uses.get(name, 0))
-    before = data.seconds(estimator.project, trained) if corpus else 0.0
+    before = data_stage.seconds(estimator.project, trained) if corpus else 0.0
     seconds |= dict.fromkeys(corpus, (before or 0.0) / len(corpus) or OTHER_SECONDS) if corpus else {}
     slowest = [loads[name] / limit for name, limit in limits.items()]
     if cluster:

@@ -2,7 +2,7 @@
 job.
 
 A missing or empty folder is refused: nothing that reads it can be made. So is a user's own method that is not causal or
-fails another of the checks of `plumbline.experiment.properties`, and a run that would be scored through another
+fails another of the checks of `plumbline.experiment.model_checks`, and a run that would be scored through another
 tokenizer than its own. What another machine may well have (Debian's tools, a network, an account) is a warning here;
 `python -m plumbline.operate.preflight` looks closer.
 """
@@ -47,18 +47,18 @@ def check(project: Project, jobs: list[Any]) -> None:
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.preflight import clock, folders, hub, own, packages, sharing, tokenizers
-    from plumbline.operate.preflight.finding import STOP
+    from plumbline.operate.preflight import clock, folders, hub, own_method, packages, sharing, tokenizers
+    from plumbline.operate.preflight.check_result import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
     known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     asked = dry_run.DryRun(project=project, jobs=known)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
-    refused += own.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
+    refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
     warnings = (
-        own.flagged(asked)
+        own_method.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
         + [found.words for found in (*packages.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )

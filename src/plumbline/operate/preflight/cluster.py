@@ -20,7 +20,7 @@ from typing import Any
 
 from plumbline.operate.preflight import before_first_job
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
+from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
 
 #: sbatch's options, and what the profile calls what they say.
 OPTIONS = {

@@ -11,8 +11,8 @@ import psutil
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import NOTE, OK, STOP, CheckResult
-from plumbline.plan import data, targets
+from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
+from plumbline.plan import data_stage, targets
 from plumbline.plan.estimate import estimator
 
 #: Rules that make a corpus.
@@ -32,10 +32,10 @@ def disk(dry_run: DryRun) -> CheckResult:
         words = f"config/config.yaml: {where}: {folder} cannot be written; name another folder: --config work=..."
         return CheckResult(state=STOP, what="disk", words=words)
     corpora = sorted({job.wildcards["corpus"] for job in dry_run.of(*CORPUS)})
-    unknown = [name for name in corpora if data.tokens(plan, name) is None]
+    unknown = [name for name in corpora if data_stage.tokens(plan, name) is None]
     runs = dry_run.runs()
     takes = targets.runs_bytes(estimator(plan, root=plan.root), runs)
-    takes += sum(data.corpus_bytes(plan, name) for name in corpora)
+    takes += sum(data_stage.corpus_bytes(plan, name) for name in corpora)
     there = [Path(plan.paths.corpus(name)) for name in corpora]
     there += [Path(plan.paths.work) / part / run.key for run in runs for part in ("state", "runs")]
     takes = max(0.0, takes - sum(_bytes(place) for place in there))

@@ -9,7 +9,7 @@ from importlib import metadata
 
 from plumbline.operate.preflight import gpu
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import OK, STOP, CheckResult
+from plumbline.operate.preflight.check_result import OK, STOP, CheckResult
 
 #: Oldest Python that this is written for (pyproject.toml, requires-python).
 PYTHON = (3, 11, 2)

@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import hub, key
 from plumbline.operate.preflight import folders
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, CheckResult, at_once
+from plumbline.operate.preflight.check_result import OK, STOP, UNKNOWN, CheckResult, at_once
 from plumbline.specs import suites
 
 #: Variables that keep the hub's libraries from asking.

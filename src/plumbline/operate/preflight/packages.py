@@ -10,7 +10,7 @@ import urllib.request
 
 from plumbline.data.pinned_packages import PINS, PinnedArchive
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import OK, STOP, UNKNOWN, CheckResult, State, at_once
+from plumbline.operate.preflight.check_result import OK, STOP, UNKNOWN, CheckResult, State, at_once
 
 #: Seconds to wait for an index, and for Debian's server.
 PATIENCE = 5

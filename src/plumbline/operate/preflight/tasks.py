@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.operate.preflight.dry_run import DryRun
-from plumbline.operate.preflight.finding import STOP, CheckResult
+from plumbline.operate.preflight.check_result import STOP, CheckResult
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 

@@ -1,7 +1,7 @@
 """Writes a run's checkpoints while it trains, one at a time.
 
 What is written is a copy in the host's memory, so that steps go on changing the tensors meanwhile. A thread writes,
-syncs, hashes and renames (`plumbline.train.checkpoint.writer`); what goes wrong there is raised in the loop, at the
+syncs, hashes and renames (`plumbline.train.checkpoint.background_thread`); what goes wrong there is raised in the loop, at the
 next step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a whole
 checkpoint.
 
@@ -23,8 +23,8 @@ from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedTrainingState
-from plumbline.train.checkpoint.writer import BackgroundThread
-from plumbline.train.disk import guarded
+from plumbline.train.checkpoint.background_thread import BackgroundThread
+from plumbline.train.disk_faults import guarded
 from plumbline.train.monitoring.progress import TrainingProgress
 
 

@@ -26,12 +26,12 @@ from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.rolling import Checkpoint
 from plumbline.train.checkpoint.run_directory import RunDirectory
 from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.state import how_to_restart
+from plumbline.train.checkpoint.state_directory import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
-from plumbline.train.disk import guarded, readable
+from plumbline.train.disk_faults import guarded, readable
 from plumbline.train.interventions import Intervention
-from plumbline.train.optim import GroupedOptimizer
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
-from plumbline.train.disk import UnreadableFile
+from plumbline.train.disk_faults import UnreadableFile
 
 METADATA = "metadata.json"
 _NAME = re.compile(r"step-(\d{7,})(-diverged)?")

@@ -14,9 +14,9 @@ from plumbline.train.checkpoint import fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
-from plumbline.train.checkpoint.state import COUNTED, StateDirectory
-from plumbline.train.disk import in_words, is_full
-from plumbline.train.settings import TrainerSettings
+from plumbline.train.checkpoint.state_directory import COUNTED, StateDirectory
+from plumbline.train.disk_faults import in_words, is_full
+from plumbline.train.trainer_settings import TrainerSettings
 
 
 class RunDirectory:

@@ -28,7 +28,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
 from plumbline.core.system import fcntl
 from plumbline.runtime.stop import StopRequest
-from plumbline.train.disk import readable
+from plumbline.train.disk_faults import readable
 
 NAME = "run_lock.json"
 LOCK = "run_lock.flock"

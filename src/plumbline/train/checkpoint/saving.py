@@ -21,10 +21,10 @@ from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.background import BackgroundSaving, CheckpointContents
 from plumbline.train.checkpoint.run_directory import RunDirectory
 from plumbline.train.checkpoint.training_state import TrainingState
-from plumbline.train.disk import guarded
+from plumbline.train.disk_faults import guarded
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
-from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 
 
 class Saver:

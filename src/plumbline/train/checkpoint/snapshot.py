@@ -19,10 +19,10 @@ from plumbline.core.files import atomic, naming
 from plumbline.model.decoder import create
 from plumbline.model.init import initialise
 from plumbline.runtime.distributed import RankGroup
-from plumbline.train import disk
+from plumbline.train import disk_faults
 from plumbline.train.checkpoint.shards import ShardReader, file_name, pieces
-from plumbline.train.checkpoint.state import how_to_restart
-from plumbline.train.optim import GroupedOptimizer
+from plumbline.train.checkpoint.state_directory import how_to_restart
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 from plumbline.train.weights import is_sharded
 
 MODEL = "model.safetensors"
@@ -93,7 +93,7 @@ def on_every_rank(ranks: RankGroup, write: Callable[[], None]) -> None:
         write()
     except Exception as error:
         failure = error
-    said = ranks.gather(None if failure is None else (disk.number(failure), f"rank {ranks.rank}: {failure}"))
+    said = ranks.gather(None if failure is None else (disk_faults.number(failure), f"rank {ranks.rank}: {failure}"))
     if failure is not None:
         raise failure
     for number, reason in filter(None, said):

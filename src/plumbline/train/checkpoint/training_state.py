@@ -24,7 +24,7 @@ from plumbline.train import randomness
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring import metrics
 from plumbline.train.monitoring.metrics import RunMetrics
-from plumbline.train.online import OnlineProbes
+from plumbline.train.online_probes import OnlineProbes
 
 METRICS = "metrics.npy"
 ONLINE = "online.npy"

@@ -13,7 +13,7 @@ from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.mixers._base import Mixer, masked_softmax
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import InterventionInputs
-from plumbline.train.interventions._released import UntilRelease
+from plumbline.train.interventions._until_release import UntilRelease
 
 
 @component
@@ -30,7 +30,7 @@ class EntropyFloor(UntilRelease):
 
     Options:
         after_release: ``off`` drops the term at once, ``ramp`` takes the weight down along the ramp.
-        The others are those of `plumbline.train.interventions._released.UntilRelease`.
+        The others are those of `plumbline.train.interventions._until_release.UntilRelease`.
     """
 
     def __init__(

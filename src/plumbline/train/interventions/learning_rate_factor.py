@@ -7,7 +7,7 @@ from typing import Any, Literal
 from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.components import component
-from plumbline.train.interventions._released import UntilRelease
+from plumbline.train.interventions._until_release import UntilRelease
 
 
 @component
@@ -18,7 +18,7 @@ class LearningRateFactor(UntilRelease):
 
     Options:
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
-        The others are those of `plumbline.train.interventions._released.UntilRelease`.
+        The others are those of `plumbline.train.interventions._until_release.UntilRelease`.
     """
 
     def __init__(

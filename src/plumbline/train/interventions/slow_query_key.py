@@ -8,7 +8,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.model.roles import MATRICES, ParameterRole
 from plumbline.specs.components import component
 from plumbline.train.interventions._base import InterventionInputs
-from plumbline.train.interventions._released import UntilRelease
+from plumbline.train.interventions._until_release import UntilRelease
 
 
 @component
@@ -23,7 +23,7 @@ class SlowQueryKey(UntilRelease):
         include_bias: their biases as well.
         scale_weight_decay: AdamW decays by learning rate x weight decay, so that decay is slowed, too; False keeps it.
         half: ``upper``, or ``all`` for every layer.
-        The others are those of `plumbline.train.interventions._released.UntilRelease`.
+        The others are those of `plumbline.train.interventions._until_release.UntilRelease`.
     """
 
     def __init__(

@@ -1,0 +1,280 @@
+"""Scores any models on a suite, finished runs of ours or folders in Hugging Face form: ``plumbline score FOLDER ...``.
+
+Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
+plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
+Face folder is scored by the harness's `hf` model, in float32, and an answer that is longer than the model reads in
+windows; no hub is asked. One that brings code of its own, as ``plumbline export`` writes them, is refused unless
+--trust-remote-code says that the code may run.
+
+Of several folders, which must fit the same --items, the harness is started and its tasks are made once. One that cannot
+be scored is named and left out, and the exit code says so at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import parse_json, sha256_file
+from plumbline.core.versions import version
+from plumbline.evaluate import items
+from plumbline.specs import suites
+from plumbline.specs.tasks import MetricPolicy
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from lm_eval.api.model import LM
+
+    from plumbline.evaluate.text_encoder import TextEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationItems:
+    """What models are scored on, made once for all of them.
+
+    `sources`: where each task's items come from. `tasks`: the harness's tasks by the suite's.
+    """
+
+    suite: suites.Suite
+    sources: dict[str, str]
+    tasks: dict[str, dict[str, Any]]
+
+    @classmethod
+    def read(cls, suite: suites.Suite, folder: Path, limit: int | None) -> EvaluationItems:
+        """The first `limit` items of each of the suite's tasks, from `folder`; of a None limit all.
+
+        Raises:
+            PlumblineError: items that are not there, or not what they should be.
+        """
+        from plumbline.evaluate import harness
+
+        sources: dict[str, str] = {task: entry.task_source for task, entry in items.read_index(folder, suite).items()}
+        tasks = {task.name: harness.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
+        return cls(suite, sources, tasks)
+
+
+def score(model: LM, name: str, questions: EvaluationItems, policy: MetricPolicy) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The `scores` and `examples` frames of a harness model; `name` stands in them as the run's id."""
+    import torch
+
+    from plumbline.evaluate import harness
+    from plumbline.evaluate import score_frames as scoring
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    suite, by_task = questions.suite, questions.tasks
+    results = harness.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
+    found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
+    return scoring.frames(name, suite, found, questions.sources, policy, version("lm_eval"))
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog=command_line.prog("plumbline score"),
+        description=command_line.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "models", nargs="+", metavar="FOLDER", type=Path, help="a finished run, or a model in Hugging Face form"
+    )
+    parser.add_argument("--items", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")
+    parser.add_argument(
+        "--tokenizer", type=Path, help="tokenizer.json of a run's corpus; a Hugging Face folder has one"
+    )
+    parser.add_argument(
+        "--suite",
+        default="climb12",
+        metavar="NAME",
+        help="a file of config/suites, or of config/tasks (default: climb12)",
+    )
+    parser.add_argument("--limit", type=int, help="the first LIMIT items of each task (default: all)")
+    parser.add_argument("--metric-policy", choices=get_args(MetricPolicy), default="acc_norm_where_defined",
+                        help="which metric of a task enters the average (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 (default: cpu)")
+    parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
+    parser.add_argument("--out", type=Path, metavar="SCORES.csv", help="also write every metric there")
+    return parser
+
+
+def scored(
+    folder: Path,
+    items_folder: Path,
+    *,
+    tokenizer: Path | None = None,
+    suite: str = "climb12",
+    limit: int | None = None,
+    policy: MetricPolicy = "acc_norm_where_defined",
+    device: str = "cpu",
+    trust_remote_code: bool = False,
+) -> pd.DataFrame:
+    """The `scores` frame of what lies in a folder: a finished run, or a model in Hugging Face form.
+
+    Args:
+        items_folder: items of the suite's tasks, as the workflow makes them.
+        tokenizer: tokenizer.json of a run's corpus; none for a Hugging Face folder, which has its own.
+        limit: the first items of a task that are evaluated; None: all.
+        trust_remote_code: run the code that a Hugging Face folder brings.
+
+    Raises:
+        PlumblineError: a folder that is none of the two, or did not complete; items or a tokenizer that are not there.
+    """
+    of = suites.suite(suite)
+    if limit is not None and limit < 1:
+        raise PlumblineError(f"--limit must be at least 1, not {limit}")
+    # Before anything slow: first the model, then what it is scored on.
+    ours = _is_ours(folder, tokenizer, trust_remote_code)
+    items.read_index(items_folder, of)
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    name, model = (
+        _ours(folder, tokenizer, items_folder, device) if ours else _hugging_face(folder, device, trust_remote_code)
+    )
+    return score(model, name, _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX)), policy)[0]
+
+
+def main() -> None:
+    """The verb.
+
+    Raises:
+        PlumblineError: a folder was not scored; of several, after all others were.
+    """
+    given = arguments().parse_args()
+    average = suites.suite(given.suite).average
+    found: list[pd.DataFrame] = []
+
+    def show(folder: Path) -> None:
+        # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
+        others = len(given.models) > 1 and (folder / "config.json").is_file()
+        frame = scored(
+            folder, given.items, tokenizer=None if others else given.tokenizer, suite=given.suite, limit=given.limit,
+            policy=given.metric_policy, device=given.device, trust_remote_code=given.trust_remote_code,
+        )  # fmt: skip
+        found.append(frame)
+        if len(given.models) > 1:
+            print(f"{folder}:")
+        shown = frame[frame["primary"] | (frame["task"] == average)]
+        print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False), flush=True)
+        if given.out is not None:  # after each, so that a later one cannot lose it
+            import pandas as pd
+
+            from plumbline.core.files import atomic_write_text
+
+            atomic_write_text(given.out, pd.concat(found).to_csv(index=False))
+            print(given.out)
+
+    one_by_one([(folder, functools.partial(show, folder)) for folder in given.models])
+
+
+def one_by_one(jobs: Sequence[tuple[Path, Callable[[], None]]]) -> None:
+    """Do what is to be done of each folder.
+
+    Raises:
+        PlumblineError: some of several failed, after all others were done. A single one's errors are its own.
+    """
+    failed: list[str] = []
+    for folder, do in jobs:
+        try:
+            do()
+        except Exception as error:
+            if len(jobs) == 1:
+                raise
+            failed.append(str(folder))
+            print(f"error: {folder}: {error}", file=sys.stderr)
+            if not isinstance(error, PlumblineError):
+                traceback.print_exc()
+    if failed:
+        why = "for reasons given above"
+        raise PlumblineError(f"{len(failed)} of {len(jobs)} were not scored, {why}: {', '.join(failed)}")
+
+
+def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> bool:
+    """Whether a folder is a finished run, as opposed to a model in Hugging Face form; no weights are read.
+
+    Raises:
+        PlumblineError: it is none of the two, or does not go with the other words.
+    """
+    if (folder / "outcome.json").is_file():
+        return True
+    if not (folder / "config.json").is_file():
+        what = "neither a finished run (outcome.json) nor a model in Hugging Face form (config.json)"
+        raise PlumblineError(
+            f"{folder}: {what if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of a "
+            "model, such as work/demo/runs/transfer/base/baseline/s42"
+        )
+    if tokenizer is not None:
+        raise PlumblineError(
+            f"--tokenizer: {folder} is in Hugging Face form, with a tokenizer of its own; leave it out"
+        )
+    if not trust_remote_code and _brings_code(folder):
+        raise PlumblineError(
+            f"{folder}: brings code of its own (auto_map in config.json); read its .py files, and give "
+            "--trust-remote-code to run them"
+        )
+    return False
+
+
+def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
+    """A name for the model, and the harness's view of it."""
+    from plumbline.evaluate.hugging_face import HuggingFaceLM
+    from plumbline.runtime import export_record
+
+    export_record.require_unchanged(folder)
+    words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
+    try:
+        model = HuggingFaceLM(pretrained=str(folder), **words)
+    except (OSError, ValueError, KeyError) as error:
+        raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
+    return f"hf:{folder.resolve().name}", model
+
+
+def _brings_code(folder: Path) -> bool:
+    """Whether a configuration names code that lies beside it."""
+    try:
+        return "auto_map" in parse_json((folder / "config.json").read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False  # transformers says what is wrong with it
+
+
+@functools.lru_cache(1)
+def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str) -> EvaluationItems:
+    """The last ones are kept, for the next model; `index`: the checksum of what lists the items."""
+    return EvaluationItems.read(suite, folder, limit)
+
+
+@functools.lru_cache(1)
+def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
+    """The last tokenizer is kept, with the words that it has met."""
+    from tokenizers import Tokenizer
+
+    from plumbline.evaluate.text_encoder import TextEncoder
+
+    return TextEncoder(Tokenizer.from_file(str(tokenizer)))
+
+
+def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:
+    """A run's id, and the harness's view of its model."""
+    from plumbline.evaluate.harness_model import CheckpointLM
+    from plumbline.runtime.finished_run import FinishedRun
+
+    run = FinishedRun.read(folder)
+    if run.outcome != "completed":
+        raise PlumblineError(f"{folder}: {run.outcome}; there is no model to score")
+    if tokenizer is None or not tokenizer.is_file():
+        where = f"work/{run.spec.preset}/corpora/{run.spec.data.corpus}/tokenizer/tokenizer.json"
+        why = "is missing" if tokenizer is None else f"{tokenizer} is no file"
+        raise PlumblineError(f"--tokenizer {why}; give that of the run's corpus, such as {where}")
+    items.require_held_out(items_folder, tokenizer, run.manifest)
+    texts = _texts(tokenizer.resolve(), run.require_tokenizer(tokenizer))
+    return run.spec.run_id, CheckpointLM(run.model(), texts, context=run.spec.model.context, device=device)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,144 @@
+"""Holds a table as a page of the report shows it, and the sets of runs that its cells open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from plumbline.report.results_on_disk import ResultsOnDisk, FoundRun
+from plumbline.report.agreement import MARKS, CellMark
+
+#: Words that are shown as badges wherever they stand alone in a cell: outcomes, verdicts.
+BADGES = {
+    "completed": "good",
+    "diverged": "bad",
+    "missing": "none",
+    "not run": "none",
+    "unfinished": "none",
+    "of another spec": "odd",
+    "measured": "good",
+    "reproduced": "good",
+    "partly": "odd",
+    "not reproduced": "bad",
+    "not tested": "none",
+    "match": "good",
+    "within rounding": "good",
+    "knife edge": "odd",
+    "mismatch": "bad",
+    **{f"not judged ({why})": "preset" for why in ("smoke size", "demo size", "mini size", "other texts")},
+}
+_COUNTED = re.compile(rf"({'|'.join(map(re.escape, BADGES))}) (\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnHead:
+    """A column's head. `kind`: a word that stands small below the name; `wide`: the column holds sentences.
+
+    `printed`: the column's numbers are the paper's.
+    """
+
+    text: str
+    kind: str = ""
+    numeric: bool = False
+    wide: bool = False
+    printed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HtmlCell:
+    """A cell of a page's table. `sort`: what its column is sorted by where that is not its text; None: always last.
+
+    `again`: it repeats the cell above it, and is shown only where the rows are in another order, or not all there.
+    """
+
+    text: str
+    sort: str | float | None = None
+    href: str = ""
+    title: str = ""
+    mark: CellMark | None = None
+    word: bool = False
+    badges: tuple[tuple[str, str], ...] = ()
+    code: bool = False
+    again: bool = False
+
+
+@dataclass(kw_only=True)
+class PageTable:
+    """A finished table of a page. `above` and `below` are sentences around it.
+
+    `files` are offered for download: name -> path from the page.
+    """
+
+    id: str
+    title: str
+    heads: list[ColumnHead]
+    rows: list[list[HtmlCell]]
+    name: str = ""
+    above: Sequence[str] = ()
+    below: Sequence[str] = ()
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def legend(self) -> list[tuple[CellMark, int]]:
+        """The marks that occur in the table's cells, with how often."""
+        seen = [cell.mark for row in self.rows for cell in row]
+        return [(mark, count) for mark in MARKS if (count := seen.count(mark))]
+
+
+def text(value: object, **more: object) -> HtmlCell:
+    """Make a cell that holds a text; it becomes badges where it is nothing but outcomes or verdicts."""
+    shown = "" if value is None else str(value)
+    return HtmlCell(text=shown, sort=shown or None, badges=badges(shown), **more)  # type: ignore[arg-type]
+
+
+def number(value: float | int | None, shown: str, **more: object) -> HtmlCell:
+    """Make a cell that holds a number, written as `shown`; empty where there is no number."""
+    missing = value is None or value != value
+    return HtmlCell(text="" if missing else shown, sort=None if missing else value, **more)  # type: ignore[arg-type]
+
+
+def badges(words: str) -> tuple[tuple[str, str], ...]:
+    """Split a cell's text into badges: (class in the style sheet, words); none where any word of it is not known."""
+    if words in BADGES:
+        return ((BADGES[words], words),)
+    parts = [_COUNTED.fullmatch(part) for part in words.split(", ")]
+    found = [part for part in parts if part]
+    return tuple((BADGES[part[1]], f"{part[1]} {part[2]}") for part in found) if len(found) == len(parts) else ()
+
+
+@dataclass(kw_only=True)
+class RunLinks:
+    """The sets of runs that the cells of one page link to. `root` leads from the page to the report's folder.
+
+    A set of one run links to that run's page, any other to an entry of the list of sets on the cell's own page.
+    """
+
+    found: ResultsOnDisk
+    root: str
+    sets: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def href(self, keys: Iterable[str]) -> str:
+        """Give the link of a cell that rests on these runs; empty without runs."""
+        named = tuple(dict.fromkeys(keys))
+        if not named:
+            return ""
+        if len(named) == 1:
+            return self.root + self.found.run(named[0]).page
+        return f"#runs-{self.sets.setdefault(named, len(self.sets) + 1)}"
+
+    def title(self, keys: Iterable[str]) -> str:
+        """Give the text that appears when the pointer is over such a cell: the run's key, or how many runs."""
+        named = tuple(dict.fromkeys(keys))
+        return named[0] if len(named) == 1 else f"{len(named)} runs" if named else ""
+
+    def lists(self) -> list[tuple[int, int, list[tuple[str, list[FoundRun]]]]]:
+        """List each set of runs for the page: its number, how many runs it has, and the runs by method."""
+        listed = []
+        for named, number_ in self.sets.items():
+            methods: dict[str, list[FoundRun]] = {}
+            for key in named:
+                run = self.found.run(key)
+                methods.setdefault(run.without_seed, []).append(run)
+            listed.append((number_, len(named), list(methods.items())))
+        return listed

@@ -1,0 +1,129 @@
+"""`plumbline score` gives what the workflow gives, of our form and of Hugging Face's; `plumbline sample` writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from plumbline.cli import sample
+from plumbline.core import frames
+from plumbline.core.errors import PlumblineError
+from plumbline.evaluate import __main__ as evaluation
+from plumbline.evaluate import score_models
+from plumbline.export.write import export_hf
+from plumbline.model import hf_export
+from plumbline.runtime.finished_run import FinishedRun
+from tests.new_process import forget
+
+
+def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:
+    monkeypatch.setattr("sys.argv", ["plumbline x", *map(str, words)])
+    module.main()
+
+
+def test_both_forms_of_a_model_have_the_workflows_scores(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = ("--items", items_folder, "--suite", "climb12", "--limit", 2)
+    own = (*shared, "--tokenizer", tokenizer_file)
+    verb(monkeypatch, evaluation, "--run", finished, *own, "--out", tmp_path / "workflow")
+    verb(monkeypatch, score_models, finished, *own, "--out", tmp_path / "ours.csv")
+    hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
+    verb(monkeypatch, score_models, tmp_path / "llama", *shared, "--out", tmp_path / "theirs.csv")
+    expected = frames.read(tmp_path / "workflow/scores.parquet", "scores")
+    for name, run_id in (("ours", expected["run_id"].iloc[0]), ("theirs", "hf:llama")):
+        found = pd.read_csv(tmp_path / f"{name}.csv")
+        assert set(found["run_id"]) == {run_id} and list(found["metric"]) == list(expected["metric"])
+        assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
+
+
+def test_one_of_several_that_cannot_be_scored_loses_no_other(
+    finished: Path,
+    tokenizer_file: Path,
+    items_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Items become tasks once, for both verbs' runs; the first and the last, the same run, have the same scores."""
+    made = []
+    read = score_models.EvaluationItems.read
+    monkeypatch.setattr(score_models.EvaluationItems, "read", lambda *given: made.append(given) or read(*given))
+    forget(score_models)
+    broken = tmp_path / "broken"
+    shared = ("--items", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)
+    with pytest.raises(PlumblineError, match=r"1 of 3 were not scored, for reasons given above: .*broken"):
+        verb(monkeypatch, score_models, finished, broken, finished, *shared, "--out", tmp_path / "all.csv")
+    assert f"error: {broken}: {broken}: there is no such folder" in capsys.readouterr().err and len(made) == 1
+    found = pd.read_csv(tmp_path / "all.csv")
+    first, last = found.iloc[: len(found) // 2], found.iloc[len(found) // 2 :].reset_index(drop=True)
+    pd.testing.assert_frame_equal(first, last)
+    pairs = ("--run", finished, "--out", tmp_path / "a", "--run", broken, "--out", tmp_path / "b")
+    with pytest.raises(PlumblineError, match=r"1 of 3 were not scored"):
+        verb(monkeypatch, evaluation, *pairs, "--run", finished, "--out", tmp_path / "c", *shared)
+    one, other = (frames.read(tmp_path / name / "scores.parquet", "scores") for name in "ac")
+    pd.testing.assert_frame_equal(one, other)
+    assert len(made) == 2 and list(one["value"]) == pytest.approx(list(first["value"]))
+    with pytest.raises(PlumblineError, match=r"--run 2 times, --out 1 times; give an --out for each"):
+        verb(monkeypatch, evaluation, "--run", finished, *pairs[:4], *shared)
+
+
+def test_a_model_with_code_of_its_own_is_scored_where_that_may_run(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = json.loads((finished / "manifest.json").read_text())
+    del manifest["spec"]["components"]
+    manifest["spec"]["model"]["mixer"] = {"name": "softpick"}
+    (finished / "manifest.json").write_text(json.dumps(manifest))
+    export_hf(finished, tmp_path / "softpick", tokenizer=tokenizer_file, compare=False)
+    with pytest.raises(PlumblineError, match=r"brings code of its own .* give --trust-remote-code to run them"):
+        score_models.scored(tmp_path / "softpick", items_folder)
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+    monkeypatch.setattr("sys.path", [*sys.path])
+    theirs = score_models.scored(tmp_path / "softpick", items_folder, limit=1, trust_remote_code=True)
+    ours = score_models.scored(finished, items_folder, tokenizer=tokenizer_file, limit=1)
+    assert set(theirs["run_id"]) == {"hf:softpick"} and len(theirs) == len(ours) > 12
+    assert list(theirs["value"]) == pytest.approx(list(ours["value"]), rel=1e-4, abs=1e-3)
+
+
+def test_a_folder_of_no_model_and_a_tokenizer_too_many(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The model before its items, which are not there either.
+    with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form .*; name "):
+        verb(monkeypatch, score_models, tmp_path, "--items", tmp_path)
+    with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
+        verb(monkeypatch, score_models, finished, "--items", items_folder)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):
+        verb(monkeypatch, score_models, tmp_path, "--items", items_folder, "--tokenizer", tokenizer_file)
+    with pytest.raises(PlumblineError, match=r"transformers cannot read it"):
+        verb(monkeypatch, score_models, tmp_path, "--items", items_folder)
+
+
+def test_a_sample_is_the_models_own_and_repeats(
+    finished: Path, tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, prompt = FinishedRun.read(finished).model().eval(), [0, 17, 40, 5]
+    likeliest = sample.continuation(model, prompt, 8, 0, torch.Generator(), end=None)
+    with torch.inference_mode():  # without a cache, all at once
+        logits_BTV = model(torch.tensor([prompt + likeliest]))
+    assert likeliest == logits_BTV[0, len(prompt) - 1 : -1].argmax(dim=-1).tolist()
+    assert sample.continuation(model, prompt, 8, 0, torch.Generator(), end=likeliest[3]) == likeliest[:3]
+    words = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--tokens", 9, "--seed", 3)
+    told = []
+    for _ in range(2):
+        verb(monkeypatch, sample, *words)
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] and told[0].count("--\nHarbour") == 3
+    verb(monkeypatch, sample, *words[:-1], 4)
+    assert capsys.readouterr().out != told[0]
+    with pytest.raises(PlumblineError, match=r"--temperature must be at least 0, not -1"):
+        verb(monkeypatch, sample, *words, "--temperature", -1)
+    with pytest.raises(PlumblineError, match=r"--prompt has \d+ tokens, the model reads 64; give less"):
+        verb(monkeypatch, sample, *words, "--prompt", "harbour " * 80)
