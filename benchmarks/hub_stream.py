@@ -86,7 +86,7 @@ def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
     # A token of made-up words is some four bytes: with the margin about two thirds of the text.
     sequences = int(made / 2 / 4.5 / CONTEXT)
     tokens = int((sequences + 1) * CONTEXT / (1 - PERCENT / 100)) + 1
-    asked = ["--corpus", "made_up", "--source", "hub", "--path", f"{folder}/{kind}", "--tokens", str(tokens)]
+    asked = ["--corpus", "made_up", "--source", "hub", "--path", f"{folder}/{kind}", "--token-budget", str(tokens)]
     asked += ["--tokenizer", "byte_level_bpe", "--vocabulary", str(VOCABULARY), "--out"]
     verb = f"{VERB}documents.main()"
     rows = []

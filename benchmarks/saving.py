@@ -31,8 +31,8 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained
-from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.step_time import random_pack
+from plumbline.train.trainer_settings import TrainerSettings
 
 WAYS = {"at once": False, "beside": True}
 
@@ -50,7 +50,7 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
     (folder / "state").mkdir()
     settings = TrainerSettings(
         data=pack, validation=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
-        report_seconds=math.inf, device="cpu", overlap=False, read_late=0,
+        report_seconds=math.inf, device="cpu", overlap=False, metric_lag=0,
     )  # fmt: skip
     run_lock: Any = SimpleNamespace(check=lambda: None)
     made = untrained(spec, settings, StopRequest(), group, run_lock)

@@ -22,13 +22,13 @@ from machine import describe
 
 from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
+from plumbline.experiment.comparison_terms import ALPHA, ComparisonTerms
 from plumbline.experiment.formatting import grid
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge, judge_all
 from plumbline.experiment.ledger import append
 from plumbline.experiment.numbers import table_entries
 from plumbline.experiment.read_numbers import ColumnNames, ScoreTable, read_rows, read_search, read_table
 from plumbline.experiment.search import SearchJudgement, judge_search
-from plumbline.experiment.comparison_terms import ALPHA, ComparisonTerms
 from plumbline.stats.protocol_error import standard_error
 
 TERMS = ComparisonTerms(higher=False)

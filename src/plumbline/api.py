@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from plumbline.cli.train import changed as changed
     from plumbline.core.errors import PlumblineError as PlumblineError
     from plumbline.evaluate.score_models import scored as scored
+    from plumbline.experiment.comparison_terms import ComparisonTerms as ComparisonTerms
     from plumbline.experiment.judge import judge as judge
     from plumbline.experiment.judge import judge_all as judge_all
-    from plumbline.experiment.comparison_terms import ComparisonTerms as ComparisonTerms
     from plumbline.export.write import export_hf as export_hf
     from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import expected_runs as expected_runs

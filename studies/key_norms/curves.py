@@ -108,7 +108,9 @@ def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinal:
     keys = tuple(str(key) for key in runs.index)
     nothing = pd.Series(dtype=float)
     if done.empty:
-        return StartAndFinal(start=nothing, final=nothing, runs=keys, n=0, word=absent(runs["outcome"]) if keys else MISSING)
+        return StartAndFinal(
+            start=nothing, final=nothing, runs=keys, n=0, word=absent(runs["outcome"]) if keys else MISSING
+        )
     over = _by_layer(frames.probes, list(done.index), probe)
     if over.empty:
         return StartAndFinal(start=nothing, final=nothing, runs=keys, n=0, word=MISSING)

@@ -1,9 +1,8 @@
 """Finds when the intervention lets go: what a run decided, and what other rules would have decided from the scores it
 logged.
 
-Source: premature study, section 2 and appendix F (Table 8). The rule is `plumbline.train.interventions._release_rule`, which
-the trainer itself follows; nothing is trained here.
-"""
+Source: premature study, section 2 and appendix F (Table 8). The rule is `plumbline.train.interventions._release_rule`,
+which the trainer itself follows; nothing is trained here."""
 
 from __future__ import annotations
 

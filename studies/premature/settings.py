@@ -39,7 +39,9 @@ QUANTITIES = {
     "final_ppl": SettingColumn("final ppl", ".3f", lambda r, _, key: r.perplexity(key)),
     "delta_loss": SettingColumn("Δ loss", "+.4f", lambda r, control, key: r.loss(key) - r.loss(control), relative=True),
     "delta_ppl": SettingColumn("Δ ppl", "+.3f", lambda r, control, key: -r.gain(control, key), relative=True),
-    "ppl_reduction": SettingColumn("ppl reduction", "+.4f", lambda r, control, key: r.gain(control, key), relative=True),
+    "ppl_reduction": SettingColumn(
+        "ppl reduction", "+.4f", lambda r, control, key: r.gain(control, key), relative=True
+    ),
     "tokens_saved_pct": SettingColumn(
         "tokens saved (%)", ".2f", lambda r, control, key: r.tokens_saved_percent(control, key), relative=True
     ),
@@ -59,7 +61,9 @@ QUANTITIES = {
         "λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")
     ),
     "locality_key": SettingColumn("λ_K", ".3f", probed("locality_key", EARLY)),
-    "locality_key_random_projector": SettingColumn("λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")),
+    "locality_key_random_projector": SettingColumn(
+        "λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")
+    ),
     "locality_query_calibrated": SettingColumn("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
     "locality_key_calibrated": SettingColumn("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
     "immature_energy_share": SettingColumn("energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from plumbline.theory import logit_change
-from plumbline.theory.logit_change import LemmaRow, HeadSizes
+from plumbline.theory.logit_change import HeadSizes, LemmaRow
 
 from . import memory
 

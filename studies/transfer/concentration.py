@@ -39,7 +39,11 @@ def points(frames: RunFrames, key: str) -> list[ConcentrationPoint]:
             null = _mean(rows.loc[rows["probe"] == "concentration", "null"])
             fraction = float(rows["fraction"].iloc[0])
             names = ("concentration", "largest_weight", "weight_sum", "logits_beyond")
-            found.append(ConcentrationPoint(step=int(step), fraction=fraction, null=null, **{name: values[name] for name in names}))
+            found.append(
+                ConcentrationPoint(
+                    step=int(step), fraction=fraction, null=null, **{name: values[name] for name in names}
+                )
+            )
     return found
 
 

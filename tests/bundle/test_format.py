@@ -37,7 +37,13 @@ FIELDS = {1: FIRST, 2: SECOND}
 
 
 def test_other_fields_are_another_format() -> None:
-    structs = (contents.BundleContents, contents.BundledConfiguration, contents.BundleEntry, remake.RebuildRequest, remake.RebuildAnswer)
+    structs = (
+        contents.BundleContents,
+        contents.BundledConfiguration,
+        contents.BundleEntry,
+        remake.RebuildRequest,
+        remake.RebuildAnswer,
+    )
     here = {each.__name__: dict(each.__annotations__) for each in structs}
     assert FIELDS.get(contents.FORMAT) == here, (
         "what bundles say, ask or answer has changed: raise FORMAT in src/plumbline/bundle/contents.py and list the "

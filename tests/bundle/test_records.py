@@ -86,7 +86,9 @@ def test_a_record_of_no_format_can_be_kept_again(tmp_path: Path) -> None:
     said = json.loads((tmp_path / "first" / records.SAYS).read_text())
     del said["format"]
     (tmp_path / "first" / records.SAYS).write_text(json.dumps(said))
-    remedy = r"does not say which `format` .* -m plumbline[.]bundle[.]records keep first MOVED/bundle\.tar\.xz --words"
+    remedy = (
+        r"does not say which `format` .* -m plumbline[.]bundle[.]records keep first MOVED/bundle\.tar\.xz --description"
+    )
     with pytest.raises(PlumblineError, match=remedy):
         records.read(tmp_path / "first")
 

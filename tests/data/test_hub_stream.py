@@ -19,7 +19,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, pack, sources, hub_read_cache, tokenize, tokenizer
+from plumbline.data import documents, hub_read_cache, pack, sources, tokenize, tokenizer
 
 CONTEXT, VOCABULARY = 16, 300
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def arguments(data_set: Path, out: Path, *, tokens: int = 0, percent: int = 10) -> list[str]:
     more = (
-        ["--tokens", str(tokens), "--tokenizer-kind", "byte_level_bpe", "--vocabulary", str(VOCABULARY)]
+        ["--token-budget", str(tokens), "--tokenizer-kind", "byte_level_bpe", "--vocabulary", str(VOCABULARY)]
         if tokens
         else []
     )
@@ -137,7 +137,9 @@ def _tokens_there(out: Path) -> float:
     return budget["read_bytes"] / budget["bytes_per_token"]
 
 
-def test_a_fetch_that_came_out_short_goes_on(data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]) -> None:
+def test_a_fetch_that_came_out_short_goes_on(
+    data_set: Path, tmp_path: Path, starts: list[sources.StreamPosition]
+) -> None:
     """What packing found is what the next fetch reads, from where the first stopped, to the bytes of a fetch of now."""
     fetch(data_set, tmp_path / "out", tokens=8000)
     wanted = r"pack 'base' asks for 700 .* its budget of .*/out/hub\.short now records: .* continues the fetch"
@@ -290,7 +292,9 @@ def test_what_is_kept_and_damaged_is_not_used(data_set: Path, tmp_path: Path) ->
 def test_a_file_system_without_hard_links(
     data_set: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(hub_read_cache.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted")))
+    monkeypatch.setattr(
+        hub_read_cache.os, "link", lambda *_: (_ for _ in ()).throw(PermissionError(1, "not permitted"))
+    )
     fetch(data_set, tmp_path, tokens=9_000)
     assert "no hard links here (not permitted)" in capsys.readouterr().err
     assert not list(tmp_path.glob(".hub-*"))

@@ -110,7 +110,9 @@ def trained(own: Stages) -> None:
     tokenizer.main(["train", "--documents", train, "--vocabulary", "300", "--out", str(own.tokenizer)])
 
 
-@pytest.mark.parametrize("read", [trained, retokenized, lambda own: HeldOutSentences.read(own.documents / "train.jsonl")])
+@pytest.mark.parametrize(
+    "read", [trained, retokenized, lambda own: HeldOutSentences.read(own.documents / "train.jsonl")]
+)
 def test_documents_that_were_replaced_are_not_read(own: Stages, read: Callable[[Stages], None]) -> None:
     read(own)
     path = own.documents / "train.jsonl"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, fetch, sources, split, hub_read_cache
+from plumbline.data import documents, fetch, hub_read_cache, sources, split
 
 COMMITS = ("a" * 40, "b" * 40)
 

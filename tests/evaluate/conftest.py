@@ -73,7 +73,11 @@ def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory)
     documents = HeldOutSentences.read(documents_file)
     made = [
         items.TaskItems(
-            task=task, task_source="proxy", items=proxy_items.items(task, documents, 6), licence="none", origin="made up"
+            task=task,
+            task_source="proxy",
+            items=proxy_items.items(task, documents, 6),
+            licence="none",
+            origin="made up",
         )
         for task in suite("climb12")
     ]

@@ -12,7 +12,7 @@ import datasets
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate import check_items, convert_released, item_fields, hub_items, items, packaged_items, proxy_items
+from plumbline.evaluate import check_items, convert_released, hub_items, item_fields, items, packaged_items, proxy_items
 from plumbline.evaluate.held_out_sentences import HeldOutSentences
 from plumbline.evaluate.proxy_makers import MAKERS
 from plumbline.specs import tasks
@@ -53,7 +53,11 @@ def test_names_in_the_schema_are_those_of_the_code_and_each_is_used():
         schema[part]["properties"][key]["enum"] for part, key in (("proxy", "maker"), ("released", "converter"))
     )
     assert set(makers) == set(MAKERS) == {one.proxy.maker for one in used if one.proxy}
-    assert set(converters) == set(convert_released.CONVERTERS) == {one.released.converter for one in used if one.released} - {""}
+    assert (
+        set(converters)
+        == set(convert_released.CONVERTERS)
+        == {one.released.converter for one in used if one.released} - {""}
+    )
 
 
 def test_a_missing_field_is_named_with_file_line_and_task(tmp_path: Path):
@@ -301,7 +305,10 @@ def test_what_a_wheel_does_not_have_is_named(tmp_path: Path, task: str, changed:
 
 
 def test_choices_written_into_one_text_are_told_apart():
-    assert packaged_items.choices("A. one \nB. two, A. not\nC. three", "C. three") == (["one", "two, A. not", "three"], 2)
+    assert packaged_items.choices("A. one \nB. two, A. not\nC. three", "C. three") == (
+        ["one", "two, A. not", "three"],
+        2,
+    )
     assert packaged_items.choices("A. one\nB. two", "C. three") is None
     assert packaged_items.choices("A. one\nC. three", "A. one") is None
 

@@ -120,7 +120,9 @@ def test_short_rows_stand_where_padding_would(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_remembers_earlier_queries_reads_each_row_by_itself() -> None:
     """The branches of a tree are no earlier queries of each other."""
-    summed = PrefixTreeReader(lively(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0)
+    summed = PrefixTreeReader(
+        lively(small(mixer={"name": "selective", "variant": "original"})), batch_tokens=None, padding=0
+    )
     plain = PrefixTreeReader(lively(small()), batch_tokens=None, padding=0)
     assert (summed.padded, summed.shared, plain.padded, plain.shared) == (True, False, True, True)
 
@@ -138,7 +140,11 @@ def test_learned_positions_end_with_the_context() -> None:
     spec = small(positions={"name": "learned"}, context=32)
     model = lively(spec)
     begin = list(range(20))
-    segments = [TokenSegment(0, [*begin, *range(40, 53)], 13), TokenSegment(1, [*begin, 60, 61], 2), TokenSegment(2, [5, 6], 1)]
+    segments = [
+        TokenSegment(0, [*begin, *range(40, 53)], 13),
+        TokenSegment(1, [*begin, 60, 61], 2),
+        TokenSegment(2, [5, 6], 1),
+    ]
     found = PrefixTreeReader(model, batch_tokens=None, padding=0).scores(segments, 3)
     for (score, _), segment in zip(found, segments, strict=True):
         assert score == pytest.approx(alone(model, segment)[0], rel=1e-4)

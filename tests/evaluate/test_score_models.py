@@ -115,7 +115,7 @@ def test_a_sample_is_the_models_own_and_repeats(
         logits_BTV = model(torch.tensor([prompt + likeliest]))
     assert likeliest == logits_BTV[0, len(prompt) - 1 : -1].argmax(dim=-1).tolist()
     assert sample.continuation(model, prompt, 8, 0, torch.Generator(), end=likeliest[3]) == likeliest[:3]
-    words = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--tokens", 9, "--seed", 3)
+    words = (finished, "--tokenizer", tokenizer_file, "--prompt", "Harbour", "--max-tokens", 9, "--seed", 3)
     told = []
     for _ in range(2):
         verb(monkeypatch, sample, *words)

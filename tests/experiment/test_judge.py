@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.judge import MethodVerdict, Seeds, judge, judge_all, sigma_interval
 from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.stats import noise_floor, power_of_gain, two_sided_t
 
 UP = ComparisonTerms(higher=True)
@@ -102,7 +102,9 @@ VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_siz
 @given(ours=VALUES, theirs=VALUES)
 def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, theirs) -> None:
     up = judge("a", seeds(*ours), seeds(*theirs), UP)
-    down = judge("a", seeds(*(-value for value in ours)), seeds(*(-value for value in theirs)), ComparisonTerms(higher=False))
+    down = judge(
+        "a", seeds(*(-value for value in ours)), seeds(*(-value for value in theirs)), ComparisonTerms(higher=False)
+    )
     for key in (
         "gain",
         "t",
@@ -176,7 +178,9 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
         ({"x": 1.0}, BASE, ComparisonTerms(higher=True, paired=True), "share 0 seeds"),
     ],
 )
-def test_where_there_is_no_noise_floor_it_is_said(method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str) -> None:
+def test_where_there_is_no_noise_floor_it_is_said(
+    method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str
+) -> None:
     with pytest.raises(PlumblineError, match=words):
         judge("a", method, baseline, terms)
 

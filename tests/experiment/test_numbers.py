@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger
 from plumbline.experiment.__main__ import main
+from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.numbers import NumbersRequest, verdict, write
 from plumbline.experiment.read_numbers import ColumnNames
-from plumbline.experiment.comparison_terms import ComparisonTerms
 
 BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
 GOOD = [("good", "1", 3.262), ("good", "2", 3.258), ("good", "3", 3.266)]
@@ -33,7 +33,9 @@ def text_of(rows, suffix: str = ".csv") -> str:
     return "".join(mark.join(map(str, row)) + "\n" for row in [("method", "seed", "loss"), *rows])
 
 
-def asked(path: Path, *, lower: bool = True, metric: str = "loss", baseline: str | None = "base", **more) -> NumbersRequest:
+def asked(
+    path: Path, *, lower: bool = True, metric: str = "loss", baseline: str | None = "base", **more
+) -> NumbersRequest:
     terms = ComparisonTerms(higher=not lower, **more.pop("terms", {}))
     columns = ColumnNames(metric=metric, **more.pop("columns", {}))
     page = path.with_name("page.md")

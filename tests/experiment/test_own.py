@@ -13,7 +13,7 @@ import yaml
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file, shown
-from plumbline.experiment import checks, decision_accuracy_from_pages, ledger, decision_accuracy, own
+from plumbline.experiment import checks, decision_accuracy, decision_accuracy_from_pages, ledger, own
 from plumbline.experiment.__main__ import main as verdict
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.specs import mine
@@ -123,7 +123,9 @@ def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> N
     assert made.numbers()["methods"]["capped"]["tries"] == 1, "the same again is no new try"
     for name in ("other/a", "other/b"):
         same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
-        ledger.append(made.root / "verdict/ledger.jsonl", [LedgerEntry(kind="spec", name=name, fingerprint=name, **same)])
+        ledger.append(
+            made.root / "verdict/ledger.jsonl", [LedgerEntry(kind="spec", name=name, fingerprint=name, **same)]
+        )
     assert verdict(["--check-page", str(made.page)]) == 1
     made.write()
     third = made.numbers()["methods"]["capped"]

@@ -10,11 +10,11 @@ import pytest
 from scipy import integrate, stats
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.judge import MethodVerdict
 from plumbline.experiment.read_numbers import SearchRun
 from plumbline.experiment.search import SearchJudgement, judge_search, null_searches
 from plumbline.experiment.search_page import search_page, search_sentence
-from plumbline.experiment.comparison_terms import ComparisonTerms
 
 LOG = Path("log.tsv")
 UP = ComparisonTerms(higher=True)
@@ -27,7 +27,9 @@ def log(*runs: tuple[str, float | None, str]) -> list[SearchRun]:
     ]
 
 
-def greedy(rng: np.random.Generator, *, repeats: int, steps: int, gain: float = 0.0, sigma: float = 1.0) -> list[SearchRun]:
+def greedy(
+    rng: np.random.Generator, *, repeats: int, steps: int, gain: float = 0.0, sigma: float = 1.0
+) -> list[SearchRun]:
     """A search over noise, better upwards; from the first change on all runs are better by `gain`."""
     start = [("s", sigma * rng.normal(), "keep") for _ in range(repeats)]
     best, changes = start[0][1], []

@@ -1,9 +1,9 @@
 """Which hashes of a component's code are one class: those under which the golden losses are the same.
 
-A run's identity holds the class of each of its components (`plumbline.specs.code_hash`). After a refactor, recording shows
-that every golden run that uses the component (a method, or one of `trainings`) still has its numbers, and the new hash
-joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component that no
-golden run uses, the new hash is a class of its own.
+A run's identity holds the class of each of its components (`plumbline.specs.code_hash`). After a refactor, recording
+shows that every golden run that uses the component (a method, or one of `trainings`) still has its numbers, and the new
+hash joins the class of the one before: nothing is retrained. After a change that moves numbers, and for a component
+that no golden run uses, the new hash is a class of its own.
 
 What this cannot see, and gives the old class nevertheless:
 
@@ -49,7 +49,9 @@ def used_by(golden: str) -> dict[str, Path]:
         chosen += [("probe", probe.name) for probe in run.probes]
     chosen += [(slot, model.slot(slot).name) for slot in SLOTS]
     files = {(kind, name): Path(available(kind)[name]) for kind, name in chosen}
-    return {f"{folder(kind)}.{name}": path for (kind, name), path in files.items() if path.is_relative_to(code_hash.PACKAGE)}
+    return {
+        f"{folder(kind)}.{name}": path for (kind, name), path in files.items() if path.is_relative_to(code_hash.PACKAGE)
+    }
 
 
 def recorded_again(before: Classes, present: dict[str, str], proven: set[str]) -> Classes:

@@ -11,7 +11,7 @@ from plumbline.model.decoder import Decoder, create, on_meta
 from plumbline.model.init import initial_value, initialise, seed_of
 from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
-from plumbline.model.roles import ConstantInit, NormalInit, ExplicitInit, roles
+from plumbline.model.roles import ConstantInit, ExplicitInit, NormalInit, roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, overlay
 from tests.model_specs import small

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plumbline.operate.console import forecast
-from plumbline.operate.console.job_log import StartedJob, JobLog, JobCounts
+from plumbline.operate.console.job_log import JobCounts, JobLog, StartedJob
 from plumbline.operate.console.progress import clock, roughly
 
 

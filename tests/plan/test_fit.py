@@ -169,7 +169,7 @@ def test_the_paste_repeats_profiles_and_what_they_and_a_file_say(tmp_path: Path,
         (("--fit", "2h", "--gain", "inf"), "--gain inf: a gain is a number"),
         (("--fit", "2h", "--seeds", "1"), "--seeds 1: noise needs at least 2"),
         (("--fit", "2h", "--method", "qk_norm"), "^--method: .* no method 'qk_norm'; did you mean 'qknorm'"),
-        (("--fit", "2h", "--against", "baselin"), "^--against: .* no method 'baselin'; did you mean 'baseline'"),
+        (("--fit", "2h", "--baseline", "baselin"), "^--baseline: .* no method 'baselin'; did you mean 'baseline'"),
         (("--fit", "2h", "--method", "baseline"), "^--method: 'baseline' is compared with itself"),
         (("--fit", "2h", "--study", "transfr"), "^--study: there is no study 'transfr'; did you mean 'transfer'"),
         (("--fit", "2h", "--profile", "profiles/gpus"), "^cannot ask nvidia-smi .* leave out --profile profiles/gpus$"),
@@ -199,7 +199,9 @@ def test_the_pilots_words_are_its_own(repository: Path) -> None:
 
 
 def test_the_option_that_is_compared_is_resolved_by_its_own_noise(demo: Project) -> None:
-    sigmas = tuple(seed_noise.SeedNoise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7))
+    sigmas = tuple(
+        seed_noise.SeedNoise(scale="base", tokens=tokens, sigma=tokens * 1e-9, runs=3) for tokens in (1e5, 1e7)
+    )
     sigmas += seed_noise.assumed(demo.root)
     ask = fit.FitQuestion(seconds=7200, study="transfer", method="qknorm", against="baseline")
     fitted = fit.BudgetFit(estimator=estimator(demo), asked=ask, sigmas=sigmas)

@@ -39,7 +39,9 @@ def by_hand(weights: list[list[float]], logits: list[list[float]] | None = None,
     w_QK = torch.tensor(weights)
     z_QK = w_QK if logits is None else torch.tensor(logits)
     visible_QK = torch.ones(w_QK.shape, dtype=torch.bool).tril(w_QK.shape[1] - w_QK.shape[0])
-    return told(AttentionWeights(visible=visible_QK[None, None], logits=z_QK[None, None], weights=w_QK[None, None]), **options)
+    return told(
+        AttentionWeights(visible=visible_QK[None, None], logits=z_QK[None, None], weights=w_QK[None, None]), **options
+    )
 
 
 def test_by_hand() -> None:
@@ -180,7 +182,10 @@ def test_scores_weigh_as_the_softmax_does(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(_scores, "ROWS", 7)
     model = scrambled()
     (q, k, _, attention_mask, *_), _ = seen(model, lambda block: block.attention.mixer, tokens(model, 1))[0]
-    mixer, parts = model.blocks[0].attention.mixer, list(AttentionScores(q, k, model.blocks[0].attention.mixer.scale).weigh())
+    mixer, parts = (
+        model.blocks[0].attention.mixer,
+        list(AttentionScores(q, k, model.blocks[0].attention.mixer.scale).weigh()),
+    )
     assert len(parts) == 5 and [part.visible.sum() for part in parts[:2]] == [28, 77]
     for number, part in enumerate(parts):
         rows = attention_mask.rows(7 * number, 7 * number + part.weights.shape[2])

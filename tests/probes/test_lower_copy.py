@@ -55,8 +55,7 @@ def test_separators_count_where_asked_for() -> None:
     model = scrambled()
     batch_BT = tokens(model, vocabulary=9)
     everything, without = (
-        observe(ProbedDecoder(model), [probe], batch_BT, 4)
-        for probe in (LowerCopy(count_separators=True), LowerCopy())
+        observe(ProbedDecoder(model), [probe], batch_BT, 4) for probe in (LowerCopy(count_separators=True), LowerCopy())
     )
     assert everything == read(model, [LowerCopy()], batch_BT) != without
 

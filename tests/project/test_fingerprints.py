@@ -61,10 +61,10 @@ CODE = [
     ("data/pack.py", {"pack"}),
     ("data/fetch.py", set()),
     ("data/loader.py", set()),
-    ("evaluate/proxy.py", {"items"}),
-    ("evaluate/scores.py", {"scores"}),
+    ("evaluate/proxy_items.py", {"items"}),
+    ("evaluate/score_frames.py", {"scores"}),
     ("evaluate/harness.py", {"items", "scores"}),
-    ("evaluate/makers.py", {"items"}),
+    ("evaluate/proxy_makers.py", {"items"}),
     ("model/decoder.py", set()),
     ("specs/config.py", set()),
 ]  # fmt: skip
@@ -74,7 +74,9 @@ CODE = [
 def test_code_is_of_what_it_makes_and_of_nothing_else(file: str, expected: set[str]) -> None:
     """The model's code is the identity of runs, and is not looked at here; nor is what only reads configuration."""
     assert (code_hash.PACKAGE / file).is_file()
-    assert {kind for kind in fingerprints.VERBS if code_hash.PACKAGE / file in fingerprints.verb_files(kind)} == expected
+    assert {
+        kind for kind in fingerprints.VERBS if code_hash.PACKAGE / file in fingerprints.verb_files(kind)
+    } == expected
 
 
 def test_an_edit_changes_the_code_and_a_comment_does_not(

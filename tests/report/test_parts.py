@@ -73,7 +73,10 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
     lines = [CurveLine(name="train", points=points)]
     svg = Curve(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
     assert svg.count("M") >= 2 and len(svg) < 12_000 and "<b>" not in svg and 'class="ended"' in svg
-    assert Curve(title="Loss", lines=[CurveLine(name="train", points=[(0, math.nan)])], steps=9, description="").svg() == ""
+    assert (
+        Curve(title="Loss", lines=[CurveLine(name="train", points=[(0, math.nan)])], steps=9, description="").svg()
+        == ""
+    )
 
 
 def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:

@@ -110,7 +110,9 @@ def probed(world: World, key: str) -> list[ExpectedRun]:
     content = json.loads(path.read_text())
     content["spec"]["probes"] = [{"name": "query_key_norms", "at": [0.0, 1.0]}]
     path.write_text(json.dumps(content))
-    return [ExpectedRun(key=name, run_id=world.study.runs[name].spec.run_id) for name in (key, "transfer/base/hyper/s42")]
+    return [
+        ExpectedRun(key=name, run_id=world.study.runs[name].spec.run_id) for name in (key, "transfer/base/hyper/s42")
+    ]
 
 
 def test_probes_carry_their_run(world: World) -> None:

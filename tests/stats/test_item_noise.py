@@ -136,7 +136,10 @@ def test_the_smaller_degrees_of_freedom_hold_the_level_where_more_would_not() ->
 
 
 def test_verdicts_count_the_methods_that_have_none_and_miss_a_floor() -> None:
-    found = {"a": MeanDifference(delta=0.03, se=0.01, df=90.0), "b": MeanDifference(delta=0.03, se=math.nan, df=math.nan)}
+    found = {
+        "a": MeanDifference(delta=0.03, se=0.01, df=90.0),
+        "b": MeanDifference(delta=0.03, se=math.nan, df=math.nan),
+    }
     frame = item_verdicts(found, NoiseFloor(mean=0.5, sigma=0.005, n=6), m=19)
     assert frame.loc["a", "p_items_bonferroni"] == pytest.approx(19 * two_sided_t(3.0, 90))
     total = 0.03 / math.sqrt(0.01**2 + 0.005**2 * 7 / 6)

@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
-from plumbline.model.model_folder import write_model
 from plumbline.model.hf_import import spec_of
+from plumbline.model.model_folder import write_model
 from plumbline.theory import eliminate_query
 from tests.probes.hugging_face import GPT2, SIZES
 from tests.theory.models import (

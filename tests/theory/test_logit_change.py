@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from plumbline.theory.logit_change import (
     Directions,
-    LemmaRow,
-    Norm,
     HeadSizes,
     HeadUpdate,
+    LemmaRow,
+    Norm,
     Weights,
     bound,
     drawn,
@@ -75,7 +75,9 @@ def test_logits_and_their_change_are_those_of_the_weights() -> None:
 
 @SHAPES
 @given(steps(), st.sampled_from(get_args(Norm)), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_with_quacks_rates_no_weights_break_the_bound(start: HeadUpdate, kind: Norm, by_query: float, by_key: float) -> None:
+def test_with_quacks_rates_no_weights_break_the_bound(
+    start: HeadUpdate, kind: Norm, by_query: float, by_key: float
+) -> None:
     now = start.scaled(by_query, by_key)
     at = quack(now, start, kind)
     allowed = bound(start, SIZES.tau * SIZES.rate, kind)

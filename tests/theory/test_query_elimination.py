@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from plumbline.theory import query_elimination as eliminate
 from plumbline.theory import query_elimination_checks as module
-from plumbline.theory.plain_transformer import Architecture, ModelWeights, attention, drawn, forward, relative, with_query
+from plumbline.theory.plain_transformer import (
+    Architecture,
+    ModelWeights,
+    attention,
+    drawn,
+    forward,
+    relative,
+    with_query,
+)
 from plumbline.theory.query_elimination_checks import TABLE_1, WeightChange, query_elimination_checks
 from plumbline.theory.theorem_check import PREMISES, ROUNDING, BrokenPremise, TheoremCheck
 

@@ -12,7 +12,7 @@ from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
-from plumbline.train.interventions import InterventionInputs, Intervention, build
+from plumbline.train.interventions import Intervention, InterventionInputs, build
 from tests.model_specs import BASELINE, RUN, run_spec
 
 MODEL = BASELINE | {

@@ -27,7 +27,9 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     original = grouped_optimizer.GroupedOptimizer.step
 
-    def step(self: grouped_optimizer.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+    def step(
+        self: grouped_optimizer.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
+    ) -> None:
         original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
         made.append(
@@ -89,7 +91,9 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
     updates: list[dict[str, torch.Tensor]] = []
     original = grouped_optimizer.GroupedOptimizer.step
 
-    def step(self: grouped_optimizer.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
+    def step(
+        self: grouped_optimizer.GroupedOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
+    ) -> None:
         original(self, number, learning_rate, skip)
         updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
 
@@ -228,7 +232,9 @@ def test_scores_are_logged_where_tables_find_them(packs: Path, tmp_path: Path, s
     assert (logged.value[0], logged.null[0]) == expected and logged.null.nunique() == 1
     assert expected[0] == pytest.approx(expected[1], rel=0.1), "at the start, attention is nearly uniform"
     assert logged.value.nunique() == 7
-    rule = ReleaseRule(release="online", **{key: value for key, value in (WINDOW | ALWAYS).items() if key != "sequences"})
+    rule = ReleaseRule(
+        release="online", **{key: value for key, value in (WINDOW | ALWAYS).items() if key != "sequences"}
+    )
     replayed = list(zip(logged.step, logged.value, logged.null))
     assert release_step(replayed, rule, 24) == 8
     events = [json.loads(line) for line in (slowed / "state/progress.jsonl").read_text().splitlines()]

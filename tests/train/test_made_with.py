@@ -17,7 +17,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop import StopRequested, StopRequest
+from plumbline.runtime.stop import StopRequest, StopRequested
 from plumbline.specs.spec import RunSpec
 from plumbline.train import loop as loop_module
 from plumbline.train.batches import packs as packs_module

@@ -15,8 +15,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
 from plumbline.specs.components import options
-from plumbline.train.interventions import Intervention, build
 from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.interventions import Intervention, build
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED
 from tests.model_specs import RUN, run_spec
@@ -46,7 +46,9 @@ def gradients(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda value: torch.randn(value.shape, generator=generator)
 
 
-def step(model: torch.nn.Module, optimizer: GroupedOptimizer, number: int = 1, factor: float = 1.0) -> dict[str, torch.Tensor]:
+def step(
+    model: torch.nn.Module, optimizer: GroupedOptimizer, number: int = 1, factor: float = 1.0
+) -> dict[str, torch.Tensor]:
     """One update by made-up gradients; returns what it added to each parameter."""
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
     draw = gradients(number)

@@ -23,7 +23,7 @@ from plumbline.operate import cleanup
 from plumbline.runtime.stop import StopRequest
 from plumbline.train import held_out, pretrain
 from plumbline.train import loop as loop_module
-from plumbline.train.interventions import InterventionInputs, Intervention
+from plumbline.train.interventions import Intervention, InterventionInputs
 from plumbline.train.training_context import TrainingContext
 from tests.model_specs import run_spec
 from tests.train.helpers import PROBES, products, read, settings, start_child, train

@@ -84,7 +84,9 @@ def test_online_readings_are_a_frame_that_changes_nothing(packs: Path, probed: P
     from plumbline.data.loader import Pack
 
     tokens_BT = torch.from_numpy(Pack(packs / "validation.json").rows(np.arange(3)))
-    expected = [probe_value.value for probe_value in _forward_pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")]
+    expected = [
+        probe_value.value for probe_value in _forward_pass.read_all(model, list(SPEC.probes[1:]), tokens_BT, "float32")
+    ]
     assert frame[frame.step == 0].value.tolist() == expected
     assert frame.groupby("step").value.mean().nunique() == 4
 

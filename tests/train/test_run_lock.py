@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.core import process_record
-from plumbline.runtime.stop import StopRequested, StopRequest
+from plumbline.runtime.stop import StopRequest, StopRequested
 from plumbline.train.checkpoint import read_state, run_lock
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 

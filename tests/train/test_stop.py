@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plumbline.runtime.stop import StopRequested, StopRequest
+from plumbline.runtime.stop import StopRequest, StopRequested
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

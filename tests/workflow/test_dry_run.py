@@ -104,7 +104,7 @@ def test_the_paper_preset_plans_from_a_folder_in_hub_layout(project: Project) ->
     project.edit("config/corpora/climbmix.yaml", "path: copies/mix", "path: OptimalScale/ClimbMix")
     assert jobs_by_rule(done.stdout)["pretrain"] == 26
     assert "copies/mix/data/train-00000-of-00001.jsonl" in done.stdout
-    assert re.search(r"--path copies/mix .* --tokens \d+ --tokenizer-kind byte_level_bpe", done.stdout)
+    assert re.search(r"--path copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", done.stdout)
 
 
 MISTAKES = [

@@ -122,7 +122,9 @@ def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     ]
     (root / "results.csv").write_text("\n".join(["method,seed,val_loss", *rows]) + "\n")
     tokenizer = root / "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
-    hf_export.export(FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER")
+    hf_export.export(
+        FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER"
+    )
     yield Project(root)
     shutil.rmtree(root)
 

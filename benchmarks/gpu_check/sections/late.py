@@ -66,14 +66,14 @@ def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.runtime.numerics import numerics
     from plumbline.runtime.stop import StopRequest
     from plumbline.train.pretrain import untrained
-    from plumbline.train.trainer_settings import TrainerSettings
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
+    from plumbline.train.trainer_settings import TrainerSettings
 
     with ranks(device) as group, tempfile.TemporaryDirectory() as folder:
         numerics(group.device)
         pack = random_pack(Path(folder) / "random.json", spec, SEQUENCES)
         settings = TrainerSettings(
-            data=pack, validation=pack, state=Path(folder), out=Path(folder), device=device, read_late=LATE,
+            data=pack, validation=pack, state=Path(folder), out=Path(folder), device=device, metric_lag=LATE,
             micro_batch=SEQUENCES // 2, checkpoint_seconds=float("inf"), report_seconds=float("inf"),
         )  # fmt: skip
         loop = untrained(on_random_tokens(spec, TimingSettings(sequences=SEQUENCES)), settings, StopRequest(), group)

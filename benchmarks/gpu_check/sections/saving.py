@@ -38,8 +38,8 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.runtime.numerics import numerics
     from plumbline.runtime.stop import StopRequest
     from plumbline.train.pretrain import untrained
-    from plumbline.train.trainer_settings import TrainerSettings
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
+    from plumbline.train.trainer_settings import TrainerSettings
 
     with ranks(device) as group, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -48,7 +48,7 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
         pack = random_pack(folder / "random.json", spec, SEQUENCES)
         settings = TrainerSettings(
             data=pack, validation=pack, state=folder, out=folder, device=device, micro_batch=SEQUENCES,
-            checkpoint_seconds=float("inf"), report_seconds=float("inf"), read_late=0,
+            checkpoint_seconds=float("inf"), report_seconds=float("inf"), metric_lag=0,
         )  # fmt: skip
         run_lock: Any = SimpleNamespace(check=lambda: None)
         loop = untrained(spec, settings, StopRequest(), group, run_lock)

@@ -10,7 +10,7 @@ from typing import Literal
 from plumbline.audit.expression import Given, cells_of, inputs_of, lift
 from plumbline.audit.interval import Cell, high, low, meet, touch, without_noise
 from plumbline.audit.number import PrintedNumber
-from plumbline.audit.published import ProseNumber, PrintedNumbers
+from plumbline.audit.published import PrintedNumbers, ProseNumber
 from plumbline.audit.settings import PrintedSetup
 from plumbline.audit.tables import PrintedTable
 from plumbline.core.errors import PlumblineError, nearest

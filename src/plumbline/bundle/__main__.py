@@ -161,7 +161,9 @@ def _within(project: Project) -> str:
     return WORK if path.is_absolute() or ".." in path.parts else str(path)
 
 
-def _contents(project: Project, products: Iterable[BundleProduct], work: str, facts: Iterable[str]) -> contents.BundleContents:
+def _contents(
+    project: Project, products: Iterable[BundleProduct], work: str, facts: Iterable[str]
+) -> contents.BundleContents:
     commit, committed, edited = contents.checkout(project.root)
     ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
     own = {"studies": list(project.studies), "work": work, "mine": "", "trial": {}}

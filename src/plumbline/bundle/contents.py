@@ -19,9 +19,9 @@ from plumbline.project.bundles import FILES
 NAME = "plumbline.json"
 
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
-#: `BundleContents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is another
-#: format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`, `commit` and
-#: `edited`, so that any version can say what rebuilds it.
+#: `BundleContents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is
+#: another format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`,
+#: `commit` and `edited`, so that any version can say what rebuilds it.
 FORMAT = 2
 
 #: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
@@ -46,7 +46,8 @@ _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
 class BundleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A product of a bundle (see `plumbline.project.bundles.BundleProduct`), with the fingerprint of what it was made of."""
+    """A product of a bundle (see `plumbline.project.bundles.BundleProduct`), with the fingerprint of what it was made
+    of."""
 
     study: str
     kind: str

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request that a rebuild writes for this module: which products of a bundle to make, and where to answer.
 
-    `configuration` to `products` are of `contents.BundleContents`. `any_commit`: make products even where some would be made
-    of something else here. `answer`: the file that an `RebuildAnswer` is written to.
-    """
+    `configuration` to `products` are of `contents.BundleContents`. `any_commit`: make products even where some would be
+    made of something else here. `answer`: the file that an `RebuildAnswer` is written to."""
 
     configuration: dict[str, Any]
     work: str
@@ -44,9 +43,8 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RebuildAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a `RebuildRequest`: the folder of the package that ran, products that it would make of something else, and
-    errors by product.
-    """
+    """The answer to a `RebuildRequest`: the folder of the package that ran, products that it would make of something
+    else, and errors by product."""
 
     package: str
     other: list[str]

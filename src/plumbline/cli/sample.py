@@ -60,7 +60,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tokenizer", required=True, type=Path, help="the tokenizer.json of its corpus")
     parser.add_argument("--prompt", default="", help="text to continue (default: the beginning of a document)")
-    parser.add_argument("--tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
+    parser.add_argument("--max-tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=3, help="default: %(default)s")
     parser.add_argument(
         "--temperature", type=float, default=0.8, help="0: always the most likely token (default: %(default)s)"
@@ -101,7 +101,7 @@ def main() -> None:
     model, generator = run.model().eval(), torch.Generator().manual_seed(given.seed)
     print(f"{run.spec.key} ({run.spec.preset}): samples, not evidence")
     for _ in range(given.samples):
-        found = continuation(model, prompt, min(given.tokens, room), given.temperature, generator, end)
+        found = continuation(model, prompt, min(given.max_tokens, room), given.temperature, generator, end)
         print(f"--\n{given.prompt}{tokenizer.decode(found)}")
 
 

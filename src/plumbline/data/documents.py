@@ -30,11 +30,11 @@ from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_json, path_or_none, sha256_file
 from plumbline.data import budget, hub_reading, token_files
+from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
 from plumbline.data.split import By, DocumentShuffle, held_out, rule
-from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.text import pieces
 from plumbline.data.turn import alone
 
@@ -44,7 +44,9 @@ SPLITS = ("train", "validation")
 class DocumentSplitter:
     """Puts documents on their side of the split, cut into pieces, and counts them."""
 
-    def __init__(self, folder: Path, tally: StreamTotals, *, validation_percent: float, held_out_by: By, piece_bytes: int):
+    def __init__(
+        self, folder: Path, tally: StreamTotals, *, validation_percent: float, held_out_by: By, piece_bytes: int
+    ):
         """`folder` is for the shuffles; `tally` is counted on."""
         self.tally, self.shuffles = tally, {split: DocumentShuffle(folder / split) for split in SPLITS}
         self._percent, self._by, self._piece_bytes = validation_percent, held_out_by, piece_bytes
@@ -132,7 +134,9 @@ def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out)
 
 
-def _read(source: Iterator[Document], taking: DocumentSplitter, kept: StreamCache | None, limit: float, label: str) -> bool:
+def _read(
+    source: Iterator[Document], taking: DocumentSplitter, kept: StreamCache | None, limit: float, label: str
+) -> bool:
     """Take documents until so many bytes of text are there; whether the source ended before."""
     whole = True  # no document is half taken
     try:

@@ -12,8 +12,8 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
 from plumbline.data import budget
-from plumbline.data.sources import Document, hub, key
 from plumbline.data.hub_read_cache import StreamCache
+from plumbline.data.sources import Document, hub, key
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="train", help="hub: the data set's split to read")
     parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
     parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
-    parser.add_argument("--tokens", type=int, default=0, help="hub: read at most the text for so many tokens (0: all)")
+    parser.add_argument(
+        "--token-budget", type=int, default=0, help="hub: read at most the text for so many tokens (0: all)"
+    )
     parser.add_argument("--tokenizer-kind", choices=["byte_level_bpe", "gpt2"], help="hub: whose tokens, for --tokens")
     parser.add_argument("--vocabulary", type=int, default=0, help="hub: that tokenizer's entries")
     parser.add_argument("--wheel", type=path_or_none, help="hub: the package of gpt2")
@@ -38,7 +40,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
         The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
-        PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache` and `budget.measure`; flags that do not go together.
+        PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache`, `budget.measure`; flags that exclude each other.
     """
     if not given.path:
         raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
@@ -75,11 +77,11 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
     del asked["licence"]
     kept = None if given.max_documents or given.max_megabytes else StreamCache(given.out, asked, given.corpus)
     about: dict[str, Any] = {"source": "hub", "collections": [collection]}
-    if given.tokens:
+    if given.token_budget:
         about["budget"] = _budget(given, read(), kept, budget.data_set(collection))
     if kept is None:
         return read(), about, None
-    kept.ask(about["budget"]["bytes"] if given.tokens else None)
+    kept.ask(about["budget"]["bytes"] if given.token_budget else None)
     return read(at=kept.at), about, kept
 
 
@@ -103,7 +105,7 @@ def _budget(
         measured = of | budget.measure(texts, given.tokenizer_kind, given.vocabulary, given.wheel, given.corpus)
         if kept:
             kept.measured = measured
-    found = budget.limit(given.tokens, measured, given.out, data_set)
+    found = budget.limit(given.token_budget, measured, given.out, data_set)
     print(
         f"{key(given.corpus, 'packs')}: {found['tokens']:,} tokens at {found['bytes_per_token']:.3f} bytes (measured "
         f"on the first {found['sample_bytes'] / 1e6:,.1f} MB) and {found['margin_percent']} % more: "

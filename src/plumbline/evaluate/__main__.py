@@ -71,7 +71,9 @@ def main() -> None:
 
         from plumbline.evaluate.text_encoder import TextEncoder
 
-        return TextEncoder(Tokenizer.from_file(str(given.tokenizer))), EvaluationItems.read(suite, given.items, given.limit)
+        return TextEncoder(Tokenizer.from_file(str(given.tokenizer))), EvaluationItems.read(
+            suite, given.items, given.limit
+        )
 
     def write(run: Path, out: Path) -> None:
         scores, examples, more = _evaluate(run, given, common)

@@ -1,7 +1,7 @@
 """Brings items from the form in which their authors released them into the hub's form.
 
-A task's file says how, by fields or by a converter's name (`released`). ``python -m plumbline.evaluate.convert_released`` does
-it for files, and checks every item.
+A task's file says how, by fields or by a converter's name (`released`). ``python -m
+plumbline.evaluate.convert_released`` does it for files, and checks every item.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, parse_json
-from plumbline.evaluate import item_fields, field_mapping
+from plumbline.evaluate import field_mapping, item_fields
 from plumbline.evaluate.item_fields import Item
 from plumbline.specs import tasks
 from plumbline.specs.tasks import ReleasedFormat, Task

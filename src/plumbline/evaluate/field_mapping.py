@@ -64,7 +64,9 @@ def _value(made: Any, given: Any, what: str, field: str) -> Any:
     value = _at(given, made["of"], what, field)
     if "values" in made:
         if str(value) not in made["values"]:
-            raise UnlistedValue(f"{field}: {made['of']!r} is {value!r} in {what}, which is none of {list(made['values'])}")
+            raise UnlistedValue(
+                f"{field}: {made['of']!r} is {value!r} in {what}, which is none of {list(made['values'])}"
+            )
         value = made["values"][str(value)]
     match made.get("as"):
         case "text":

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate.prefix_trees import TokenSegment
-from plumbline.evaluate.tree_reader import PrefixTreeReader
 from plumbline.evaluate.text_encoder import TextEncoder
+from plumbline.evaluate.tree_reader import PrefixTreeReader
 from plumbline.model.decoder import Decoder
 
 #: Names under which tokenizers keep the token that separates documents.
@@ -36,7 +36,7 @@ class CheckpointLM(TemplateLM):
 
     Args:
         model: the decoder. It is put into evaluation mode.
-        tokenizer: its tokenizer; as `TextEncoder`, what other models of the same tokenizer have met is not encoded again.
+        tokenizer: its tokenizer; as `TextEncoder`, what other models of it have met is not encoded again.
         context: the most tokens the model reads at once. Longer requests lose their left end, as in the harness's
             own models. A continuation longer than that is scored in the harness's rolling windows.
         batch_tokens: the most tokens, padding included, in one forward pass; default by device.

@@ -43,14 +43,14 @@ def items(task: Task, split: str, mirror: Path | None = None) -> list[Item]:
             "`few_shot` out, or use --source local with both files"
         )
     if mirror is not None and not (mirror / read.path).is_dir():
-        raise PlumblineError(f"--mirror {mirror}: there is no folder {read.path} in it (task {task.name})")
+        raise PlumblineError(f"--hub-folder {mirror}: there is no folder {read.path} in it (task {task.name})")
     try:
         loaded = datasets.load_dataset(**_arguments(read, split, mirror))
     except Exception as error:  # the library raises a different class for each way of being offline
         raise PlumblineError(
             f"task {task.name}: cannot read {read.path} at revision {read.revision}"
             f"{f' from {mirror}' if mirror else ' from the hub'} ({type(error).__name__}: {_first_line(error)}). "
-            "Without a network use --source packaged, --source local with a folder of JSONL, or --mirror"
+            "Without a network use --source packaged, --source local with a folder of JSONL, or --hub-folder"
         ) from error
     return [item_fields.of(task, row) for row in loaded]
 

@@ -1,6 +1,7 @@
 """Reads and writes items as JSONL, and holds their fields against what the task's file says of them.
 
-An item may hold more fields than that. Whether it makes sense is for the harness to say (`plumbline.evaluate.check_items`).
+An item may hold more fields than that. Whether it makes sense is for the harness to say
+(`plumbline.evaluate.check_items`).
 """
 
 from __future__ import annotations

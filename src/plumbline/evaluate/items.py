@@ -20,7 +20,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
 from plumbline.data.verify import verify_documents
-from plumbline.evaluate import item_fields, hub_items, packaged_items, proxy_items
+from plumbline.evaluate import hub_items, item_fields, packaged_items, proxy_items
 from plumbline.evaluate.held_out_sentences import HeldOutSentences
 from plumbline.evaluate.item_fields import Item
 from plumbline.specs import suites
@@ -261,10 +261,10 @@ def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskIte
             TaskItems(
                 task=task,
                 task_source="benchmark",
-                items=hub_items.items(task, read.split, arguments.mirror),
+                items=hub_items.items(task, read.split, arguments.hub_folder),
                 licence=read.licence,
                 origin=f"{read.path} {read.configuration or 'default'} {read.split} @ {read.revision}",
-                shown=hub_items.items(task, task.few_shot.split, arguments.mirror) if task.few_shot else [],
+                shown=hub_items.items(task, task.few_shot.split, arguments.hub_folder) if task.few_shot else [],
             )
         )
     return made
@@ -305,7 +305,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--missing", choices=("error", "proxy"), default="error", help="local: tasks without file")
     parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
-    parser.add_argument("--mirror", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
+    parser.add_argument("--hub-folder", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
     parser.add_argument("--fingerprint", default="", help="hash of what this is made from, recorded with it")
     return parser
 

@@ -53,7 +53,9 @@ def items(task: Task, documents: HeldOutSentences, count: int) -> list[Item]:
     return found
 
 
-def _maker(task: Task, proxy: ProxyItems) -> Callable[[SentenceInContext, HeldOutSentences, random.Random], dict[str, Any] | None]:
+def _maker(
+    task: Task, proxy: ProxyItems
+) -> Callable[[SentenceInContext, HeldOutSentences, random.Random], dict[str, Any] | None]:
     make = MAKERS[proxy.maker]
     parameters = list(inspect.signature(make).parameters.values())
     takes = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]

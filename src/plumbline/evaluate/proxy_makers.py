@@ -28,8 +28,8 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def next_sentence(
-    spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random, *, answers: int, near: bool = False, skip: int = 0,
-    without: str = "",
+    spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random, *, answers: int, near: bool = False,
+    skip: int = 0, without: str = "",
 ) -> Given | None:  # fmt: skip
     """Which of `answers` sentences follows the context.
 
@@ -107,7 +107,13 @@ MAKERS: dict[str, Callable[..., Given | None]] = {
 
 
 def _choose(
-    spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random, count: int, *, near: bool = False, skip: int = 0
+    spot: SentenceInContext,
+    documents: HeldOutSentences,
+    rng: random.Random,
+    count: int,
+    *,
+    near: bool = False,
+    skip: int = 0,
 ) -> tuple[list[str], int] | None:
     """`count` shuffled answers and the index of the true one, each without its first `skip` words."""
     false = documents.others(spot, count - 1, rng, near=near)

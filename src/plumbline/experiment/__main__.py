@@ -18,9 +18,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import numbers
+from plumbline.experiment.comparison_terms import ALPHA, ComparisonTerms
 from plumbline.experiment.formatting import counted
 from plumbline.experiment.read_numbers import ColumnNames
-from plumbline.experiment.comparison_terms import ALPHA, ComparisonTerms
 
 
 def arguments() -> argparse.ArgumentParser:

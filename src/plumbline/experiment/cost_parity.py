@@ -126,7 +126,9 @@ def compare(scale: str, method: ModelSpec, baseline: ModelSpec, tolerance: float
     mended = CostParity(scale=scale, method=restored, baseline=theirs, tolerance=tolerance)
     if abs(mended.excess) >= abs(found.excess):
         return found
-    return CostParity(scale=scale, method=mine, baseline=theirs, tolerance=tolerance, ffn_width=width, restored=restored)
+    return CostParity(
+        scale=scale, method=mine, baseline=theirs, tolerance=tolerance, ffn_width=width, restored=restored
+    )
 
 
 def _more(mine: int, theirs: int) -> float:

@@ -69,7 +69,9 @@ def pooled(entries: Sequence[Mapping[str, Any]], label: str) -> DecisionAccuracy
     if len(pairs) < 2:
         return None
     source = f"your runs, from {len(entries)} pages"
-    return DecisionAccuracy(source=source, metric=label, methods=len(methods), alike=sum(pairs.values()), pairs=len(pairs))
+    return DecisionAccuracy(
+        source=source, metric=label, methods=len(methods), alike=sum(pairs.values()), pairs=len(pairs)
+    )
 
 
 def alike(entries: Sequence[Mapping[str, Any]], study: str, metric: str, scale: str) -> list[Mapping[str, Any]]:

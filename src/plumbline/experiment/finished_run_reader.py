@@ -142,7 +142,9 @@ class FinishedRunReader:
             found[str(key)] = float(losses.mean()) if len(losses) else float(row["validation_loss"])
         return found
 
-    def judged(self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None) -> BaselineComparison:
+    def judged(
+        self, method: str, metric: ComparedMetric, *, tries_: int = 1, scale: str | None = None
+    ) -> BaselineComparison:
         """Judge a method against its baseline by one metric; `tries_`: what p is multiplied by.
 
         Raises:

@@ -11,9 +11,9 @@ exactly, whatever the numbers of seeds. With one seed of the method it *is* the 
 shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the papers
 takes mean and sigma as known: with three seeds of a reference it crowns far more often than it says.
 
-Pairing is a choice that is made beforehand (`ComparisonTerms.paired`) and not derived from seed numbers being the same: with
-three seeds it leaves two degrees of freedom of four, and finds a gain of three sigma with 50 % chance instead of 78 %,
-unless the same seed makes both runs alike (from a correlation of about 0.5 on). Alike, they make the pooled test
+Pairing is a choice that is made beforehand (`ComparisonTerms.paired`) and not derived from seed numbers being the same:
+with three seeds it leaves two degrees of freedom of four, and finds a gain of three sigma with 50 % chance instead of
+78 %, unless the same seed makes both runs alike (from a correlation of about 0.5 on). Alike, they make the pooled test
 stricter than promised, never laxer. Where the same seeds were run with both, the paired figures stand beside.
 
 Corrected is by Bonferroni: p times the ledger's tries. It needs no other p-value than this, so that a page can be
@@ -32,8 +32,8 @@ import pandas as pd
 from scipy import stats
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment.power import ComparisonDesign, seeds_each
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
+from plumbline.experiment.power import ComparisonDesign, seeds_each
 from plumbline.stats import (
     PairedResult,
     WelchResult,

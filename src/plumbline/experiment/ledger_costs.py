@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment.ledger import LedgerEntry, Ledger
 from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.ledger import Ledger, LedgerEntry
 
 if TYPE_CHECKING:
     from plumbline.specs.mine import Mine
@@ -19,7 +19,9 @@ def terms(mine: Mine, *, higher: bool) -> ComparisonTerms:
     `higher`: whether the metric is better higher.
     """
     asked = mine.asked
-    return ComparisonTerms(higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"])
+    return ComparisonTerms(
+        higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"]
+    )
 
 
 def baseline(mine: Mine, method: str) -> str:

@@ -13,14 +13,23 @@ from plumbline.core import files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, judge_all
-from plumbline.experiment.ledger import LedgerEntry, Ledger
+from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.read_numbers import (
+    ColumnNames,
+    FileRows,
+    ScoreTable,
+    SearchRun,
+    read_rows,
+    read_search,
+    read_table,
+    shape,
+)
 from plumbline.experiment.score_table_page import headline, table_page
-from plumbline.experiment.read_numbers import ColumnNames, FileRows, SearchRun, ScoreTable, read_rows, read_search, read_table, shape
 from plumbline.experiment.search import SearchJudgement, judge_search
 from plumbline.experiment.search_page import search_page, search_sentence
-from plumbline.experiment.comparison_terms import ComparisonTerms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,14 +16,14 @@ from typing import Any
 from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import checks, decision_accuracy_from_pages, decision_accuracy, own_page, ledger_costs
+from plumbline.experiment import checks, decision_accuracy, decision_accuracy_from_pages, ledger_costs, own_page
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import published as prints
 from plumbline.experiment.checks_fingerprint import of_checks
+from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers import of_judgement, plain
-from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
@@ -104,7 +104,9 @@ def write(request: VerdictInputs) -> str:
     return sentence
 
 
-def judged(seen: FinishedRunReader, lost: dict[str, list[str]], corrected: dict[str, int]) -> dict[str, BaselineComparison]:
+def judged(
+    seen: FinishedRunReader, lost: dict[str, list[str]], corrected: dict[str, int]
+) -> dict[str, BaselineComparison]:
     """Judge every method without a diverged run by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.

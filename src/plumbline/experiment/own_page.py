@@ -15,13 +15,13 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment import score_table_page as pages
+from plumbline.experiment.decision_accuracy import DecisionAccuracy
+from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.formatting import counted, grid, name
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.specs.mine import Mine
 
 

@@ -180,7 +180,9 @@ def _json_lines(path: Path, text: str) -> FileRows:
         row = FileRow(line, {key: _cell(path, line, key, value) for key, value in record.items()})
         columns |= dict.fromkeys(row.cells)
         rows.append(row)
-    return FileRows(path, tuple(columns), tuple(replace(row, cells=dict.fromkeys(columns, "") | row.cells) for row in rows))
+    return FileRows(
+        path, tuple(columns), tuple(replace(row, cells=dict.fromkeys(columns, "") | row.cells) for row in rows)
+    )
 
 
 def _cell(path: Path, line: int, key: str, value: Any) -> str:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from plumbline.experiment import formatting
+from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, sigma_interval
-from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 
 #: Gains whose chance of being found is printed, in units of sigma.
 GAINS = (1.0, 2.0, 3.0)

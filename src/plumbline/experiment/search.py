@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
 from plumbline.experiment.power import ComparisonDesign, seeds_each
 from plumbline.experiment.read_numbers import SearchRun
-from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 
 #: Searches that are simulated.
 WORLDS = 20_000
@@ -283,7 +283,9 @@ def _require_first_kept(path: Path, runs: Sequence[SearchRun]) -> None:
         )
 
 
-def _noise(path: Path, start: SearchRun, by_commit: dict[str, list[SearchRun]], terms: ComparisonTerms) -> tuple[float, int, str]:
+def _noise(
+    path: Path, start: SearchRun, by_commit: dict[str, list[SearchRun]], terms: ComparisonTerms
+) -> tuple[float, int, str]:
     """Sigma, its degrees of freedom from commits other than the start, and where it is from.
 
     Of a change, only the runs after the first count: the first was selected.

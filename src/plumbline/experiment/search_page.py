@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from plumbline.experiment import formatting
+from plumbline.experiment.comparison_terms import POWER
 from plumbline.experiment.formatting import cell, counted, fixed, grid, name, percent
 from plumbline.experiment.judge import MethodVerdict, sigma_interval
 from plumbline.experiment.score_table_page import direction, sentence
 from plumbline.experiment.search import WORLDS, KeptChange, SearchJudgement
-from plumbline.experiment.comparison_terms import POWER
 
 
 def search_sentence(judged: SearchJudgement, metric: str) -> str:

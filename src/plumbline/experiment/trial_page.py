@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
+from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.experiment.formatting import fixed, p, percent
 from plumbline.experiment.judge import BaselineComparison, judge
 from plumbline.experiment.power import seeds_each
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.specs.trial import Trial
 
@@ -143,4 +143,4 @@ def _limits(trial: Trial) -> str:
 def _commands(trial: Trial, csv: Path) -> str:
     verdict = f"python -m plumbline.experiment {csv} --baseline {trial.against} --metric {LOSS} --lower-is-better"
     more = f"python -m plumbline.plan --fit 2h --study {trial.study.name} --method {trial.method}"
-    return f"    {verdict}\n    {more} --against {trial.against}"
+    return f"    {verdict}\n    {more} --baseline {trial.against}"

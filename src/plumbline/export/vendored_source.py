@@ -113,7 +113,9 @@ def _found(path: Path) -> Iterator[_Import]:
     own = code_hash.package_of(path)
     for node in ast.walk(code_hash.parse(path)):
         if isinstance(node, ast.Import):
-            whole = {alias.name: _stand_in(file) for alias in node.names if (file := code_hash.file_of(alias.name, own))}
+            whole = {
+                alias.name: _stand_in(file) for alias in node.names if (file := code_hash.file_of(alias.name, own))
+            }
             if any("." in alias.name and alias.asname is None for alias in node.names if alias.name in whole):
                 raise PlumblineError(
                     f"{path}:{node.lineno}: `{ast.unparse(node)}` cannot be carried into a folder; write it as "

@@ -52,7 +52,9 @@ class KernelSupport:
 
 
 def _triton(name: str) -> KernelSupport:
-    return KernelSupport(devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.kernels.{name}", plain=True)
+    return KernelSupport(
+        devices=frozenset({"cuda"}), types=_HALF_AND_SINGLE, module=f"plumbline.kernels.{name}", plain=True
+    )
 
 
 #: Kernel -> where it runs. What does not fold into any (`selective` summed over queries) has no row.

@@ -265,7 +265,9 @@ def _keys(
 
 class _Selective(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, attends: bool, after: bool, blocks: BlockSizes) -> torch.Tensor:
+    def forward(
+        ctx, q_BHTW, k_BGTW, v_BGTW, scale: float, attends: bool, after: bool, blocks: BlockSizes
+    ) -> torch.Tensor:
         q, k, v = (rows_apart(x) for x in (q_BHTW, k_BGTW, v_BGTW))
         batch, heads, length, _ = q.shape
         out = heads if attends else heads - k.shape[1]

@@ -67,7 +67,9 @@ class Decoder(nn.Module):
             return next_token_loss(hidden_BTD[:, :-1].flatten(0, 1), self.head_weight, tokens_BT[:, 1:].flatten())
         return self.logits(hidden_BTD)
 
-    def context(self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: DecodingCache | None) -> ForwardContext:
+    def context(
+        self, places_BT: torch.Tensor, padding_BT: torch.Tensor | None, cache: DecodingCache | None
+    ) -> ForwardContext:
         """Make the context that all layers share in one forward call, and extend the mask of a `cache`.
 
         Args:

@@ -18,7 +18,7 @@ import math
 import torch
 from torch import nn
 
-from plumbline.model.roles import ConstantInit, Init, NormalInit, ExplicitInit, roles
+from plumbline.model.roles import ConstantInit, ExplicitInit, Init, NormalInit, roles
 from plumbline.specs.spec import ModelSpec
 
 

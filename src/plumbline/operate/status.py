@@ -178,7 +178,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--watch", action="store_true", help="continue until interrupted")
-    parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: 2)")
+    parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: 2)")
     return parser
 
 
@@ -198,7 +198,7 @@ def main() -> int:
     try:
         with Live(view(collect(given.work)), console=console, auto_refresh=False) as live:
             while True:
-                time.sleep(given.every)
+                time.sleep(given.interval)
                 live.update(view(collect(given.work)), refresh=True)
     except KeyboardInterrupt:
         return 0

@@ -40,7 +40,7 @@ def arguments() -> argparse.ArgumentParser:
     fits = parser.add_argument_group("what fits a time")
     fits.add_argument("--fit", metavar="TIME", help="such as 2h, 90min or 1h30m")
     fits.add_argument("--method", help="the method to be compared, or a variant of one")
-    fits.add_argument("--against", metavar="METHOD", help="default: the study's reference")
+    fits.add_argument("--baseline", metavar="METHOD", help="default: the study's reference")
     fits.add_argument("--study", help="default: config/config.yaml's main_study")
     fits.add_argument("--scale", help="default: the largest that reads one token per parameter, else the smallest")
     fits.add_argument("--seeds", type=int, metavar="N", help="of each; default: 6, or what --gain needs")
@@ -87,10 +87,10 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     if given.study and given.study not in (there := studies()):
         raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
     planned = load(config | {"studies": [name], "main_study": name, "trial": {}})
-    against = given.against or planned.study(name).reference
+    against = given.baseline or planned.study(name).reference
     if against is None:
-        raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --against")
-    _require_methods(planned.study(name), {"--method": given.method, "--against": against})
+        raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --baseline")
+    _require_methods(planned.study(name), {"--method": given.method, "--baseline": against})
     asked = fit.FitQuestion(
         seconds=fit.seconds_of(given.fit),
         study=name,
@@ -102,7 +102,9 @@ def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
     )
     runs = [*planned.runs.values(), *seed_noise.earlier(planned, name)]
     known = counts.update(Path(planned.paths.counts), runs)
-    priced = estimator(planned, machines.load(config["machine"]), sizes=counts.ModelCostLookup(known), calibrate_on=runs)
+    priced = estimator(
+        planned, machines.load(config["machine"]), sizes=counts.ModelCostLookup(known), calibrate_on=runs
+    )
     sigmas = (*seed_noise.measured(planned, runs, against), *seed_noise.assumed(planned.root))
     return fit_page.terminal(fit.BudgetFit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
 
@@ -116,7 +118,7 @@ def _require_methods(study: Study, given: dict[str, str]) -> None:
                 f"{option}: the study {study.name!r} has no method {method!r}{nearest(method, known)} "
                 f"(there are {known})"
             )
-    if given["--method"] == given["--against"]:
+    if given["--method"] == given["--baseline"]:
         raise PlumblineError(f"--method: {given['--method']!r} is compared with itself; name another one")
 
 

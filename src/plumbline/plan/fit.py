@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment.power import ComparisonDesign
 from plumbline.experiment.comparison_terms import ALPHA, POWER
+from plumbline.experiment.power import ComparisonDesign
 from plumbline.plan import data_stage
 from plumbline.plan.estimate import Estimator
 from plumbline.plan.seed_noise import SeedNoise
@@ -67,7 +67,7 @@ def seconds_of(text: str) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FitQuestion:
-    """The question of `plumbline project --fit`: which `method` is to be compared with which baseline (`against`), in
+    """The question of `plumbline plan --fit`: which `method` is to be compared with which baseline (`against`), in
     how many seconds.
 
     `scale`, `seeds`: None where they are to be found. `gain`: the smallest gain in validation loss (nats) that is to be

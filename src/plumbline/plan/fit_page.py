@@ -12,9 +12,9 @@ from typing import Any
 from tabulate import tabulate
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.comparison_terms import POWER
 from plumbline.experiment.formatting import percent
 from plumbline.experiment.recipe_diff import differences
-from plumbline.experiment.comparison_terms import POWER
 from plumbline.plan import seed_noise
 from plumbline.plan.fit import SHARE, TOKENS_A_PARAMETER, USUAL_SEEDS, BudgetFit, FitOption, number, roughly
 from plumbline.plan.page import WIDTH

@@ -6,9 +6,20 @@ plumbline.probes``), or online from inside training; both go through `read_all`.
 
 from __future__ import annotations
 
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
-from plumbline.probes._frame import rows, write
 from plumbline.probes._forward_pass import build, observe, read, read_all
+from plumbline.probes._frame import rows, write
 
-__all__ = ["ProbedDecoder", "Probe", "ProbeValue", "ProbedModel", "build", "observe", "read", "read_all", "rows", "write"]
+__all__ = [
+    "Probe",
+    "ProbeValue",
+    "ProbedDecoder",
+    "ProbedModel",
+    "build",
+    "observe",
+    "read",
+    "read_all",
+    "rows",
+    "write",
+]

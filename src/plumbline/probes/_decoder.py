@@ -67,14 +67,18 @@ class ProbedDecoder(ProbedModel):
             )
         )
 
-    def _scores_watched(self, mixer: nn.Module, layer: int, tell: SiteCallback) -> contextlib.AbstractContextManager[None]:
+    def _scores_watched(
+        self, mixer: nn.Module, layer: int, tell: SiteCallback
+    ) -> contextlib.AbstractContextManager[None]:
         if not isinstance(mixer, Softmax):
             raise PlumblineError(
                 f"model.mixer {self.model.spec.slot('mixer').name!r}: what probes read of attention weights is exact "
                 "for model.mixer 'softmax' only; leave these probes out"
             )
         return held(
-            mixer.register_forward_pre_hook(lambda _, inputs: tell(layer, AttentionScores(inputs[0], inputs[1], mixer.scale)))
+            mixer.register_forward_pre_hook(
+                lambda _, inputs: tell(layer, AttentionScores(inputs[0], inputs[1], mixer.scale))
+            )
         )
 
     def silenced(self, layer: int, *, query: bool, key: bool) -> contextlib.AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import SITES, Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import SITES, Probe, ProbedModel, ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.specs.components import load
 from plumbline.specs.spec import Precision, ProbeSpec

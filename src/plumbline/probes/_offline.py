@@ -21,9 +21,9 @@ from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
 from plumbline.probes._base import ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
+from plumbline.probes._forward_pass import read_all
 from plumbline.probes._frame import Row, rows
 from plumbline.probes._online_frame import FILE, leaves_frame
-from plumbline.probes._forward_pass import read_all
 from plumbline.runtime.finished_run import MODEL, NOT_RECORDED, FinishedRun
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX, read_index
 from plumbline.specs.components import code_class

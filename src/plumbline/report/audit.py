@@ -7,9 +7,9 @@ from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.report import markdown_page
-from plumbline.report.results_on_disk import ResultsOnDisk
-from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, number, text
 from plumbline.report.page import Page
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
+from plumbline.report.results_on_disk import ResultsOnDisk
 
 #: What is shown of a row: column of the csv -> head. The rest is in the csv, which lies beside.
 SHOWN = {

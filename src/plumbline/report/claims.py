@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.report.results_on_disk import ResultsOnDisk
-from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, RunLinks, text
 from plumbline.report.page import Page
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, text
+from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.specs.study_config import Study
 
 #: What a page shows of a claim: column of the csv -> head.

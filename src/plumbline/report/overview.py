@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.report import study as of_study
-from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.agreement import MARKS
 from plumbline.report.page import Page
+from plumbline.report.results_on_disk import ResultsOnDisk
 
 
 def page(found: ResultsOnDisk, studies: list[Page], beside: list[Page]) -> Page:

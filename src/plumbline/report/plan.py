@@ -6,9 +6,9 @@ from plumbline.plan import page as plan_page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
 from plumbline.report import markdown_page
-from plumbline.report.results_on_disk import ResultsOnDisk
-from plumbline.report.page_table import PageTable, ColumnHead, number, text
 from plumbline.report.page import Page
+from plumbline.report.page_table import ColumnHead, PageTable, number, text
+from plumbline.report.results_on_disk import ResultsOnDisk
 
 #: Columns as people read them whose cells are sorted by one of the plan's own.
 SORTED = {

@@ -16,9 +16,9 @@ from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.report import tables
 from plumbline.report.curve import Curve, CurveLine, Point
-from plumbline.report.results_on_disk import DIVERGED, MEASURED, ResultsOnDisk, FoundRun
-from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, number, text
 from plumbline.report.page import Page
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
+from plumbline.report.results_on_disk import DIVERGED, MEASURED, FoundRun, ResultsOnDisk
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run
 from plumbline.train.monitoring import peak_memory
@@ -246,7 +246,12 @@ def _scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
         for score in pq.read_table(path).to_pylist()
         if score["primary"]
     ]
-    heads = [ColumnHead(text="task"), ColumnHead(text="metric"), ColumnHead(text="value", numeric=True), ColumnHead(text="items", numeric=True)]
+    heads = [
+        ColumnHead(text="task"),
+        ColumnHead(text="metric"),
+        ColumnHead(text="value", numeric=True),
+        ColumnHead(text="items", numeric=True),
+    ]
     heads.append(ColumnHead(text="items are of"))
     study = scored.scores_key.partition("/")[0]
     title = f"Scores on the suite {scored.suite}, by which the study {study} judges the run."

@@ -16,10 +16,10 @@ from markupsafe import Markup
 
 from plumbline.core.files import exchange, naming
 from plumbline.project import Project
-from plumbline.report import audit, claims, overview, plan, markdown_page, run, study, verdicts
-from plumbline.report.results_on_disk import ResultsOnDisk
-from plumbline.report.page_table import BADGES
+from plumbline.report import audit, claims, markdown_page, overview, plan, run, study, verdicts
 from plumbline.report.page import Banner, Page
+from plumbline.report.page_table import BADGES
+from plumbline.report.results_on_disk import ResultsOnDisk
 
 #: Files beside the pages, as they are.
 ASSETS = ("report.css", "report.js")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.report import claims, markdown_page, run, tables
-from plumbline.report.results_on_disk import STATES, ResultsOnDisk, StudyProduct
-from plumbline.report.page_table import RunLinks
 from plumbline.report.page import Page
+from plumbline.report.page_table import RunLinks
+from plumbline.report.results_on_disk import STATES, ResultsOnDisk, StudyProduct
 from plumbline.specs.study_config import Study
 
 #: What can be taken along of a product of each kind. A figure's png is its svg once more, at twice the size.

@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.report import agreement
-from plumbline.report.page_table import PageTable, ColumnHead, HtmlCell, RunLinks, badges
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, badges
 from plumbline.results.tables import provenance
 from plumbline.results.tables.formats import AS_PRINTED, formatted
 from plumbline.specs.corpus import DOCUMENTS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from plumbline.project.paths import VERDICTS
 from plumbline.report import markdown_page
-from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.page import Page
+from plumbline.report.results_on_disk import ResultsOnDisk
 
 
 def page(found: ResultsOnDisk) -> Page:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
-from plumbline.runtime.stop import StopRequested, StopRequest
+from plumbline.runtime.stop import StopRequest, StopRequested
 
 Strategy = Literal["ddp", "fsdp"]
 #: Key under which a rank that falls to an error of its own leaves word for the others.

@@ -258,7 +258,9 @@ def _read_options(function: ast.FunctionDef, path: str) -> dict[str, ComponentOp
 def _option(annotation: ast.expr, default: Any, where: str) -> ComponentOption:
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal":
         choices = ast.literal_eval(annotation.slice)
-        return ComponentOption(default=default, kind="literal", choices=choices if isinstance(choices, tuple) else (choices,))
+        return ComponentOption(
+            default=default, kind="literal", choices=choices if isinstance(choices, tuple) else (choices,)
+        )
     kind = ast.unparse(annotation)
     if kind not in _TYPES:
         raise PlumblineError(f"{where}: annotate it with int, float, bool, str or Literal[...], not {kind}")

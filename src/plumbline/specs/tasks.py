@@ -149,7 +149,13 @@ def _read(path: Path) -> Task:
     check(content, "task", path)
     if content["task"] != path.stem:
         raise PlumblineError(f"{path}: task: {content['task']!r} must be the file's name, {path.stem!r}")
-    sources = {"hub": HubData, "packaged": PackagedData, "released": ReleasedFormat, "few_shot": FewShot, "size": TaskSize}
+    sources = {
+        "hub": HubData,
+        "packaged": PackagedData,
+        "released": ReleasedFormat,
+        "few_shot": FewShot,
+        "size": TaskSize,
+    }
     parts: dict[str, Any] = {key: kind(**content[key]) for key, kind in sources.items() if key in content}
     if "proxy" in content:
         options = {key: value for key, value in content["proxy"].items() if key not in ("maker", "fields")}

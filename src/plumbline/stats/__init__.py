@@ -13,7 +13,15 @@ from plumbline.stats.combine import (
     welch_per_task,
 )
 from plumbline.stats.curve_crossing import first_at_or_below
-from plumbline.stats.item_noise import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, sampling_error, with_seeds
+from plumbline.stats.item_noise import (
+    MeanDifference,
+    at_chance,
+    item_distance,
+    item_verdicts,
+    mean_by_item,
+    sampling_error,
+    with_seeds,
+)
 from plumbline.stats.multiplicity import adjust, family_wise_error_rate
 from plumbline.stats.noise_floor import (
     NoiseFloor,
@@ -29,8 +37,8 @@ from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preser
 from plumbline.stats.significance import significance
 
 __all__ = [
-    "MeanDifference",
     "Interval",
+    "MeanDifference",
     "NoiseFloor",
     "PairedRatio",
     "PairedResult",

@@ -213,7 +213,9 @@ class FitSettings:
     tf32: bool = False
 
 
-def fit_mlp(target: TargetFunction, how: FitSettings, seed: int, held: list[torch.Tensor]) -> Iterator[tuple[int, FitQuality]]:
+def fit_mlp(
+    target: TargetFunction, how: FitSettings, seed: int, held: list[torch.Tensor]
+) -> Iterator[tuple[int, FitQuality]]:
     """Fit W2' GELU(W1' X) + X to the target; yields (step, errors on the points `held`) at the start and after some
     steps.
 

@@ -113,7 +113,9 @@ def spectral(matrix: np.ndarray) -> float:
     return math.sqrt(max(float(np.linalg.eigvalsh(matrix @ matrix.T)[-1]), 0.0))
 
 
-def rates(name: Rates, now: HeadUpdate, start: HeadUpdate, *, rate: float, tau: float, kind: Norm) -> tuple[float, float]:
+def rates(
+    name: Rates, now: HeadUpdate, start: HeadUpdate, *, rate: float, tau: float, kind: Norm
+) -> tuple[float, float]:
     """The learning rates eta_Q and eta_K of a step.
 
     "quack": those of Algorithm 1, each by the norm of the other's weights; "fixed": tau eta for both; "default": eta.
@@ -220,9 +222,7 @@ def rows(sizes: HeadSizes, *, scales: Iterable[float] = SCALES, seeds: Iterable[
                 for now, start in zip(scaled[scale], starts)
             ]
             most = max(measured, key=lambda one: one["first_order"])
-            found.append(
-                LemmaRow(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most)
-            )
+            found.append(LemmaRow(rates=name, kind=kind, weights=weights, directions=directions, scale=scale, **most))
     return found
 
 

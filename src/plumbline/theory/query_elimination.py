@@ -46,7 +46,9 @@ def single_head(weights: ModelWeights) -> ModelWeights:
     return replace(weights, layers=layers)
 
 
-def block_diagonal(weights: ModelWeights, blocks_HWW: Sequence[np.ndarray], divide: Divide = np.linalg.solve) -> ModelWeights:
+def block_diagonal(
+    weights: ModelWeights, blocks_HWW: Sequence[np.ndarray], divide: Divide = np.linalg.solve
+) -> ModelWeights:
     """Proposition 4.2: W_Q <- W_Q D, W_K <- W_K (D^t)^-1 in every layer, D = diag(D_1, ..., D_H).
 
     Premises: every D_i is invertible; nothing but the heads' products between W_Q and W_K^t.
@@ -129,7 +131,9 @@ def _moved(layer: LayerWeights, theta_DD: np.ndarray, divide: Divide) -> LayerWe
     )
 
 
-def _ends_moved(weights: ModelWeights, theta_DD: np.ndarray, layers: list[LayerWeights], divide: Divide) -> ModelWeights:
+def _ends_moved(
+    weights: ModelWeights, theta_DD: np.ndarray, layers: list[LayerWeights], divide: Divide
+) -> ModelWeights:
     """Embeddings times Theta, the head divided by it."""
     head_DV = weights.embedding_VD.T if weights.head_DV is None else weights.head_DV
     return ModelWeights(

@@ -201,7 +201,9 @@ def _extensions() -> Iterator[TheoremCheck]:
         yield _row(f"section_6_{name}", f"Theorem 4.2 with {words}", "Lemma 3.1, sec 6", "", extended, {})
 
 
-def _row(id: str, statement: str, source: str, section: str, kept: WeightChange, broken: dict[str, WeightChange]) -> TheoremCheck:
+def _row(
+    id: str, statement: str, source: str, section: str, kept: WeightChange, broken: dict[str, WeightChange]
+) -> TheoremCheck:
     """The largest residual with its premises, the smallest without each. What is no number stays none."""
     return TheoremCheck(
         id=id,

@@ -109,7 +109,9 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> S
     left = wanted - columns[:, bound] @ (inverse @ wanted)
     if np.linalg.norm(left) > ROUNDING * size:
         certificate = left.reshape(width, width)
-        return SubsetSearch(units=None, free=len(free), left=float(np.linalg.norm(left)) / size, certificate=certificate)
+        return SubsetSearch(
+            units=None, free=len(free), left=float(np.linalg.norm(left)) / size, certificate=certificate
+        )
     if len(free) > MOST_FREE:
         raise PlumblineError(
             f"skip_absorption: the conditions leave {len(free)} of {units_m} units open; at most {MOST_FREE} can "
@@ -236,7 +238,9 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             premises=PREMISES,
             residual=max(kept for kept, _, _ in planted),
             broken=(
-                BrokenPremise(premise="the set J: one unit of it left out", residual=min(less for _, less, _ in planted)),
+                BrokenPremise(
+                    premise="the set J: one unit of it left out", residual=min(less for _, less, _ in planted)
+                ),
                 BrokenPremise(premise="such a set: random weights, the nearest of all", residual=min(generic)),
             ),
             tried=tried,

@@ -61,7 +61,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--attention", choices=("auto", "reference"), default="auto",
         help="reference: explicit weights instead of fused kernels (default: %(default)s)")  # fmt: skip
     add(
-        "--read-late",
+        "--metric-lag",
         type=command_line.not_negative,
         metavar="STEPS",
         help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "

@@ -1,8 +1,7 @@
 """Takes the steps of a run: gradients, the divergence check, validation, probes, when to save.
 
-Shape suffixes: B sequences of a micro-batch, T tokens, V vocabulary. Steps count from 1; `TrainingLoop.step` is the number of
-updates made, and the batch of step n is number n - 1 of the data order.
-"""
+Shape suffixes: B sequences of a micro-batch, T tokens, V vocabulary. Steps count from 1; `TrainingLoop.step` is the
+number of updates made, and the batch of step n is number n - 1 of the data order."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import torch
 
 from plumbline.runtime.distributed import gradient_sync
 from plumbline.runtime.stop import StopRequested
-from plumbline.train import held_out, randomness, learning_rate, weights
+from plumbline.train import held_out, learning_rate, randomness, weights
 from plumbline.train.batches.prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.held_out import loss_sum
@@ -26,7 +25,7 @@ class TrainingLoop:
     def __init__(self, parts: TrainingContext) -> None:
         self.parts = parts
         self.state = TrainingState(parts.spec, parts.ranks.device)
-        late = steps_late(parts.settings.read_late, parts.ranks, parts.optimizer.can_skip)
+        late = steps_late(parts.settings.metric_lag, parts.ranks, parts.optimizer.can_skip)
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
         self.factor = learning_rate.factor(parts.spec.schedule, parts.spec.train.steps)

@@ -15,9 +15,9 @@ from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.runtime.distributed import RankGroup, parallel, ranks
 from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop import StopRequested, StopRequest
+from plumbline.runtime.stop import StopRequest, StopRequested
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, run_outputs, randomness, weights
+from plumbline.train import interventions, randomness, run_outputs, weights
 from plumbline.train.batches import packs
 from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted
@@ -25,12 +25,12 @@ from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
+from plumbline.train.grouped_optimizer import GroupedOptimizer
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import mirrored
-from plumbline.train.monitoring.progress import SCALARS, TrainingProgress, ScalarsFile, TensorBoardSink
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.monitoring.progress import SCALARS, ScalarsFile, TensorBoardSink, TrainingProgress
 from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.training_context import TrainingContext
 
@@ -222,7 +222,7 @@ class _Run:
             **compilation,
             "recompute": settings.recompute,
             "attention": attention,
-            "read_late": loop.deferred.late,
+            "metric_lag": loop.deferred.late,
             "micro_batch": batching.micro_batch,
             "accumulation": batching.accumulation,
             "world_size": group.world,

@@ -88,7 +88,9 @@ def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], 
         return _timed(loops, how, group.device, say)
 
 
-def _timed(loops: list[TrainingLoop], how: TimingSettings, device: torch.device, say: Callable[[str], None]) -> pd.DataFrame:
+def _timed(
+    loops: list[TrainingLoop], how: TimingSettings, device: torch.device, say: Callable[[str], None]
+) -> pd.DataFrame:
     rows = []
     for number in range(how.warmup + how.repeats):
         first = number % len(loops)

@@ -71,7 +71,9 @@ def norm_equals_gain(e: Evidence, claim: PaperClaim) -> Values:
             transform.key_norm.gain.fill_(gain)
             norms_BGT = transform(k_BGTW, k_BGTW)[1].norm(dim=-1) / math.sqrt(model.head_width)
             ratios += [float(norms_BGT.min()) / gain, float(norms_BGT.max()) / gain]
-    return ComputedValues(holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)})
+    return ComputedValues(
+        holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)}
+    )
 
 
 @CHECKS.of(**ARITHMETIC)

@@ -29,7 +29,9 @@ def _replays(e: Evidence) -> dict[str, RuleReplay]:
 
 def _rule(e: Evidence, claim: PaperClaim) -> Values:
     replay = _replays(e)[claim.id.removeprefix("t8_")]
-    return ComputedValues(values={"release_pct": 100 * replay.release}, near=ON_THE_GRID, shown={"forced": replay.forced})
+    return ComputedValues(
+        values={"release_pct": 100 * replay.release}, near=ON_THE_GRID, shown={"forced": replay.forced}
+    )
 
 
 RULES = ("main", "lower_threshold", "higher_threshold", "no_patience", "stricter_patience", "shorter_window")

@@ -43,7 +43,9 @@ def theorem1(e: Evidence, claim: PaperClaim) -> Values:
     """No step beyond the bound, and a head that meets it: a bound that is too large by a factor is none."""
     model = _sizes(e).single
     share, sharp = checks.largest_share(checks.heads(model), "bound"), checks.sharpest_share(model)
-    return ComputedValues(holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp})
+    return ComputedValues(
+        holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp}
+    )
 
 
 @CHECKS.of(near=near(0.01), **ARITHMETIC)
@@ -60,7 +62,9 @@ def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
 def logit_range(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether no row of drawn scores has less than the needed range, and a row of equal other keys just that."""
     least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
-    return ComputedValues(holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal})
+    return ComputedValues(
+        holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal}
+    )
 
 
 @CHECKS.of(**ARITHMETIC)

@@ -93,7 +93,9 @@ def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
     share = "share of the bound that a step reaches"
     made = [
         TheoremRow("theorem_1", f"Theorem 1, {share}", "Eqs. 19-20", shares["bound"], shares["bound"] <= 1),
-        TheoremRow("theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3),
+        TheoremRow(
+            "theorem_1_sharp", "the same at an aligned head of rank one", "Eqs. 19-20", sharp, abs(sharp - 1) < 1e-3
+        ),
         TheoremRow("corollary_1", f"Corollary 1, {share}", "Eq. 32", *_within(shares["unconditional_bound"])),
         TheoremRow("corollary_2", f"Corollary 2, {share}", "Eqs. 34-35", *_within(shares["localised_bound"])),
         TheoremRow(
@@ -110,16 +112,24 @@ def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
         ratio = checks.rho(these, gate)
         holds = abs(gated / single / ratio - 1) < 0.03
         text = f"{float(rho[name]):g}"
-        made.append(TheoremRow(f"theorem_2_{name}", f"Theorem 2, ρ of {name}", "Eq. 44", ratio, holds, text, gated / single))
+        made.append(
+            TheoremRow(f"theorem_2_{name}", f"Theorem 2, ρ of {name}", "Eq. 44", ratio, holds, text, gated / single)
+        )
         stream = with_single - single
         contracted = (stream + ratio * single) / (stream + single)
         holds = contracted < 1 and abs(with_gated / with_single / contracted - 1) < 0.03
         says = f"Corollary 4, stream energy after {name} over that after GELU"
-        made.append(TheoremRow(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn=with_gated / with_single))
+        made.append(
+            TheoremRow(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn=with_gated / with_single)
+        )
     power = f"{square['power']:g}"
     made += [
-        TheoremRow("theorem_3", "Theorem 3, power of R_P, nothing but X_P", "Eq. 59", alone, abs(alone - 2) < 0.01, power),
-        TheoremRow("theorem_3_beside", "the same beside a mature rest", "Eq. 59", beside, abs(beside - 2) < 0.01, power),
+        TheoremRow(
+            "theorem_3", "Theorem 3, power of R_P, nothing but X_P", "Eq. 59", alone, abs(alone - 2) < 0.01, power
+        ),
+        TheoremRow(
+            "theorem_3_beside", "the same beside a mature rest", "Eq. 59", beside, abs(beside - 2) < 0.01, power
+        ),
         TheoremRow("logit_range", "least slack of the range of a row", "Eq. 64", least, least >= -ROUNDING),
         TheoremRow("logit_range_sharp", "slack where the other keys are alike", "Eq. 64", equal, abs(equal) < 1e-6),
     ]

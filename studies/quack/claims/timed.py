@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues, near
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import MISSING
 from plumbline.stats.paired import PairedRatio
 

@@ -10,7 +10,7 @@ import torch
 
 from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
 
 from ..grid import ABLATION, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK

@@ -9,7 +9,7 @@ import math
 
 from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 
 from ..losses import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP
 from .evidence import Evidence

@@ -55,7 +55,9 @@ def statement(e: Evidence, claim: PaperClaim) -> Values:
 def single_head(e: Evidence, claim: PaperClaim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
     made = checks.theorems()["prop_4_1"]
-    return ComputedValues(values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made))
+    return ComputedValues(
+        values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made)
+    )
 
 
 def _shown(made: checks.TheoremCheck) -> dict[str, float]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues, Verdict, factor, half_unit, near
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import MISSING
 
 from ..transfer import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals

@@ -16,7 +16,16 @@ from msgspec import Meta, Struct
 
 from plumbline.specs.spec import Count, Fraction, Positive, convert
 from plumbline.specs.study_config import Study
-from plumbline.theory.basis_transfer import FitSettings, TargetFunction, best_linear, draw_target, fit_mlp, fit_quality, inputs, ridge
+from plumbline.theory.basis_transfer import (
+    FitSettings,
+    TargetFunction,
+    best_linear,
+    draw_target,
+    fit_mlp,
+    fit_quality,
+    inputs,
+    ridge,
+)
 
 #: arm, step (None: it has none), quantity, value.
 Row = tuple[str, int | None, str, float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.audit.expression import Expression
 from plumbline.audit.functions import largest
 from plumbline.audit.number import BILLION, exact
-from plumbline.audit.rows import Basis, AuditRows
+from plumbline.audit.rows import AuditRows, Basis
 
 from . import sizes
 

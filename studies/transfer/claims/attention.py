@@ -9,7 +9,7 @@ import math
 
 from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues, in_turn, number, said
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats import noise_floor
 

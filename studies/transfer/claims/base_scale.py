@@ -26,7 +26,7 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
 from .evidence import SIGNIFICANT_Z, Evidence

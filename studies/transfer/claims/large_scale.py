@@ -23,7 +23,7 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.stats import spearman
 
 from ..divergence import Divergence, chain, norms_of
@@ -282,7 +282,9 @@ def hyper_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     if begin == len(steps):
         return ComputedValues(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
     start = e.on_paper(steps[begin], key)
-    return ComputedValues(values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature})
+    return ComputedValues(
+        values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature}
+    )
 
 
 CHECKS.untested({"hybrid_seed44_after": "training stops at the first norm that is no number; nothing follows it"})

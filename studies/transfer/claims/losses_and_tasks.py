@@ -22,7 +22,7 @@ from plumbline.results.claims.checkers import (
     said,
     signs,
 )
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 
 from ..hardware import ARM, pair
 from ..headline import BASE
@@ -237,7 +237,9 @@ def a100_match(e: Evidence, claim: PaperClaim) -> Values:
 def a100_per_task(e: Evidence, claim: PaperClaim) -> Values:
     """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
-    return ComputedValues(values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005)
+    return ComputedValues(
+        values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005
+    )
 
 
 @CHECKS.of(near=near(TWICE), compare=in_turn(signs("diff"), number))

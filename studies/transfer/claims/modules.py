@@ -8,8 +8,17 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, at_most_partly, in_turn, near, number, parts, said, statistic
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Values
+from plumbline.results.claims.checkers import (
+    ComputedValues,
+    at_most_partly,
+    in_turn,
+    near,
+    number,
+    parts,
+    said,
+    statistic,
+)
+from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 
 from .base_scale import CLIMB, LEVEL, beyond, interval
 from .evidence import SIGNIFICANT_Z, Evidence

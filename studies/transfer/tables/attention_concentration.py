@@ -110,7 +110,9 @@ def _chosen(frames: RunFrames, print6: pd.DataFrame, reference: str) -> pd.DataF
     return pd.concat([part.assign(cited_in=section) for section, part in parts.items()])
 
 
-def _numbers(chosen: pd.DataFrame, read: dict[str, list[ConcentrationPoint]], key: str, reference: str) -> dict[str, Cell]:
+def _numbers(
+    chosen: pd.DataFrame, read: dict[str, list[ConcentrationPoint]], key: str, reference: str
+) -> dict[str, Cell]:
     """A run's numbers, or the word for why it has none."""
     run, own = chosen.loc[key], (key,)
     if not read[key]:

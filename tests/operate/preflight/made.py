@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.operate.preflight.check_result import CheckResult
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.project import load
 from plumbline.specs.config import load_config
 

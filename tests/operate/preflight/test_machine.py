@@ -145,7 +145,9 @@ def test_the_environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pretrain imports torch, which fails here (ImportError: libcudart.so.13)" in found("would stop", TRAIN)
     find = environment.importlib.util.find_spec
     monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None if name == "numpy" else find(name))
-    assert "tokenize imports numpy, which is not installed; make setup" in found("would stop", JobToRun(rule="tokenize"))
+    assert "tokenize imports numpy, which is not installed; make setup" in found(
+        "would stop", JobToRun(rule="tokenize")
+    )
     monkeypatch.setattr(sys, "version_info", (3, 11, 1))
     assert "is older than 3.11.2;" in found("would stop")
 

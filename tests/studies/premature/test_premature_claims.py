@@ -66,7 +66,12 @@ def _wider(study: str) -> checks.MatchedSizes:
     return checks.MatchedSizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
 
 
-SIZES, MOVED, WEAKENED, NEEDED = checks.sizes, pathway.PathwayHead.moved, pathway.PathwayHead.weakened, logit_range.needed_range
+SIZES, MOVED, WEAKENED, NEEDED = (
+    checks.sizes,
+    pathway.PathwayHead.moved,
+    pathway.PathwayHead.weakened,
+    logit_range.needed_range,
+)
 
 #: Claim of arithmetic -> what is wrong in a world in which it must fail: owner, name, replacement.
 WRONG = {

@@ -24,7 +24,9 @@ class LayerNorm(nn.Module):
         super().__init__()
         self.eps = model.norm_eps
         self.gain = parameter(width, role="norm", layer=layer, init=ConstantInit(value=1.0))
-        self.bias = parameter(width, role="bias", layer=layer, init=ConstantInit(value=0.0), of="norm") if bias else None
+        self.bias = (
+            parameter(width, role="bias", layer=layer, init=ConstantInit(value=0.0), of="norm") if bias else None
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalise `x` over its last dimension, in its own type."""

@@ -27,7 +27,9 @@ class StreamConnection(nn.Module):
         zero = ConstantInit(value=0.0)
         self.norm = build("norm", model, layer, model.width)
         self.read_static = parameter(streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(reads)))
-        self.mix_static = parameter(streams, streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(keeps)))
+        self.mix_static = parameter(
+            streams, streams, role="scalar", layer=layer, init=ExplicitInit(values=tuple(keeps))
+        )
         self.write_static = parameter(streams, role="scalar", layer=layer, init=ConstantInit(value=1.0))
         self.read_dynamic = parameter(model.width, 1, role="stream_mixing", layer=layer, init=zero)
         self.mix_dynamic = parameter(model.width, streams, role="stream_mixing", layer=layer, init=zero)

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from plumbline.core.errors import visible
 from plumbline.operate.console.forecast import ATTRIBUTE
-from plumbline.operate.console.job_log import ASKED_TO_STOP, StartedJob, JobLog, JobCounts
+from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
 from plumbline.operate.console.progress import clock, roughly
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 

@@ -20,8 +20,8 @@ from plumbline.operate.preflight import (
     packages,
     tasks,
 )
-from plumbline.operate.preflight.dry_run import DryRun, ask
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, at_once
+from plumbline.operate.preflight.dry_run import DryRun, ask
 
 #: What is looked at once there is a plan, in the order in which it is told.
 SECTIONS: tuple[Callable[[DryRun], list[CheckResult]], ...] = (

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.operate.preflight import before_first_job
-from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 
 #: sbatch's options, and what the profile calls what they say.
 OPTIONS = {
@@ -139,7 +139,9 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         return found
     found = [*_paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
     if before_first_job.placeholder(dry_run.account) and any(one.state == STOP for one in found):
-        found.append(CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account)))
+        found.append(
+            CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
+        )
     return found
 
 

@@ -10,8 +10,8 @@ import psutil
 
 from plumbline.operate import cleanup
 from plumbline.operate.console.rule_names import STAGES
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.plan import data_stage, targets
 from plumbline.plan.estimate import estimator
 

@@ -8,8 +8,8 @@ import sys
 from importlib import metadata
 
 from plumbline.operate.preflight import gpu
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import OK, STOP, CheckResult
+from plumbline.operate.preflight.dry_run import DryRun
 
 #: Oldest Python that this is written for (pyproject.toml, requires-python).
 PYTHON = (3, 11, 2)

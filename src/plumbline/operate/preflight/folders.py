@@ -7,8 +7,8 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import key, local
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.specs import suites
 from plumbline.specs.corpus import Corpus
 

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from plumbline.operate.console.rule_names import RUN_STAGES, STAGES
-from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.operate.preflight.check_result import NOTE, OK, UNKNOWN, CheckResult
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.plan import machines
 from plumbline.plan.estimate import estimator
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import hub, key
 from plumbline.operate.preflight import folders
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import OK, STOP, UNKNOWN, CheckResult, at_once
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.specs import suites
 
 #: Variables that keep the hub's libraries from asking.

@@ -7,8 +7,8 @@ from pathlib import Path
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.locks import workflow_lock
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.train.checkpoint import read_state
 
 
@@ -29,8 +29,7 @@ def trainers(dry_run: DryRun) -> list[CheckResult]:
         state = Path(dry_run.project.paths.work) / "state" / run.key
         holder = read_state.holder(state)
         if holder and process_record.here(holder) and not process_record.gone(holder):
-            words = (
-                f"{run.key} is being trained by {read_state.holder_in_words(state)}; a second trainer waits, and gives up"
-            )
+            words = f"{run.key} is being trained by {read_state.holder_in_words(state)}; "
+            words += "a second trainer waits, and gives up"
             found.append(CheckResult(state=NOTE, what="trainers", words=words))
     return found

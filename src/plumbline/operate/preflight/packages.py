@@ -9,8 +9,8 @@ import sys
 import urllib.request
 
 from plumbline.data.pinned_packages import PINS, PinnedArchive
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import OK, STOP, UNKNOWN, CheckResult, State, at_once
+from plumbline.operate.preflight.dry_run import DryRun
 
 #: Seconds to wait for an index, and for Debian's server.
 PATIENCE = 5
@@ -79,7 +79,9 @@ def _python(pin: PinnedArchive) -> CheckResult | str | None:
     if done.returncode or not versions:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no answer"]
         if "unknown command" in errors[0]:
-            return CheckResult(state=UNKNOWN, what="Python packages", words=f"this pip cannot list versions: {errors[0]}")
+            return CheckResult(
+                state=UNKNOWN, what="Python packages", words=f"this pip cannot list versions: {errors[0]}"
+            )
         return f"pip says: {errors[-1].replace(f' for {pin.name}', '')}"  # the same for all of them
     if pin.version not in versions[0].split(", "):
         return f"the index of pip has {versions[0]}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.operate.preflight.check_result import STOP, CheckResult
+from plumbline.operate.preflight.dry_run import DryRun
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 

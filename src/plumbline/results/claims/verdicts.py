@@ -14,7 +14,7 @@ import numpy as np
 from plumbline.audit.published import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.claims.checkers import ComputedValues, check
-from plumbline.results.claims.registry import MissingRun, ClaimChecks, Evidence
+from plumbline.results.claims.registry import ClaimChecks, Evidence, MissingRun
 from plumbline.results.tables.render import markdown
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.specs.paper import named

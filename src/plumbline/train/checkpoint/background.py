@@ -1,9 +1,9 @@
 """Writes a run's checkpoints while it trains, one at a time.
 
 What is written is a copy in the host's memory, so that steps go on changing the tensors meanwhile. A thread writes,
-syncs, hashes and renames (`plumbline.train.checkpoint.background_thread`); what goes wrong there is raised in the loop, at the
-next step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a whole
-checkpoint.
+syncs, hashes and renames (`plumbline.train.checkpoint.background_thread`); what goes wrong there is raised in the loop,
+at the next step at the latest. A kill at any moment leaves a temporary directory, which the next start clears, or a
+whole checkpoint.
 
 A model in one piece is the leader's to write, and no other rank is asked. Of a sharded one every rank writes its rows,
 and only when all have done so may the checkpoint get its name: the ranks ask one another 1, 2, 4, 8 ... steps after
@@ -20,10 +20,10 @@ from typing import Any
 
 from plumbline.runtime.distributed import RankGroup
 from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint.background_thread import BackgroundThread
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedTrainingState
-from plumbline.train.checkpoint.background_thread import BackgroundThread
 from plumbline.train.disk_faults import guarded
 from plumbline.train.monitoring.progress import TrainingProgress
 

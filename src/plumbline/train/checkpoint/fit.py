@@ -63,7 +63,9 @@ def _require_tensors(directory: Path, shapes: dict[str, torch.Size], metadata: d
         whole = kind == "model" or (ours and entry != "step")
         expected = shapes[parameter] if whole else torch.Size()
         if (whole or ours) and (dtype, value.shape) != ("F32", expected):
-            raise DamagedCheckpoint(f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}")
+            raise DamagedCheckpoint(
+                f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}"
+            )
         # An infinite second moment stands still; what is no number makes the next weights none.
         if metadata["finite"] and bool((~torch.isfinite(value) if kind == "model" else torch.isnan(value)).any()):
             raise DamagedCheckpoint(f"{key} has values that are not finite, and was saved as finite")
@@ -77,7 +79,9 @@ def _require_tensors(directory: Path, shapes: dict[str, torch.Size], metadata: d
         raise DamagedCheckpoint(f"model.{min(missing)} is missing")
     for parameter, entries in found.items():
         if ours and entries and entries not in KEPT:
-            raise DamagedCheckpoint(f"optimizer.{parameter} has {', '.join(sorted(entries))}, which no optimizer of ours keeps")
+            raise DamagedCheckpoint(
+                f"optimizer.{parameter} has {', '.join(sorted(entries))}, which no optimizer of ours keeps"
+            )
 
 
 def _tensors(directory: Path) -> Iterator[tuple[str, str, torch.Tensor]]:
@@ -110,6 +114,8 @@ def _require_loop(path: Path, metadata: dict[str, Any], interventions: int) -> N
         if type(value) is not type(metadata.get(name, value)) or value != metadata.get(name, value):
             raise DamagedCheckpoint(f"{path.name} is of another checkpoint: {name} {value}, not {metadata[name]}")
     if len(loop["interventions"]) != interventions:
-        raise DamagedCheckpoint(f"{path.name} has states of {len(loop['interventions'])} interventions, not {interventions}")
+        raise DamagedCheckpoint(
+            f"{path.name} has states of {len(loop['interventions'])} interventions, not {interventions}"
+        )
     if not isinstance(loop["seconds"], (int, float)) or not all(isinstance(state, dict) for state in loop["random"]):
         raise DamagedCheckpoint(f"{path.name} holds no seconds, or no random states")

@@ -29,8 +29,8 @@ from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.state_directory import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk_faults import guarded, readable
-from plumbline.train.interventions import Intervention
 from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.interventions import Intervention
 from plumbline.train.trainer_settings import TrainerSettings
 
 
@@ -57,7 +57,12 @@ class Resumption:
     """
 
     def __init__(
-        self, spec: RunSpec, settings: TrainerSettings, ranks: RankGroup, run_lock: RunLock | None, fingerprints: dict[str, str]
+        self,
+        spec: RunSpec,
+        settings: TrainerSettings,
+        ranks: RankGroup,
+        run_lock: RunLock | None,
+        fingerprints: dict[str, str],
     ) -> None:
         """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
         self.directory = RunDirectory(spec, settings, ranks, run_lock, fingerprints)

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
-from plumbline.runtime.distributed import RankLost, RankGroup
+from plumbline.runtime.distributed import RankGroup, RankLost
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint import fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
@@ -31,7 +31,12 @@ class RunDirectory:
     """
 
     def __init__(
-        self, spec: RunSpec, settings: TrainerSettings, ranks: RankGroup, run_lock: RunLock | None, fingerprints: dict[str, str]
+        self,
+        spec: RunSpec,
+        settings: TrainerSettings,
+        ranks: RankGroup,
+        run_lock: RunLock | None,
+        fingerprints: dict[str, str],
     ) -> None:
         """`fingerprints` are those of the run's packs, by their keys in the metadata of checkpoints."""
         self.spec, self.settings, self.ranks, self.run_lock = spec, settings, ranks, run_lock

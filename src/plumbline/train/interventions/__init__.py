@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.specs.components import load
-from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._base import Intervention, InterventionInputs
 
-__all__ = ["InterventionInputs", "Intervention", "build"]
+__all__ = ["Intervention", "InterventionInputs", "build"]
 
 
 def build(specs: tuple[dict[str, Any], ...]) -> list[Intervention]:

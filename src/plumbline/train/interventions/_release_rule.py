@@ -111,7 +111,9 @@ class ReleaseRule:
         )
 
 
-def follow(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int) -> Iterator[ReleaseEvaluation]:
+def follow(
+    scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int
+) -> Iterator[ReleaseEvaluation]:
     """Apply an online rule to each of the `scores`, which are (step, score, null) in the order of the steps.
 
     A score that is no number has not reached any limit.
@@ -122,7 +124,9 @@ def follow(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_
         counts = step >= start or rule.patience_counts_before_window
         counter = counter + 1 if counts and score >= rule.limit(null) else 0
         released = released or (step >= start and counter >= rule.patience) or step >= end
-        yield ReleaseEvaluation(step=step, score=score, null=null, limit=rule.limit(null), counter=counter, released=released)
+        yield ReleaseEvaluation(
+            step=step, score=score, null=null, limit=rule.limit(null), counter=counter, released=released
+        )
 
 
 def release_step(scores: Iterable[tuple[int, float, float]], rule: ReleaseRule, total_steps: int) -> int | None:

@@ -11,7 +11,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.probes.lower_copy import lower_copy_score
-from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.interventions._release_rule import ReleaseEvaluation, ReleaseRule, follow, ramped, release_step
 from plumbline.train.randomness import preserved
 

@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.probes import ProbedDecoder
 from plumbline.probes._scores import AttentionScores
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.randomness import preserved
 
 #: Names in the frame of probes.

@@ -12,7 +12,7 @@ from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.mixers._base import Mixer
 from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.entropy_floor import is_softmax
 

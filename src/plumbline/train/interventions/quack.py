@@ -8,7 +8,7 @@ import torch
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._base import Intervention, InterventionInputs
 from plumbline.train.interventions._heads import QueryKeyMatrices
 
 #: Role -> a number for each block (L, N).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import QUERY_KEY, ParameterRole
 from plumbline.specs.components import component
-from plumbline.train.interventions._base import InterventionInputs, Intervention
+from plumbline.train.interventions._base import Intervention, InterventionInputs
 
 
 @component
