@@ -40,7 +40,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
         The documents, what documents.json is to say of them, and what was read of them so far, None if nothing is kept.
 
     Raises:
-        PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache`, `budget.measure`; flags that exclude each other.
+        PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache`, `budget.measure`; two flags that clash.
     """
     if not given.path:
         raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")

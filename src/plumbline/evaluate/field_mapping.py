@@ -30,8 +30,8 @@ def fields(mapping: dict[str, Any], given: Any, what: str, field: str = "") -> d
         field: the field whose inner fields these are, for a message, which begins with it.
 
     Raises:
-        Unmapped: a value that `values` does not list.
-        NotThere: a path that leads nowhere.
+        UnlistedValue: a value that `values` does not list.
+        MissingField: a path that leads nowhere.
         PlumblineError: a text that is no integer where one is asked for.
     """
     return {name: _value(made, given, what, f"{field}.{name}" if field else name) for name, made in mapping.items()}
@@ -83,7 +83,7 @@ def _at(given: Any, path: str, what: str, field: str) -> Any:
     """What stands at a path.
 
     Raises:
-        NotThere: nothing does; the message names what is nearest.
+        MissingField: nothing does; the message names what is nearest.
     """
     head, _, rest = path.partition(".")
     try:

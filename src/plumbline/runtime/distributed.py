@@ -111,7 +111,7 @@ class RankGroup:
         """Leave the work if any rank was asked to stop: a signal to one of them stops them all at the same place.
 
         Raises:
-            Stopped: a signal has come to this or another rank.
+            StopRequested: a signal has come to this or another rank.
         """
         if self.world == 1:
             stop.poll()

@@ -41,7 +41,7 @@ class StopRequest:
         """Leave the work at hand if asked to.
 
         Raises:
-            Stopped: a signal has come.
+            StopRequested: a signal has come.
         """
         if self.asked:
             raise StopRequested

@@ -34,8 +34,8 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
     """Call `write`, and turn an error of the disk into a message that names the file.
 
     Raises:
-        NoRoom: no space, quota exceeded, or a file-size limit.
-        Unreadable: the file system fails, may only be read, or denies this user what is asked of it.
+        DiskFull: no space, quota exceeded, or a file-size limit.
+        UnreadableFile: the file system fails, may only be read, or denies this user what is asked of it.
     """
     try:
         return write()
@@ -52,7 +52,7 @@ def require_writable(directory: Path) -> None:
     """Refuse a folder of outputs that may only be read, before a run is trained that could not leave them there.
 
     Raises:
-        Unreadable: its file system is mounted for reading alone.
+        UnreadableFile: its file system is mounted for reading alone.
     """
     if os.statvfs(nearest(directory)).f_flag & os.ST_RDONLY:
         raise _refused(OSError(errno.EROFS, os.strerror(errno.EROFS), str(directory)), directory)
@@ -96,7 +96,7 @@ def readable(directory: Path) -> Iterator[None]:
     EIO and ESTALE: nothing was lost. No permission: whose file it is.
 
     Raises:
-        Unreadable: the block raised an OSError that is no want of room.
+        UnreadableFile: the block raised an OSError that is no want of room.
     """
     try:
         yield

@@ -46,7 +46,7 @@ class TrainingLoop:
         """Train to the last step, or to the step at which the run diverges (`divergence` then says how).
 
         Raises:
-            Stopped: asked to stop. Everything up to `step` is in order and can be saved.
+            StopRequested: asked to stop. Everything up to `step` is in order and can be saved.
         """
         try:
             self._run()

@@ -66,7 +66,7 @@ class Evidence(registry.Evidence):
         """`value`, if it is a number.
 
         Raises:
-            Absent: it is none; one of the runs is missing, diverged, or was not read.
+            MissingRun: it is none; one of the runs is missing, diverged, or was not read.
         """
         named = [key for key in keys if key is not None]
         self.used |= set(named)

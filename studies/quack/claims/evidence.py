@@ -82,7 +82,7 @@ def gap(first: float, other: float) -> float:
     """How much the second loss is above the first; a loss that is infinite is a run that diverged.
 
     Raises:
-        Absent: both diverged.
+        MissingRun: both diverged.
     """
     if math.isinf(first) and math.isinf(other):
         raise MissingRun("diverged", "every run of both sides")

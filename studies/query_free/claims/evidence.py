@@ -40,7 +40,7 @@ class Evidence(registry.Evidence):
         """The final held-out loss of a method's run.
 
         Raises:
-            Absent: the run is missing or diverged.
+            MissingRun: the run is missing or diverged.
         """
         found, word = self.losses.loss(method), self.losses.word(method)
         self.used |= set(self.losses.keys(method)) if word != MISSING else set()

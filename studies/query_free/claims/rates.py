@@ -30,7 +30,7 @@ def best(e: Evidence, architecture: str) -> float:
     """The best peak rate of an architecture's runs over the standard one.
 
     Raises:
-        Absent: a run is missing, or all of them diverged.
+        MissingRun: a run is missing, or all of them diverged.
     """
     found = {method: _loss(e, method) for method in SEARCHED[architecture]}
     lowest = min(found, key=found.__getitem__)

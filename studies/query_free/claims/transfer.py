@@ -25,7 +25,7 @@ def _read(e: Evidence) -> pd.DataFrame:
     """The measurement's end, by width.
 
     Raises:
-        Absent: it was not made.
+        MissingRun: it was not made.
     """
     found, key = finals(e.frames), e.frames.measured_key(NAME)
     if found is None:

@@ -58,7 +58,7 @@ def verify(packs: Sequence[Pack], ranks: RankGroup, stop: StopRequest) -> None:
 
     Raises:
         PlumblineError: a shard is damaged or cannot be read, on any node.
-        Stopped: asked to stop meanwhile.
+        StopRequested: asked to stop meanwhile.
     """
     said: list[str] = []
 

@@ -35,7 +35,7 @@ def require(directory: Path, metadata: dict[str, Any], spec: RunSpec) -> None:
     """Check that a checkpoint, whose files are as they were written, can be a state of the run of `spec`.
 
     Raises:
-        Damaged: it cannot; the message says in what.
+        DamagedCheckpoint: it cannot; the message says in what.
         OSError: something of it cannot be read.
     """
     with torch.device("meta"):

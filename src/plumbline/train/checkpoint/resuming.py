@@ -40,7 +40,7 @@ def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
 
     Raises:
         RunLockError: another trainer still has it after the time to wait.
-        Stopped: asked to stop while waiting.
+        StopRequested: asked to stop while waiting.
         NoRoom, Unreadable: the disk has something against it.
     """
     mine = RunLock(settings.state, limit=settings.lock_seconds, wait=settings.wait_seconds, stop=stop)
@@ -89,7 +89,7 @@ class Resumption:
         """Make the state directory this run's, and find the checkpoint to continue from (a collective).
 
         Raises:
-            GivenUp: the run may not be started again.
+            RunBlocked: the run may not be started again.
             PlumblineError: no checkpoint is whole, a probe point is lost, or nothing says whose state this is.
             NoRoom, Unreadable: the disk has something against it; nothing is given up for it.
         """

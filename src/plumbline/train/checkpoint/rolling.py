@@ -133,7 +133,7 @@ class RollingCheckpoints:
         None where there is none; `found_any` tells whether there ever was one.
 
         Raises:
-            Unreadable: there are checkpoints that the file system does not give back, and no earlier one that is whole.
+            UnreadableFile: there are checkpoints that the file system does not give back, and no earlier one that is whole.
         """
         for path in self._all():
             try:
@@ -218,7 +218,7 @@ def read_whole(path: Path, checksums: bool = True) -> dict[str, Any]:
     Without `checksums` the files' sizes are compared, and they are not read.
 
     Raises:
-        Damaged: something is missing or is not as it was written.
+        DamagedCheckpoint: something is missing or is not as it was written.
         OSError: something is there and cannot be read.
     """
     metadata = _metadata(path)

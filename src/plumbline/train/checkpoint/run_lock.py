@@ -70,7 +70,7 @@ class RunLock:
 
         Raises:
             RunLockError: another trainer still holds it after `wait` seconds.
-            Stopped: asked to stop while waiting.
+            StopRequested: asked to stop while waiting.
         """
         make_folder(self.directory)
         deadline, told = time.monotonic() + self.wait, False
@@ -99,7 +99,7 @@ class RunLock:
 
         Raises:
             RunLockError: it was taken over.
-            Unreadable: the file system does not say.
+            UnreadableFile: the file system does not say.
         """
         for _ in range(5):
             holder = process_record.read(self.path)

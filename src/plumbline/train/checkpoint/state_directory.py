@@ -125,7 +125,7 @@ class StateDirectory:
         """Refuse to start a run that was given up under the same circumstances.
 
         Raises:
-            GivenUp: ``fault.json`` says so.
+            RunBlocked: ``fault.json`` says so.
         """
         path = self.path / FAULT
         fault = read_or_set_aside(path)
@@ -156,7 +156,7 @@ class StateDirectory:
         """Record that the run starts at `step`, with `details`; give it up if `limit` starts there have failed.
 
         Raises:
-            GivenUp: the last `limit` starts that ended by a fault were all at this step: the run makes no progress.
+            RunBlocked: the last `limit` starts that ended by a fault were all at this step: the run makes no progress.
         """
         starts = self.starts
         faults = [entry for entry in starts if entry.get("ended") == COUNTED and not entry.get("forgiven")]
