@@ -275,7 +275,7 @@ class _Run:
         """Raise in a sentence that names the file what a disk has against the run.
 
         Raises:
-            NoRoom, Unreadable: the error is the disk's.
+            DiskFull, UnreadableFile: the error is the disk's.
         """
         found = in_words(error, self.settings.state)
         if found is not None and found is not error:

@@ -99,7 +99,7 @@ class BackgroundSaving:
         `step`: the updates that the loop has made.
 
         Raises:
-            NoRoom, RunLockError, OSError, RuntimeError: it could not be written.
+            DiskFull, RunLockError, OSError, RuntimeError: it could not be written.
         """
         if self._shards is not None:
             self._name()

@@ -41,7 +41,7 @@ def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
     Raises:
         RunLockError: another trainer still has it after the time to wait.
         StopRequested: asked to stop while waiting.
-        NoRoom, Unreadable: the disk has something against it.
+        DiskFull, UnreadableFile: the disk has something against it.
     """
     mine = RunLock(settings.state, limit=settings.lock_seconds, wait=settings.wait_seconds, stop=stop)
     with contextlib.ExitStack() as stack:
@@ -91,7 +91,7 @@ class Resumption:
         Raises:
             RunBlocked: the run may not be started again.
             PlumblineError: no checkpoint is whole, a probe point is lost, or nothing says whose state this is.
-            NoRoom, Unreadable: the disk has something against it; nothing is given up for it.
+            DiskFull, UnreadableFile: the disk has something against it; nothing is given up for it.
         """
         ranks = self.directory.ranks
         self._found = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)

@@ -133,7 +133,7 @@ class RollingCheckpoints:
         None where there is none; `found_any` tells whether there ever was one.
 
         Raises:
-            UnreadableFile: there are checkpoints that the file system does not give back, and no earlier one that is whole.
+            UnreadableFile: the file system does not give checkpoints back, and no earlier one is whole.
         """
         for path in self._all():
             try:

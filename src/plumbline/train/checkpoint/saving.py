@@ -116,7 +116,7 @@ class Saver:
         `step`: the updates that the loop has made.
 
         Raises:
-            NoRoom, RunLockError, OSError, RuntimeError: it could not be written.
+            DiskFull, RunLockError, OSError, RuntimeError: it could not be written.
         """
         self._background.wait(step)
 
