@@ -79,7 +79,7 @@ def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
 def _preparing(frame: pd.DataFrame) -> str:
     """Say what the corpora take that are not there yet: of the row with most."""
     words = "Data preparation runs on processors and is in no device-hour"
-    most = frame.loc[frame["data_cpu_hours"].idxmax()] if len(frame) else None
+    most = frame.iloc[int(frame["data_cpu_hours"].to_numpy().argmax())] if len(frame) else None
     if most is None or not most["data_cpu_hours"]:
         return f"{words}."
     hours = f", {_hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
