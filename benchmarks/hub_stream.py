@@ -34,8 +34,8 @@ from plumbline.core.files import sha256_file
 FILES, CONTEXT, VOCABULARY, PERCENT = 8, 1024, 8192, 3
 VERB = """
 import atexit, os, re, signal, sys
-from plumbline.data import budget, documents, hub_reading, split, stream_cursor
-split.SORT_BYTES, stream_cursor.SAVE_BYTES, budget.SAMPLE_BYTES = map(int, sys.argv.pop(1).split(","))
+from plumbline.data import budget, documents, hub_reading, split, hub_read_cache
+split.SORT_BYTES, hub_read_cache.SAVE_BYTES, budget.SAMPLE_BYTES = map(int, sys.argv.pop(1).split(","))
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def counted(**given):
     size = 0
@@ -87,7 +87,7 @@ def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
     sequences = int(made / 2 / 4.5 / CONTEXT)
     tokens = int((sequences + 1) * CONTEXT / (1 - PERCENT / 100)) + 1
     asked = ["--corpus", "made_up", "--source", "hub", "--path", f"{folder}/{kind}", "--token-budget", str(tokens)]
-    asked += ["--tokenizer", "byte_level_bpe", "--vocabulary", str(VOCABULARY), "--out"]
+    asked += ["--tokenizer-kind", "byte_level_bpe", "--vocabulary", str(VOCABULARY), "--out"]
     verb = f"{VERB}documents.main()"
     rows = []
 

@@ -160,8 +160,8 @@ def test_a_fetch_that_came_out_short_goes_on(
 
 KILLED = """
 import os, signal, sys
-from plumbline.data import documents, hub_reading, split, stream_cursor
-stream_cursor.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+from plumbline.data import documents, hub_reading, split, hub_read_cache
+hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 after, read = int(sys.argv.pop(1)), hub_reading.hub.documents
 def killed(**given):
     for number, document in enumerate(read(**given)):
@@ -188,8 +188,8 @@ def test_a_killed_fetch_goes_on_to_the_same_bytes(
 
 KILLED_WRITING = """
 import os, signal, sys
-from plumbline.data import documents, split, stream_cursor
-stream_cursor.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
+from plumbline.data import documents, split, hub_read_cache
+hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 sorted_lines = split.Shuffle.lines
 def killed(shuffle, before=None):
     for number, line in enumerate(sorted_lines(shuffle, before)):

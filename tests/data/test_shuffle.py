@@ -68,8 +68,8 @@ def test_files_that_are_split_again_change_no_order(tmp_path: Path, sizes: dict[
 MEASURED = """
 import sys, tracemalloc
 from pathlib import Path
-from plumbline.data.split import Shuffle
-shuffle = Shuffle(Path(sys.argv[1]), write_bytes=100_000, sort_bytes=20_000)
+from plumbline.data.split import DocumentShuffle
+shuffle = DocumentShuffle(Path(sys.argv[1]), write_bytes=100_000, sort_bytes=20_000)
 tracemalloc.start()
 for number in range(int(sys.argv[2])):
     shuffle.add(str(number), "s", "words " * 200)

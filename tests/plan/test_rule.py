@@ -99,7 +99,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
 WARMED = '''"""Softmax with a learned temperature."""
 
 from plumbline.model.mixers._base import Mixer, masked_softmax
-from plumbline.model.roles import Constant, parameter
+from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 
 
@@ -109,7 +109,7 @@ class Warmed(Mixer):
 
     def __init__(self, model, layer, *, initial: float = 1.0):
         super().__init__(model, layer)
-        self.temperature = parameter(1, role="scalar", layer=layer, init=Constant(value=initial))
+        self.temperature = parameter(1, role="scalar", layer=layer, init=ConstantInit(value=initial))
 
     def weights(self, q_BHQW, k_BGKW, attention_mask):
         return masked_softmax(self.scores(q_BHQW, k_BGKW) * self.temperature, attention_mask)

@@ -10,7 +10,7 @@ from plumbline.operate import ctrl_c, staleness
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job, tokenizers
-from plumbline.plan import data
+from plumbline.plan import data_stage
 from plumbline.plan.estimate import estimator
 from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
@@ -204,7 +204,7 @@ def data_mb(rule):
     """Memory of a job of the data stage, by the law of what it takes; more at each further attempt."""
 
     def asked(wildcards, attempt):
-        return data.job(PROJECT, rule, wildcards).asked_mb(attempt)
+        return data_stage.job(PROJECT, rule, wildcards).asked_mb(attempt)
 
     return asked
 
@@ -213,7 +213,7 @@ def data_disk_mb(rule):
     """What such a job writes."""
 
     def asked(wildcards):
-        return data.job(PROJECT, rule, wildcards).asked_disk_mb()
+        return data_stage.job(PROJECT, rule, wildcards).asked_disk_mb()
 
     return asked
 
