@@ -19,6 +19,7 @@ LOCKING = (
     "operate.gpu_queue",
     "experiment.ledger",
     "data.verify",
+    "data.verify_pack",
     "train.monitoring.mlflow",
 )
 

@@ -190,13 +190,13 @@ KILLED_WRITING = """
 import os, signal, sys
 from plumbline.data import documents, split, hub_read_cache
 hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
-sorted_lines = split.Shuffle.lines
+sorted_lines = split.DocumentShuffle.lines
 def killed(shuffle, before=None):
     for number, line in enumerate(sorted_lines(shuffle, before)):
         if number == 900:
             os.kill(os.getpid(), signal.SIGKILL)
         yield line
-split.Shuffle.lines = killed
+split.DocumentShuffle.lines = killed
 documents.main()
 """
 

@@ -72,7 +72,7 @@ def flat(words: tuple[ModuleType, tuple[object, ...]]) -> tuple[object, ...]:
 
 PACK = {
     "context": 64, "dtype": "<u2", "sequences": 1, "sequences_per_shard": 1, "vocabulary": 384,
-    "shards": [{"sequences": 1, "sha256": "0" * 64}], "tokenizer_sha256": "0" * 64,
+    "shards": [{"file": "train-00000.bin", "sequences": 1, "sha256": "0" * 64}], "tokenizer_sha256": "0" * 64,
 }  # fmt: skip
 
 

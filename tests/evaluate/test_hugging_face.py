@@ -12,7 +12,7 @@ from plumbline.evaluate.harness_model import CheckpointLM
 from plumbline.model import hf_export
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.suites import suite
-from tests.evaluate.test_adapter import requests
+from tests.evaluate.test_harness_model import requests
 
 
 def logprobs(model, path: Path, task: str, limit: int) -> list[float]:

@@ -17,7 +17,7 @@ from plumbline.model.decoder import create
 from plumbline.runtime.finished_run import FinishedRun
 
 from .conftest import spec
-from .test_adapter import CONTEXT, requests
+from .test_harness_model import CONTEXT, requests
 
 
 @pytest.fixture

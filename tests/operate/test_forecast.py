@@ -16,7 +16,7 @@ from plumbline.operate.console.progress import clock, roughly
 @pytest.fixture
 def estimator(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Trainings take 100 s, evaluations 20 s, the data stage 30 s; a training of `large` has two devices of eight."""
-    monkeypatch.setattr(forecast.data, "seconds", lambda plan, runs: 30.0 if list(runs) else 0.0)
+    monkeypatch.setattr(forecast.data_stage, "seconds", lambda plan, runs: 30.0 if list(runs) else 0.0)
     return SimpleNamespace(
         project=SimpleNamespace(
             run=lambda *names: SimpleNamespace(key="/".join(names), scale=names[1]),

@@ -72,7 +72,7 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Run `plumbline sample`: print the samples that were asked for."""
     given = arguments().parse_args()
-    for name, least in (("tokens", 1), ("samples", 1), ("temperature", 0)):
+    for name, least in (("max_tokens", 1), ("samples", 1), ("temperature", 0)):
         if getattr(given, name) < least:
             raise PlumblineError(f"--{name} must be at least {least}, not {getattr(given, name):g}")
     if not given.tokenizer.is_file():

@@ -29,7 +29,6 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, naming, parse_json
 from plumbline.core.system import fcntl
-from plumbline.data.loader import Pack
 from plumbline.data.manifest import read_documents
 from plumbline.data.progress import ProgressCounter
 
@@ -44,7 +43,7 @@ Record = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class ListedFiles:
     """Files by their names with their SHA-256 (`expected`), as the file `manifest` in their folder lists them.
 
     `kind` (shard, file) and `rule`, which makes them, are for messages. Of files of token ids: the ids' `dtype`, and
@@ -59,21 +58,8 @@ class _Listed:
     vocabulary: int | None = None
 
 
-def verify_once(pack: Pack) -> int:
-    """Verify every shard of `pack`, unless this machine has done so already; returns how many shards were read.
-
-    Processes of one machine take turns, so that one of them reads and the others find its record. Where the folder
-    cannot be written, a message says so, and the shards are read at every start.
-
-    Raises:
-        PlumblineError: a shard's bytes are not those that were packed.
-    """
-    expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
-    return _verify(_Listed(pack.path, expected, "shard", "pack", pack.dtype, pack.vocabulary))
-
-
 def verify_documents(path: Path) -> str | None:
-    """Verify a file of documents by the documents.json beside it, as `verify_once` does a pack; returns its SHA-256.
+    """Verify a file of documents by the documents.json beside it, as `verify_files` does; returns its SHA-256.
 
     None for a file by itself, beside which there is none.
 
@@ -87,11 +73,19 @@ def verify_documents(path: Path) -> str | None:
         sha256: str = read_documents(manifest)["splits"][path.stem]["sha256"]
     except (KeyError, TypeError) as error:
         raise PlumblineError(f"{manifest} has no sha256 of {path.name}: rerun the rule `documents`") from error
-    _verify(_Listed(manifest, {path.name: sha256}, "file", "documents"))
+    verify_files(ListedFiles(manifest, {path.name: sha256}, "file", "documents"))
     return sha256
 
 
-def _verify(listed: _Listed) -> int:
+def verify_files(listed: ListedFiles) -> int:
+    """Verify files, unless this machine has done so already; returns how many were read.
+
+    Processes of one machine take turns, so that one of them reads and the others find its record. Where the folder
+    cannot be written, a message says so, and the files are read at every start.
+
+    Raises:
+        PlumblineError: a file's bytes are not those that are listed.
+    """
     record = listed.manifest.parent / FOLDER / f"{platform.node()}.json"
     try:
         lock = _locked(record)
@@ -108,7 +102,7 @@ def _verify(listed: _Listed) -> int:
                 _write(listed, record, known | found)
 
 
-def _read_through(listed: _Listed, known: Record, found: Record) -> int:
+def _read_through(listed: ListedFiles, known: Record, found: Record) -> int:
     """Hash the files that `known` does not vouch for and add them to `found`; returns how many there were."""
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
@@ -147,7 +141,7 @@ def read(file: IO[bytes], dtype: np.dtype | None) -> tuple[str, int]:
     return digest.hexdigest(), largest
 
 
-def _facts(status: os.stat_result, sha256: str, listed: _Listed) -> dict[str, Any]:
+def _facts(status: os.stat_result, sha256: str, listed: ListedFiles) -> dict[str, Any]:
     return {
         "inode": status.st_ino,
         "size": status.st_size,
@@ -179,14 +173,14 @@ def _recorded(record: Path) -> Record:
     return content if isinstance(content, dict) else {}
 
 
-def _write(listed: _Listed, record: Path, content: Record) -> None:
+def _write(listed: ListedFiles, record: Path, content: Record) -> None:
     try:
         atomic_write_json(record, content)
     except OSError as error:
         _unrecorded(listed, record, error)
 
 
-def _unrecorded(listed: _Listed, record: Path, error: OSError) -> None:
+def _unrecorded(listed: ListedFiles, record: Path, error: OSError) -> None:
     print(
         f"{record}: {error.strerror}: cannot record that {listed.manifest} was verified, so the next start reads all "
         "its files again",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline import NUMERICS
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
 from plumbline.plan.model_cost import ModelCost, estimated, sized
 from plumbline.plan.warnings import warn
@@ -76,7 +77,7 @@ def update(path: Path, runs: Iterable[Run]) -> Known:
         try:
             # Another plan may have added its own meanwhile.
             atomic_write_json(path, read(path) | found)
-        except OSError as error:
+        except (OSError, PlumblineError) as error:
             warn(f"counts of models cannot be kept in {path} ({error}); they are counted again next time")
     return known | found
 

@@ -15,7 +15,7 @@ from plumbline.core.files import canonical_json, sha256_file, sha256_text
 from plumbline.data import npy
 from plumbline.data.loader import Pack
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.data.verify import verify_once
+from plumbline.data.verify_pack import verify_once
 from plumbline.model import model_folder
 from plumbline.probes._base import ProbedModel
 from plumbline.probes._decoder import ProbedDecoder

@@ -16,7 +16,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.loader import Pack
-from plumbline.data.verify import verify_once
+from plumbline.data.verify_pack import verify_once
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
 from plumbline.probes._base import ProbeValue

@@ -18,7 +18,12 @@ def snakemakes(*jobs: JobToRun, account: str = "") -> list[Any]:
     resources = {"slurm_account": account} if account else {}
     return [
         SimpleNamespace(
-            rule=SimpleNamespace(name=job.rule), wildcards=job.wildcards, resources=resources, output=[], log=[]
+            rule=SimpleNamespace(name=job.rule),
+            wildcards=job.wildcards,
+            resources=resources,
+            input=[],
+            output=[],
+            log=[],
         )
         for job in jobs
     ]

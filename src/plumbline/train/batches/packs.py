@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.loader import Pack
-from plumbline.data.verify import verify_once
+from plumbline.data.verify_pack import verify_once
 from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
