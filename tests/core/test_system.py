@@ -19,7 +19,7 @@ LOCKING = (
     "operate.gpu_queue",
     "experiment.ledger",
     "data.verify",
-    "data.verify_pack",
+    "data.turn",
     "train.monitoring.mlflow",
 )
 
