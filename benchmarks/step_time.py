@@ -28,14 +28,14 @@ from plumbline.model.decoder import create
 from plumbline.runtime.numerics import autocast, numerics
 from plumbline.specs import study_config
 from plumbline.specs.spec import Precision, RunSpec
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 
 
 def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], Kept]:
     """One training step of a run on random tokens: forward, backward, clip, update. And what a step keeps for its
     backward pass, by its first one, which is taken here: it allocates, too."""
     model = create(spec.model, spec.init_seed, device)
-    optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, [])
+    optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, [])
     sequences, context = spec.train.batch_tokens // spec.model.context, spec.model.context
     tokens_BT = torch.randint(spec.model.vocabulary, (sequences, context), device=device)
 

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.judge import MethodVerdict
-from plumbline.experiment.read_numbers import SearchRun
+from plumbline.experiment.read_numbers import SearchLogEntry
 from plumbline.experiment.search import SearchJudgement, judge_search, null_searches
 from plumbline.experiment.search_page import search_page, search_sentence
 
@@ -20,16 +20,16 @@ LOG = Path("log.tsv")
 UP = ComparisonTerms(higher=True)
 
 
-def log(*runs: tuple[str, float | None, str]) -> list[SearchRun]:
+def log(*runs: tuple[str, float | None, str]) -> list[SearchLogEntry]:
     return [
-        SearchRun(line=line, commit=commit, value=value, status=status, description=f"try {commit}")
+        SearchLogEntry(line=line, commit=commit, value=value, status=status, description=f"try {commit}")
         for line, (commit, value, status) in enumerate(runs, start=2)
     ]
 
 
 def greedy(
     rng: np.random.Generator, *, repeats: int, steps: int, gain: float = 0.0, sigma: float = 1.0
-) -> list[SearchRun]:
+) -> list[SearchLogEntry]:
     """A search over noise, better upwards; from the first change on all runs are better by `gain`."""
     start = [("s", sigma * rng.normal(), "keep") for _ in range(repeats)]
     best, changes = start[0][1], []

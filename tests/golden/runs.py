@@ -9,7 +9,7 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.learning_rate import factor
 from tests.model.methods import overlay
 
@@ -52,7 +52,7 @@ def losses(method: str) -> list[float]:
     """The training loss before each step."""
     spec = ModelSpec.from_dict(overlay(method))
     model = create(spec, init_seed=42)
-    optimizer = GroupedOptimizer(model, model.parameter_roles, OPTIMIZER)
+    optimizer = RunOptimizer(model, model.parameter_roles, OPTIMIZER)
     share = factor(SCHEDULE, STEPS)
     found = []
     for step in range(1, STEPS + 1):

@@ -18,7 +18,7 @@ from plumbline.probes import read_all
 from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from plumbline.train.interventions.qk_clip import CLIPPED
 from plumbline.train.learning_rate import factor
@@ -112,7 +112,7 @@ def curves(training: str) -> Curves:
     run = spec(training)
     model = create(run.model, run.init_seed)
     hooks = _attached(run, model)
-    optimizer = GroupedOptimizer(model, model.parameter_roles, run.optimizer, hooks)
+    optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, hooks)
     online = OnlineProbes(run)
     share = factor(run.schedule, STEPS)
     found: Curves = {LOSS: []}

@@ -17,7 +17,7 @@ from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
 from tests.model_specs import run_spec, small
 from tests.train.helpers import read, settings, train
@@ -185,7 +185,7 @@ def test_momentum_stays_and_the_update_comes_first(optimizer: dict[str, Any]) ->
     for with_clip in (True, False):
         model = sharpened(of).float()
         hook = on(model, of)
-        built = GroupedOptimizer(model, model.parameter_roles, of.optimizer, [hook] if with_clip else [])
+        built = RunOptimizer(model, model.parameter_roles, of.optimizer, [hook] if with_clip else [])
         loss = model(TOKENS).logsumexp(-1).sum()
         hook.extra_loss(1, TOKENS)
         loss.backward()

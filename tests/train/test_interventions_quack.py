@@ -14,7 +14,7 @@ from plumbline.core.files import sha256_file
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack
@@ -37,7 +37,7 @@ def chosen(model: dict[str, Any], *interventions: dict[str, Any], optimizer: str
     return run_spec(model=model, optimizer=OPTIMIZERS[optimizer], interventions=list(interventions))
 
 
-def trainer(of: RunSpec) -> tuple[Decoder, GroupedOptimizer]:
+def trainer(of: RunSpec) -> tuple[Decoder, RunOptimizer]:
     """A model and its optimizer before step 1. Biases are not where they start, so that decay moves them."""
     model = create(of.model, of.init_seed)
     hooks = attached(of, model)
@@ -47,10 +47,10 @@ def trainer(of: RunSpec) -> tuple[Decoder, GroupedOptimizer]:
                 model.get_parameter(name).add_(0.1)
     for hook in hooks:
         hook.begin(1)
-    return model, GroupedOptimizer(model, model.parameter_roles, of.optimizer, hooks)
+    return model, RunOptimizer(model, model.parameter_roles, of.optimizer, hooks)
 
 
-def step(model: Decoder, optimizer: GroupedOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
+def step(model: Decoder, optimizer: RunOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
     """One update by made-up gradients; returns what it added to each parameter."""
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
     generator = torch.Generator().manual_seed(number)

@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
 from plumbline.specs.components import options
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED
@@ -34,11 +34,11 @@ QUINTIC_BAND = (0.681, 1.203)
 POLAR_BAND = (0.858, 1.142)
 
 
-def built(*hooks: Intervention, **chosen: Any) -> tuple[torch.nn.Module, GroupedOptimizer]:
+def built(*hooks: Intervention, **chosen: Any) -> tuple[torch.nn.Module, RunOptimizer]:
     """The small run's model and its Muon, some options changed."""
     spec = run_spec(optimizer=MUON | chosen)
     model = create(spec.model, spec.init_seed)
-    return model, GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+    return model, RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
 
 
 def gradients(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -47,7 +47,7 @@ def gradients(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def step(
-    model: torch.nn.Module, optimizer: GroupedOptimizer, number: int = 1, factor: float = 1.0
+    model: torch.nn.Module, optimizer: RunOptimizer, number: int = 1, factor: float = 1.0
 ) -> dict[str, torch.Tensor]:
     """One update by made-up gradients; returns what it added to each parameter."""
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
@@ -171,9 +171,9 @@ def test_attention_that_cannot_be_stacked():
     spec = run_spec(optimizer=MUON, model=RUN["model"] | {"head_width": 6})
     model = create(spec.model, 0)
     with pytest.raises(PlumblineError, match=r"optimizer\.matrices: .*\(here they are 24 x 32, 12 x 32, .*32 x 24\)"):
-        GroupedOptimizer(model, model.parameter_roles, spec.optimizer)
+        RunOptimizer(model, model.parameter_roles, spec.optimizer)
     spec = run_spec(optimizer=MUON | {"matrices": "separate"}, model=RUN["model"] | {"head_width": 6})
-    GroupedOptimizer(model, model.parameter_roles, spec.optimizer)
+    RunOptimizer(model, model.parameter_roles, spec.optimizer)
 
 
 @pytest.mark.parametrize(("coefficients", "steps"), [("polar_express", 6), ("polar_express", 0), ("quintic", 0)])
@@ -194,7 +194,7 @@ def test_the_rest_is_adamws(ratio):
     for optimizer in (MUON | {"adamw_learning_rate_ratio": ratio}, RUN["optimizer"]):
         spec = run_spec(optimizer=optimizer | {"decay_norms": True}, model=changed)
         model = create(spec.model, 0)
-        built_optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer)
+        built_optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer)
         for number in (1, 2, 3):
             draw = gradients(number)
             for value in model.parameters():
@@ -275,7 +275,7 @@ class TestFreeze:
         models = []
         for hooks in (build(spec.interventions), []):
             model = create(spec.model, 0)
-            built_optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+            built_optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
             before = {name: value.detach().clone() for name, value in model.named_parameters()}
             for number in (1, 2, 3):
                 step(model, built_optimizer, number)

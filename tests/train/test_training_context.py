@@ -16,7 +16,7 @@ from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import learning_rate
 from plumbline.train.batches.batching import MicroBatching
-from plumbline.train.grouped_optimizer import GroupedOptimizer, decayed
+from plumbline.train.grouped_optimizer import RunOptimizer, decayed
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import NoIntervention
 from tests.model_specs import run_spec
@@ -63,13 +63,13 @@ def test_an_unknown_schedule_is_named() -> None:
         learning_rate.factor(ScheduleSpec(name="cosin", warmup_steps=0), 5)
 
 
-def optimizer(*hooks: Intervention, **overrides: Any) -> tuple[torch.nn.Module, GroupedOptimizer]:
+def optimizer(*hooks: Intervention, **overrides: Any) -> tuple[torch.nn.Module, RunOptimizer]:
     spec = run_spec(**overrides)
     model = create(spec.model, spec.init_seed)
-    return model, GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+    return model, RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
 
 
-def step(model: torch.nn.Module, optimizer: GroupedOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
+def step(model: torch.nn.Module, optimizer: RunOptimizer, number: int = 1) -> dict[str, torch.Tensor]:
     """One update on a fixed batch; returns what it added to each parameter."""
     before = {name: value.detach().clone() for name, value in model.named_parameters()}
     tokens = torch.arange(64).reshape(2, 32)

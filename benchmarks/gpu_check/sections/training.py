@@ -85,7 +85,7 @@ def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str,
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
     from plumbline.runtime.numerics import autocast, numerics
-    from plumbline.train.grouped_optimizer import GroupedOptimizer
+    from plumbline.train.grouped_optimizer import RunOptimizer
 
     size, device = setting.size, torch.device(setting.device)
     numerics(device)
@@ -94,7 +94,7 @@ def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str,
     began = time.perf_counter()
     forward = _compiled(model, spec, size.sequences, device) if compiled else model
     taken_by_compiler = {"compiled_in_seconds": round(time.perf_counter() - began, 1)} if compiled else {}
-    optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, [])
+    optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, [])
     tokens_BT = torch.randint(spec.model.vocabulary, (size.sequences, spec.model.context), device=device)
     losses: list[torch.Tensor] = []
 

@@ -21,7 +21,7 @@ from plumbline.experiment.read_numbers import (
     ColumnNames,
     FileRows,
     ScoreTable,
-    SearchRun,
+    SearchLogEntry,
     read_rows,
     read_search,
     read_table,
@@ -168,7 +168,7 @@ def _of_search(request: NumbersRequest, rows: FileRows) -> WrittenVerdict:
     )
 
 
-def search_entry(steps: list[SearchRun], metric: str, terms: ComparisonTerms, *, planned: int = 0) -> LedgerEntry:
+def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned: int = 0) -> LedgerEntry:
     """Make the ledger's entry of a search's log.
 
     It is one entry, whose p pays for the search itself. A log that has grown is another entry.

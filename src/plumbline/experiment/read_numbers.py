@@ -113,7 +113,7 @@ class ScoreTable:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SearchRun:
+class SearchLogEntry:
     """One run in the log of a search; `value` is None where it crashed."""
 
     line: int
@@ -248,7 +248,7 @@ def read_table(rows: FileRows, columns: ColumnNames) -> ScoreTable:
     return ScoreTable(metric=metric, values=values)
 
 
-def read_search(rows: FileRows, columns: ColumnNames) -> list[SearchRun]:
+def read_search(rows: FileRows, columns: ColumnNames) -> list[SearchLogEntry]:
     """Read the runs of a search's log, in its order.
 
     Raises:
@@ -261,7 +261,7 @@ def read_search(rows: FileRows, columns: ColumnNames) -> list[SearchRun]:
         if status not in STATUSES:
             rows.fail(row, columns.status, f"{status!r} is none of {', '.join(STATUSES)}{nearest(status, STATUSES)}")
         steps.append(
-            SearchRun(
+            SearchLogEntry(
                 line=row.line,
                 commit=rows.text(row, columns.commit),
                 value=None if status == "crash" else rows.number(row, columns.metric),

@@ -28,7 +28,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
 from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.experiment.read_numbers import SearchRun
+from plumbline.experiment.read_numbers import SearchLogEntry
 
 #: Searches that are simulated.
 WORLDS = 20_000
@@ -124,7 +124,7 @@ class KeptChange:
         rerun: its further runs against the start's, where both are there.
     """
 
-    step: SearchRun
+    step: SearchLogEntry
     number: int
     gain: float
     selection: float
@@ -156,7 +156,7 @@ class SearchJudgement:
 
     steps: int
     crashes: int
-    start: SearchRun
+    start: SearchLogEntry
     start_runs: tuple[float, ...]
     sigma: float
     freedom: float
@@ -174,7 +174,7 @@ class SearchJudgement:
     expected: float
     runs_each: int | None
     kept: tuple[KeptChange, ...]
-    against_rule: tuple[SearchRun, ...]
+    against_rule: tuple[SearchLogEntry, ...]
     outcome: MethodVerdict
     design: ComparisonDesign
     terms: ComparisonTerms
@@ -192,7 +192,7 @@ class SearchJudgement:
         return seeds_each(gain, self.sigma, design, POWER, paired=False)
 
 
-def judge_search(path: Path, steps: Sequence[SearchRun], terms: ComparisonTerms, *, tries: int = 1) -> SearchJudgement:
+def judge_search(path: Path, steps: Sequence[SearchLogEntry], terms: ComparisonTerms, *, tries: int = 1) -> SearchJudgement:
     """Judge the log of a search; `path` names it in errors, `tries`: what p is multiplied by.
 
     Raises:
@@ -263,14 +263,14 @@ def _outcome(corrected: float, face: float, terms: ComparisonTerms) -> MethodVer
     return MethodVerdict.OPEN if face <= terms.alpha else MethodVerdict.FAILS
 
 
-def _by_commit(runs: Sequence[SearchRun]) -> dict[str, list[SearchRun]]:
-    groups: dict[str, list[SearchRun]] = {}
+def _by_commit(runs: Sequence[SearchLogEntry]) -> dict[str, list[SearchLogEntry]]:
+    groups: dict[str, list[SearchLogEntry]] = {}
     for step in runs:
         groups.setdefault(step.commit, []).append(step)
     return groups
 
 
-def _require_first_kept(path: Path, runs: Sequence[SearchRun]) -> None:
+def _require_first_kept(path: Path, runs: Sequence[SearchLogEntry]) -> None:
     """Refuse a change that was run again until it was kept: each run was a try, and the kept one no fair repeat."""
     first = runs[0]
     later = next((step for step in runs if step.status == "keep"), first)
@@ -284,7 +284,7 @@ def _require_first_kept(path: Path, runs: Sequence[SearchRun]) -> None:
 
 
 def _noise(
-    path: Path, start: SearchRun, by_commit: dict[str, list[SearchRun]], terms: ComparisonTerms
+    path: Path, start: SearchLogEntry, by_commit: dict[str, list[SearchLogEntry]], terms: ComparisonTerms
 ) -> tuple[float, int, str]:
     """Sigma, its degrees of freedom from commits other than the start, and where it is from.
 
@@ -311,15 +311,15 @@ def _noise(
 
 
 def _kept(
-    changes: Sequence[SearchRun],
-    start: SearchRun,
+    changes: Sequence[SearchLogEntry],
+    start: SearchLogEntry,
     start_runs: tuple[float, ...],
-    by_commit: dict[str, list[SearchRun]],
+    by_commit: dict[str, list[SearchLogEntry]],
     sigma: float,
     null: NullSearches,
     terms: ComparisonTerms,
     tries: int,
-) -> tuple[tuple[KeptChange, ...], tuple[SearchRun, ...]]:
+) -> tuple[tuple[KeptChange, ...], tuple[SearchLogEntry, ...]]:
     level, best = float(np.mean(start_runs)), _value(start)
     measurable = len(start_runs) > 1 or terms.sigma is not None
     rerun = [step.commit for step in changes if step.status == "keep" and len(by_commit[step.commit]) > 1]
@@ -353,7 +353,7 @@ def _kept(
     return tuple(kept), tuple(against)
 
 
-def _value(step: SearchRun) -> float:
+def _value(step: SearchLogEntry) -> float:
     assert step.value is not None
     return step.value
 

@@ -27,7 +27,7 @@ def decayed(role: ParameterRole, spec: OptimizerSpec) -> bool:
     return {"embedding": spec.decay_embeddings, "norm": spec.decay_norms}.get(role.role, spec.decay_scalars)
 
 
-class GroupedOptimizer:
+class RunOptimizer:
     """The optimizer of a run: groups of parameters by weight decay and by the interventions' labels."""
 
     def __init__(

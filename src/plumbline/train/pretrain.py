@@ -25,7 +25,7 @@ from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
@@ -186,7 +186,7 @@ class _Run:
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)
             compilation = {"compiled": reason is None, "not_compiled": reason}
             group.poll(self.stop)
-        optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+        optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
         saver = Saver(
             self.resumption.directory, model=model, optimizer=optimizer, interventions=hooks, progress=progress
         )

@@ -20,7 +20,7 @@ from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.runtime.distributed import RankGroup
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions import InterventionInputs, build
 
 from .. import memory
@@ -118,7 +118,7 @@ def updates(spec: RunSpec, chosen: tuple[dict[str, Any], ...], factors: dict[str
         hook.begin(1)
     named = {role.role: name for name, role in model.parameter_roles.items() if role.layer == 0 and role.matrix}
     weights = {role: model.get_parameter(named[role]) for role in ("query", "key", "value")}
-    optimizer = GroupedOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+    optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for role, factor_H in factors.items():

@@ -23,7 +23,7 @@ from plumbline.train.step_time import TimingSettings, measure
 OBSERVERS = frozenset({"logit_change"})
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StepTimeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of `measurements.step_time` in the study's YAML, by preset.
 
     `methods` are names of runs of `scale`, points of a sweep in full; each run's first seed is timed. The others are
@@ -50,7 +50,7 @@ def step_time(study: Study, options: dict[str, Any], say: Callable[[str], None])
         PlumblineError: an option is unknown, missing or cannot be meant, or there is no such run.
     """
     where = f"studies/{study.name}/study.yaml: measurements.step_time.{study.preset}"
-    chosen: Options = convert(Options, options, where)
+    chosen: StepTimeConfig = convert(StepTimeConfig, options, where)
     specs = [_spec(study, chosen.scale, method, where) for method in chosen.methods]
     how = TimingSettings(
         sequences=chosen.sequences,

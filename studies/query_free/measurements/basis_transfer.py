@@ -31,7 +31,7 @@ from plumbline.theory.basis_transfer import (
 Row = tuple[str, int | None, str, float]
 
 
-class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BasisTransferConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of `measurements.basis_transfer` in the study's YAML, by preset.
 
     `widths` are the paper's h. `samples` held-out points are what everything is read on; `ridge_samples` points are
@@ -82,7 +82,7 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
         PlumblineError: an option is unknown, missing or cannot be meant; the fit diverged.
     """
     where = f"studies/{study.name}/study.yaml: measurements.basis_transfer.{study.preset}"
-    chosen: Options = convert(Options, options, where)
+    chosen: BasisTransferConfig = convert(BasisTransferConfig, options, where)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     rows: list[tuple[int, int, *Row]] = []
     for width, seed in itertools.product(chosen.widths, chosen.seeds):
@@ -98,7 +98,7 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
     return frame.astype({"step": "Int64"})
 
 
-def _linear(target: TargetFunction, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
+def _linear(target: TargetFunction, chosen: BasisTransferConfig, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
     points = inputs(target.width, seed, "ridge", held[0].device, samples=chosen.ridge_samples)
     map_DD = ridge(((x_ND, target(x_ND)) for x_ND in points), chosen.ridge)
     found = asdict(fit_quality((x_ND.double() @ map_DD.T, target(x_ND)) for x_ND in held))
@@ -108,7 +108,7 @@ def _linear(target: TargetFunction, chosen: Options, seed: int, held: list[torch
         yield "linear", None, f"exact_{name}", getattr(exact, name)
 
 
-def _mlp(target: TargetFunction, chosen: Options, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
+def _mlp(target: TargetFunction, chosen: BasisTransferConfig, seed: int, held: list[torch.Tensor]) -> Iterator[Row]:
     for step, found in fit_mlp(target, chosen.fit, seed, held):
         yield from _rows("mlp", step, asdict(found).items())
 

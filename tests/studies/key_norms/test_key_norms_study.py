@@ -11,7 +11,7 @@ from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.key_norms.curves import decay, groups, layers_of, spec_of
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions import build
 
 ARMS = ["as_published", "no_decay", "frozen_gains"]
@@ -76,7 +76,7 @@ def test_the_line_is_what_the_optimizer_does_to_a_gain_without_gradient(arm: str
     """With gradients of zero, AdamW's moments stay zero, and decay is all that happens."""
     run = spec(arm, "smoke")
     model = create(run.model, 0)
-    optimizer = GroupedOptimizer(model, model.parameter_roles, run.optimizer, build(run.interventions))
+    optimizer = RunOptimizer(model, model.parameter_roles, run.optimizer, build(run.interventions))
     gain = model.blocks[2].attention.query_key.key_norm.gain
     seen = [float(gain.detach().mean())]
     for step in range(1, run.train.steps + 1):

@@ -72,7 +72,7 @@ class ComparedProperty:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class InputMismatch:
     """Scores or probes (`folder`) of a run that were made with something else (`what`) than the run's: both hashes."""
 
     folder: Literal["scores", "probes"]
@@ -92,7 +92,7 @@ class ComparabilityCheck:
     work: Path
     refused: dict[ComparedProperty, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
     noted: dict[ComparedProperty, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
-    foreign: list[Foreign] = field(default_factory=list)
+    foreign: list[InputMismatch] = field(default_factory=list)
 
     def trained(self, key: str, manifest: Mapping[str, Any]) -> None:
         """Record what a run's manifest says of its data and of what it was made with."""
@@ -229,7 +229,7 @@ class ComparabilityCheck:
     def _of_the_run(self, folder: Literal["scores", "probes"], what: str, key: str, mine: Any, runs: Any) -> None:
         """Note what was not made of the run that is there now; nothing where either side is not recorded."""
         if mine not in (None, _NOT_RECORDED) and runs is not None and mine != runs:
-            self.foreign.append(Foreign(folder, what, key, str(mine), str(runs)))
+            self.foreign.append(InputMismatch(folder, what, key, str(mine), str(runs)))
 
     def _note(self, folder: Folder, name: str, key: str, value: str | None) -> None:
         self.noted[ComparedProperty(folder, name)][key] = value

@@ -23,13 +23,13 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import weights
 from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.rolling import Checkpoint
+from plumbline.train.checkpoint.rolling import CompleteCheckpoint
 from plumbline.train.checkpoint.run_directory import RunDirectory
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.state_directory import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk_faults import guarded, readable
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.trainer_settings import TrainerSettings
 
@@ -66,7 +66,7 @@ class Resumption:
     ) -> None:
         """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
         self.directory = RunDirectory(spec, settings, ranks, run_lock, fingerprints)
-        self._found: Checkpoint | None = None
+        self._found: CompleteCheckpoint | None = None
 
     @property
     def step(self) -> int:
@@ -97,7 +97,7 @@ class Resumption:
         self._found = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)
 
     def put_back(
-        self, state: TrainingState, model: nn.Module, optimizer: GroupedOptimizer, interventions: Sequence[Intervention]
+        self, state: TrainingState, model: nn.Module, optimizer: RunOptimizer, interventions: Sequence[Intervention]
     ) -> Path | None:
         """Restore everything from the checkpoint that was found, whoever saved it on however many ranks.
 
@@ -133,14 +133,14 @@ class Resumption:
         if self.directory.ranks.leader:
             self.directory.records.give_up(reason, self.directory.circumstances)
 
-    def _claim_on_disk(self) -> Checkpoint | None:
+    def _claim_on_disk(self) -> CompleteCheckpoint | None:
         """As `_claim`; what a disk can have against it is said in a sentence."""
         place = self.directory.settings.state
         with readable(place):
-            found: Checkpoint | None = guarded(place, self._claim)
+            found: CompleteCheckpoint | None = guarded(place, self._claim)
         return found
 
-    def _claim(self) -> Checkpoint | None:
+    def _claim(self) -> CompleteCheckpoint | None:
         """Under the lock: make the state directory this run's, and find the checkpoint to continue from."""
         directory, spec, place = self.directory, self.directory.spec, self.directory.settings.state
         identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
@@ -160,7 +160,7 @@ class Resumption:
         self._record_start(found)
         return found
 
-    def _record_start(self, found: Checkpoint | None) -> None:
+    def _record_start(self, found: CompleteCheckpoint | None) -> None:
         directory, spec = self.directory, self.directory.spec
         records, step = directory.records, 0 if found is None else found.step
         threads, before = torch.get_num_threads(), [entry["threads"] for entry in records.starts][-1:]

@@ -50,7 +50,7 @@ class DamagedCheckpoint(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Checkpoint:
+class CompleteCheckpoint:
     """A checkpoint that was found whole: its path, its step and its metadata."""
 
     path: Path
@@ -127,7 +127,7 @@ class RollingCheckpoints:
             self._rotate(self.keep)
         return final
 
-    def newest(self) -> Checkpoint | None:
+    def newest(self) -> CompleteCheckpoint | None:
         """Find the newest whole checkpoint. Damaged ones are renamed ``….damaged`` and named on stderr.
 
         None where there is none; `found_any` tells whether there ever was one.
@@ -149,7 +149,7 @@ class RollingCheckpoints:
                 print(f"checkpoint {path} cannot be read ({error}); left as it is, trying an earlier one",
                       file=sys.stderr)  # fmt: skip
             else:
-                return Checkpoint(path=path, step=metadata["step"], metadata=metadata)
+                return CompleteCheckpoint(path=path, step=metadata["step"], metadata=metadata)
         if self.unreadable:
             raise UnreadableFile(
                 f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
@@ -159,7 +159,7 @@ class RollingCheckpoints:
             )
         return None
 
-    def newest_finite(self) -> Checkpoint | None:
+    def newest_finite(self) -> CompleteCheckpoint | None:
         """Find the newest whole checkpoint whose weights are all finite; None where there is none."""
         for path in self._all():
             try:
@@ -168,7 +168,7 @@ class RollingCheckpoints:
             except (DamagedCheckpoint, OSError):
                 continue
             if metadata["finite"]:
-                return Checkpoint(path=path, step=metadata["step"], metadata=metadata)
+                return CompleteCheckpoint(path=path, step=metadata["step"], metadata=metadata)
         return None
 
     def found_any(self) -> bool:

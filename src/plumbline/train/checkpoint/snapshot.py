@@ -22,7 +22,7 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.train import disk_faults
 from plumbline.train.checkpoint.shards import ShardReader, file_name, pieces
 from plumbline.train.checkpoint.state_directory import how_to_restart
-from plumbline.train.grouped_optimizer import GroupedOptimizer
+from plumbline.train.grouped_optimizer import RunOptimizer
 from plumbline.train.weights import is_sharded
 
 MODEL = "model.safetensors"
@@ -39,7 +39,7 @@ class TensorFile:
     header: dict[str, str] | None = None
 
 
-def files(model: nn.Module, optimizer: GroupedOptimizer, ranks: RankGroup) -> list[TensorFile]:
+def files(model: nn.Module, optimizer: RunOptimizer, ranks: RankGroup) -> list[TensorFile]:
     """Collect the files that this rank writes of weights and optimizer.
 
     Training goes on changing their tensors (`copied`).
@@ -108,7 +108,7 @@ def write_weights(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
         save_file({name: value.contiguous() for name, value in tensors.items()}, file.name, metadata=header)
 
 
-def load(directory: Path, model: nn.Module, optimizer: GroupedOptimizer | None) -> None:
+def load(directory: Path, model: nn.Module, optimizer: RunOptimizer | None) -> None:
     """Read weights, and the optimizer's state if one is given, into a model, whether it is sharded or not.
 
     Raises:
@@ -166,7 +166,7 @@ def _like(value: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
     return distribute_tensor(value, parameter.device_mesh, parameter.placements, src_data_rank=None)
 
 
-def _load_shards(directory: Path, model: nn.Module, optimizer: GroupedOptimizer | None) -> None:
+def _load_shards(directory: Path, model: nn.Module, optimizer: RunOptimizer | None) -> None:
     if (directory / ".metadata").exists():
         raise PlumblineError(
             f"{directory} was written by torch.distributed.checkpoint, whose index is a pickle: reading it would run "
