@@ -28,7 +28,7 @@ from plumbline.model.decoder import create
 from plumbline.runtime.numerics import autocast, numerics
 from plumbline.specs import study_config
 from plumbline.specs.spec import Precision, RunSpec
-from plumbline.train.grouped_optimizer import RunOptimizer
+from plumbline.train.run_optimizer import RunOptimizer
 
 
 def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], Kept]:

@@ -9,7 +9,7 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec
-from plumbline.train.grouped_optimizer import RunOptimizer
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.learning_rate import factor
 from tests.model.methods import overlay
 

@@ -14,7 +14,7 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.model.decoder import create
-from plumbline.train import grouped_optimizer
+from plumbline.train import run_optimizer
 from plumbline.train.interventions import _until_release
 from tests.model_specs import run_spec
 from tests.train.helpers import read, settings, train
@@ -25,10 +25,10 @@ from tests.train.interventions import ALWAYS, MODEL, NEVER, WINDOW, is_upper_que
 def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Of every step that is made: the rate that was asked for, and those of the slowed and the other parameters."""
     made: list[dict[str, Any]] = []
-    original = grouped_optimizer.RunOptimizer.step
+    original = run_optimizer.RunOptimizer.step
 
     def step(
-        self: grouped_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
+        self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
     ) -> None:
         original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
@@ -42,7 +42,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             }
         )
 
-    monkeypatch.setattr(grouped_optimizer.RunOptimizer, "step", step)
+    monkeypatch.setattr(run_optimizer.RunOptimizer, "step", step)
     return made
 
 
@@ -89,16 +89,16 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
 ) -> None:
     """And nothing else differs by a bit."""
     updates: list[dict[str, torch.Tensor]] = []
-    original = grouped_optimizer.RunOptimizer.step
+    original = run_optimizer.RunOptimizer.step
 
     def step(
-        self: grouped_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
+        self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
     ) -> None:
         original(self, number, learning_rate, skip)
         updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
 
-    monkeypatch.setattr(grouped_optimizer.RunOptimizer, "step", step)
-    monkeypatch.setattr(grouped_optimizer, "load", lambda kind, name: Descent)
+    monkeypatch.setattr(run_optimizer.RunOptimizer, "step", step)
+    monkeypatch.setattr(run_optimizer, "load", lambda kind, name: Descent)
     short = {"train__steps": 1, "schedule": {"name": "constant", "warmup_steps": 0}, "optimizer__learning_rate": 0.3}
     window = {"window_start": 1.0, "window_end": 1.0, "include_bias": include_bias}
     for name, chosen in (("control", spec(**short)), ("slowed", spec(slow(**window), **short))):

@@ -14,7 +14,7 @@ from plumbline.core.files import sha256_file
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
-from plumbline.train.grouped_optimizer import RunOptimizer
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack

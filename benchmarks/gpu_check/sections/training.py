@@ -85,7 +85,7 @@ def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str,
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
     from plumbline.runtime.numerics import autocast, numerics
-    from plumbline.train.grouped_optimizer import RunOptimizer
+    from plumbline.train.run_optimizer import RunOptimizer
 
     size, device = setting.size, torch.device(setting.device)
     numerics(device)

@@ -20,7 +20,7 @@ from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.runtime.distributed import RankGroup
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
-from plumbline.train.grouped_optimizer import RunOptimizer
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import InterventionInputs, build
 
 from .. import memory

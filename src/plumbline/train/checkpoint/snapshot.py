@@ -22,7 +22,7 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.train import disk_faults
 from plumbline.train.checkpoint.shards import ShardReader, file_name, pieces
 from plumbline.train.checkpoint.state_directory import how_to_restart
-from plumbline.train.grouped_optimizer import RunOptimizer
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.weights import is_sharded
 
 MODEL = "model.safetensors"
