@@ -52,7 +52,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fingerprint = asked.fingerprints.product("transfer", "table", "table1")
         expected = asked.targets.expected("transfer", "table1")
         table = words("table", "transfer", "table1", out=out / "table1.csv", fingerprint=fingerprint)
-        work = ["--work", asked.paths.work, "--expected-runs", expected]
+        work = ["--work", asked.paths.work, "--expected-digest", expected]
         patch.setattr(sys, "argv", [*table, *work])
         results.main()
         fingerprint = asked.fingerprints.product("transfer", "interpretations")

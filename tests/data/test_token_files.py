@@ -67,7 +67,7 @@ class Folder:
         return self.path.parent / "out"
 
     def documents(self, *more: str) -> dict[str, Any]:
-        dtype = ["--dtype", self.dtype] if self.dtype else []
+        dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         words = ["--corpus", "mine", "--source", "local", "--folder", str(self.path), "--out", str(self.out)]
         words += [*dtype, "--document-end", str(self.end), "--tokenizer", str(self.tokenizer)]
         documents.main([*words, *more])
@@ -77,7 +77,7 @@ class Folder:
         return [json.loads(line) for line in (self.out / f"{split}.jsonl").read_text("utf-8").splitlines()]
 
     def tokens(self, split: str, shards: int = 3) -> np.ndarray:
-        dtype = ["--dtype", self.dtype] if self.dtype else []
+        dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         paths = [self.out / f"{split}-{shard:04d}.npy" for shard in range(shards)]
         for shard, path in enumerate(paths):
             words = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]

@@ -9,8 +9,8 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec, OptimizerSpec, ScheduleSpec
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.learning_rate import factor
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.model.methods import overlay
 
 FILE = Path(__file__).with_name("losses.json")

@@ -18,11 +18,11 @@ from plumbline.probes import read_all
 from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention, InterventionInputs, build
 from plumbline.train.interventions.qk_clip import CLIPPED
 from plumbline.train.learning_rate import factor
 from plumbline.train.online_probes import OnlineProbes
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.golden.runs import SEQUENCES, tokens
 from tests.model_specs import BASELINE, RUN, run_spec
 

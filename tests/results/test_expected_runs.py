@@ -57,7 +57,7 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     command += [
         "--work",
         str(tmp_path),
-        "--expected-runs",
+        "--expected-digest",
         local.targets.study_expected("transfer"),
         "--out",
         str(tmp_path / "c.csv"),

@@ -27,9 +27,7 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     original = run_optimizer.RunOptimizer.step
 
-    def step(
-        self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
-    ) -> None:
+    def step(self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         groups = self.inner.param_groups
         made.append(
@@ -91,9 +89,7 @@ def test_one_step_of_descent_moves_upper_queries_and_keys_by_exactly_a_quarter(
     updates: list[dict[str, torch.Tensor]] = []
     original = run_optimizer.RunOptimizer.step
 
-    def step(
-        self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None
-    ) -> None:
+    def step(self: run_optimizer.RunOptimizer, number: int, learning_rate: float, skip: torch.Tensor | None) -> None:
         original(self, number, learning_rate, skip)
         updates.append({name: self.inner.updates[value].clone() for name, value in self.parameters.items()})
 

@@ -17,8 +17,8 @@ from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import run_spec, small
 from tests.train.helpers import read, settings, train
 from tests.train.interventions import ADAMW, KINDS, MANY_HEADS, MUON, attached

@@ -14,10 +14,10 @@ from plumbline.core.files import sha256_file
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import QUERY_KEY
 from plumbline.specs.spec import RunSpec
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import run_spec
 from tests.train.helpers import read, settings, train
 from tests.train.interventions import ADAMW, KINDS, LATENT, MANY_HEADS, MUON, SHARED_KEYS, attached, parameter, weights

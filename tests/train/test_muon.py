@@ -15,10 +15,10 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
 from plumbline.specs.components import options
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
 from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED
+from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import RUN, run_spec
 from tests.train.helpers import read, settings, train, train_ranks
 from tests.train.test_distributed import assert_alike

@@ -16,9 +16,9 @@ from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import learning_rate
 from plumbline.train.batches.batching import MicroBatching
-from plumbline.train.run_optimizer import RunOptimizer, decayed
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import NoIntervention
+from plumbline.train.run_optimizer import RunOptimizer, decayed
 from tests.model_specs import run_spec
 
 

@@ -38,7 +38,7 @@ rule table:
         fingerprint=fingerprint("table"),
     shell:
         "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
-        "--work {params.work:q} --expected-runs {params.expected:q} --source {params.source:q} "
+        "--work {params.work:q} --expected-digest {params.expected:q} --source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
@@ -74,7 +74,7 @@ rule figure:
         fingerprint=fingerprint("figure"),
     shell:
         "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
-        "--work {params.work:q} --expected-runs {params.expected:q} --source {params.source:q} "
+        "--work {params.work:q} --expected-digest {params.expected:q} --source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.png:q} > {log:q} 2>&1"
 
 
@@ -109,7 +109,7 @@ rule claims:
         fingerprint=fingerprint("claims"),
     shell:
         "exec {resources.launch} -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
-        "--expected-runs {params.expected:q} --source {params.source:q} "
+        "--expected-digest {params.expected:q} --source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 

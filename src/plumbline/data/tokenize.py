@@ -1,7 +1,7 @@
 """Tokenises one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
 
 python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard 0 --shards 4 --out FILE.npy
-    [--folder DIR --corpus NAME --document-end ID [--dtype uint16]]
+    [--folder DIR --corpus NAME --document-end ID [--token-files-dtype uint16]]
 
 Shard i of n holds the documents whose lines begin in the i-th of n equal byte ranges of the file: the shards in order
 are the documents in order, and no job reads more than its own range. Each document is followed by the separator.
@@ -120,7 +120,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=path_or_none, help="of the token files with the documents")
     parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, named in messages")
     parser.add_argument(
-        "--dtype", choices=token_files.DTYPES, default="", help="token files: type of the ids, if no file states it"
+        "--token-files-dtype",
+        choices=token_files.DTYPES,
+        default="",
+        help="token files: type of the ids, if no file states it",
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
@@ -141,7 +144,12 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         lines = lines_of_shard(given.documents, given.shard, given.shards)
         chunks, documents = tokens.of_lines(
-            lines, given.documents, given.folder, dtype=given.dtype, tokenizer=tokenizer, corpus=given.corpus
+            lines,
+            given.documents,
+            given.folder,
+            dtype=given.token_files_dtype,
+            tokenizer=tokenizer,
+            corpus=given.corpus,
         )
         count = save(given.out, chunks, tokenizer.dtype)
     fingerprint_file.write(given.out, given.fingerprint, **made_from)

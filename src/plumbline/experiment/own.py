@@ -194,7 +194,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     add("--checks", type=Path, help="results of the checks before the runs (default: below --work)")
     add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
-    add("--expected-runs", default="", metavar="DIGEST", help="refuse if the runs have another digest")
+    add("--expected-digest", default="", metavar="DIGEST", help="refuse if the runs have another digest")
     add("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with a PAGE.json next to it")
     return parser
@@ -213,7 +213,7 @@ def main() -> None:
         checks=given.checks or work / "verdict" / mine.name / "checks.json",
         ledger=given.ledger or given.out.with_name("ledger.jsonl"),
         page=given.out,
-        expected_runs=given.expected_runs,
+        expected_runs=given.expected_digest,
         fingerprint=given.fingerprint,
     )
     print(f"{write(request)}\n\n{given.out}")

@@ -192,7 +192,9 @@ class SearchJudgement:
         return seeds_each(gain, self.sigma, design, POWER, paired=False)
 
 
-def judge_search(path: Path, steps: Sequence[SearchLogEntry], terms: ComparisonTerms, *, tries: int = 1) -> SearchJudgement:
+def judge_search(
+    path: Path, steps: Sequence[SearchLogEntry], terms: ComparisonTerms, *, tries: int = 1
+) -> SearchJudgement:
     """Judge the log of a search; `path` names it in errors, `tries`: what p is multiplied by.
 
     Raises:

@@ -94,7 +94,7 @@ class Commands:
 
     def _token_flags(self, name: str) -> list[str]:
         read = self.configuration.corpora[name]
-        return [*(["--dtype", read.dtype] if read.dtype else []), *self._document_end(name)]
+        return [*(["--token-files-dtype", read.dtype] if read.dtype else []), *self._document_end(name)]
 
     def _document_end(self, name: str) -> list[str]:
         return (

@@ -36,7 +36,7 @@ def arguments() -> argparse.ArgumentParser:
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
         one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
         one.add_argument(
-            "--expected-runs", metavar="DIGEST", help="refuse if the target's own runs have another digest"
+            "--expected-digest", metavar="DIGEST", help="refuse if the target's own runs have another digest"
         )
         source = "where documents come from, if not as the corpus says: part of the identity of the runs"
         one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
@@ -158,8 +158,8 @@ def _frames(
     work = given.work or Path("work") / given.preset
     if given.expected == FOUND and given.verb != "table":
         raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")
-    if given.expected_runs:
-        require_expected(given.expected_runs, study, groups)
+    if given.expected_digest:
+        require_expected(given.expected_digest, study, groups)
     average = study.suite.average if study.suite else ""
     keys = _measurements(given, study, measurements, work)
     expected = expected_runs(given.expected, study, groups, work)

@@ -25,12 +25,12 @@ from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import mirrored
 from plumbline.train.monitoring.progress import SCALARS, ScalarsFile, TensorBoardSink, TrainingProgress
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.training_context import TrainingContext
 

@@ -15,9 +15,9 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.saving import Saver
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
 
 

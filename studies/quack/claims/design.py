@@ -20,8 +20,8 @@ from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.runtime.distributed import RankGroup
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import InterventionInputs, build
+from plumbline.train.run_optimizer import RunOptimizer
 
 from .. import memory
 from ..grid import ABLATION, DEFAULT, QK_NORM, QUACK

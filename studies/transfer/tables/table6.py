@@ -64,7 +64,7 @@ COLUMNS = [
     Column(name="grad_norm_signature_published", header="signature", kind="published", narrow=True),
     said("mechanism", "suggested mechanism"),
     ours("last_finite_loss", "last finite loss", ".4f"),
-    Column(name="reason", header="reason", kind="fact", readable=False),
+    Column(name="divergence_reason", header="divergence reason", kind="fact", readable=False),
     *CONTEXT_ALONE,
 ]
 
@@ -127,7 +127,7 @@ def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
     own = (key,)
     if run["outcome"] != DIVERGED:
         word = "no divergence" if run["outcome"] == COMPLETED else MISSING
-        words = {name: Cell(word, own) for name in ("grad_norm_signature", "mechanism", "reason")}
+        words = {name: Cell(word, own) for name in ("grad_norm_signature", "mechanism", "divergence_reason")}
         return {name: Cell(None, own, word=word) for name in numbers} | words
     found = divergence_of(frames, key)
     return {
@@ -141,7 +141,7 @@ def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
         "last_finite_loss": number(float(run["last_finite_loss"]), "no finite loss", own),
         "grad_norm_signature": Cell(found.signature, own),
         "mechanism": Cell(MECHANISMS[found.signature], own),
-        "reason": Cell(run["reason"], own),
+        "divergence_reason": Cell(run["reason"], own),
     }
 
 

@@ -11,8 +11,8 @@ from plumbline.specs import study_config
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
 from plumbline.studies.key_norms.curves import decay, groups, layers_of, spec_of
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import build
+from plumbline.train.run_optimizer import RunOptimizer
 
 ARMS = ["as_published", "no_decay", "frozen_gains"]
 

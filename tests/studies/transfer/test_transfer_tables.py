@@ -354,13 +354,13 @@ def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
         words = {column.name for column in table.columns if not column.numeric}
         read_as_numbers = {column for column in frame if pd.api.types.is_numeric_dtype(frame[column])}
         assert {column.name for column in table.columns if column.numeric} <= read_as_numbers
-        assert len(frame) == len(table.rows) and words | {"status"} >= set(frame) - read_as_numbers
+        assert len(frame) == len(table.rows) and words | {"missing_reasons"} >= set(frame) - read_as_numbers
         # Every number that is not there is accounted for: as not printed, or in the status.
         for (_, given), row in zip(frame.iterrows(), table.rows, strict=True):
             for column in table.columns:
                 if column.numeric and pd.isna(given[column.name]):
                     word = table.word(row, column)
-                    assert word == "not printed" or f"{word}: " in given["status"], column.name
+                    assert word == "not printed" or f"{word}: " in given["missing_reasons"], column.name
 
 
 def test_a_study_without_a_noise_floor_is_told_which_table_needs_one(published):

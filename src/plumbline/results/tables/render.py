@@ -18,7 +18,7 @@ from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.paper import named
 
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
-STATUS = "status"
+MISSING_REASONS = "missing_reasons"
 
 #: Signs that TeX's text fonts lack.
 SIGNS = {"Δ": r"$\Delta$", "σ": r"$\sigma$", "−": "$-$", "√": r"$\surd$", "ρ": r"$\rho$", "±": r"$\pm$"}
@@ -48,10 +48,10 @@ def to_csv(table: Table) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     numeric = any(column.numeric for column in table.columns)
-    writer.writerow([column.name for column in table.columns] + [STATUS] * numeric)
+    writer.writerow([column.name for column in table.columns] + [MISSING_REASONS] * numeric)
     for row in table.rows:
         cells = [_csv_cell(row[column.name]) for column in table.columns]
-        writer.writerow(cells + [status(table, row)] * numeric)
+        writer.writerow(cells + [missing_reasons(table, row)] * numeric)
     return stream.getvalue()
 
 
@@ -61,7 +61,7 @@ def _csv_cell(cell: Cell) -> str:
     return repr(float(cell.value)) if isinstance(cell.value, float) else str(cell.value)
 
 
-def status(table: Table, row: dict[str, Cell]) -> str:
+def missing_reasons(table: Table, row: dict[str, Cell]) -> str:
     """Say why numbers of a row are missing, as ``word: column column; word: column``.
 
     An empty printed number without a word here is one that is not printed.

@@ -29,8 +29,8 @@ from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.state_directory import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk_faults import guarded, readable
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
+from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
 
 

@@ -22,9 +22,9 @@ from plumbline.train.checkpoint.background import BackgroundSaving, CheckpointCo
 from plumbline.train.checkpoint.run_directory import RunDirectory
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk_faults import guarded
-from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
+from plumbline.train.run_optimizer import RunOptimizer
 
 
 class Saver:
