@@ -105,8 +105,8 @@ def test_a_trace_shows_what_the_table_recorded(tmp_path: Path) -> None:
     }
     key, table = "transfer/base/baseline/s42", tmp_path / "table.csv"
     table.write_text("method,loss\nbaseline,5.0\n")
-    content = {"study": "transfer", "table": "table", "preset": "smoke", "key": "method", "columns": [], "words": {}}
-    content |= {"cells": {"baseline": {"loss": [key]}}, "sources": {}, "runs": {key: facts}}
+    content = {"study": "transfer", "table": "table", "preset": "smoke", "key": "method", "columns": []}
+    content |= {"why_empty": {}, "cells": {"baseline": {"loss": [key]}}, "sources": {}, "runs": {key: facts}}
     content |= {"csv_sha256": sha256_file(table)}
     provenance.beside(table).write_text(json.dumps(content))
     assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace.trace(table, "baseline", "loss")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.bundle import contents, remake
 
 FIRST = {
-    "Contents": {
+    "BundleContents": {
         "format": "int",
         "configuration": "dict[str, Any]",
         "called": "str",
@@ -16,22 +16,23 @@ FIRST = {
         "finished": "str | None",
         "openblas": "str | None",
         "versions": "dict[str, str]",
-        "products": "list[Made]",
+        "products": "list[BundleEntry]",
     },
-    "Configuration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
-    "Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "made_of": "str"},
-    "Request": {
+    "BundledConfiguration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
+    "BundleEntry": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "made_of": "str"},
+    "RebuildRequest": {
         "configuration": "dict[str, Any]",
         "work": "str",
         "called": "str",
         "results": "str",
-        "products": "list[contents.Made]",
+        "products": "list[contents.BundleEntry]",
         "any_commit": "bool",
         "answer": "str",
     },
-    "Answer": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
+    "RebuildAnswer": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
 }
-SECOND = FIRST | {"Made": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "fingerprint": "str"}}
+ENTRY = {"study": "str", "kind": "str", "target": "str", "path": "_Below", "fingerprint": "str"}
+SECOND = FIRST | {"BundleEntry": ENTRY}
 #: Format -> the fields of what bundles of it say, ask and answer.
 FIELDS = {1: FIRST, 2: SECOND}
 

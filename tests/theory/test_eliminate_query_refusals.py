@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 import transformers
@@ -9,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_file
 from plumbline.model.hf_import import spec_of
 from plumbline.model.model_folder import write_model
 from plumbline.theory import eliminate_query
@@ -155,6 +158,9 @@ class TestRefusals:
         weights = load_file(tmp_path / "in/model.safetensors")
         del weights["positions.embedding"]
         save_file(weights, tmp_path / "in/model.safetensors")
+        said = json.loads((tmp_path / "in/model.json").read_text())
+        said["weights_sha256"] = sha256_file(tmp_path / "in/model.safetensors")
+        (tmp_path / "in/model.json").write_text(json.dumps(said))
         refused(monkeypatch, r"'positions.embedding' does not fit .*in.model.json", tmp_path / "in")
 
 

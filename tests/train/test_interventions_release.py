@@ -161,4 +161,4 @@ def test_a_run_that_is_released_online_goes_by_the_code_of_the_probe() -> None:
 
     for name in ("slow_query_key", "entropy_floor", "learning_rate_factor"):
         files = {path.name for path in component_files(Path(available("intervention")[name]))}
-        assert {"lower_copy.py", "_scores.py", "_release.py", "_released.py"} <= files
+        assert {"lower_copy.py", "_scores.py", "_release_rule.py", "_until_release.py"} <= files

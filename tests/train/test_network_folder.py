@@ -57,6 +57,7 @@ def test_a_record_is_put_back_without_hard_links(folder: tuple[Path, Path]) -> N
 def test_a_fingerprint_that_cannot_be_read_is_not_another_one(folder: tuple[Path, Path]) -> None:
     """It was taken for missing, and what it describes was made again."""
     place, rules = folder
+    (place / "tokenizer.json").write_text("{}")
     fingerprint_file.write(place / "tokenizer.json", "code-asked")
     rules.write_text("open */tokenizer.fingerprint.json ESTALE\n")
     with pytest.raises(PlumblineError, match=r"tokenizer\.fingerprint\.json cannot be read \(Stale file handle\)"):

@@ -20,6 +20,7 @@ from plumbline.core.files import parse_json
 from plumbline.data import npy
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import RunSpec
+from plumbline.train import interventions
 from plumbline.train.checkpoint.rolling import DamagedCheckpoint
 from plumbline.train.checkpoint.shards import ShardReader
 from plumbline.train.checkpoint.snapshot import MODEL, OPTIMIZER, SHARDS
@@ -45,7 +46,7 @@ def require(directory: Path, metadata: dict[str, Any], spec: RunSpec) -> None:
         _require_rows(directory / METRICS, ROW)
         if any(probe.every for probe in spec.probes):
             _require_rows(directory / ONLINE, ONLINE_ROW)
-        _require_loop(directory / LOOP, metadata, len(spec.interventions))
+        _require_loop(directory / LOOP, metadata, len(interventions.build(spec.interventions)))
     except FileNotFoundError as error:
         raise DamagedCheckpoint(f"it lacks a file: {error}") from error
     except (SafetensorError, PlumblineError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -67,7 +68,7 @@ def _require_tensors(directory: Path, shapes: dict[str, torch.Size], metadata: d
                 f"{key} is {dtype} of shape {list(value.shape)}, and the run's is F32 of {list(expected)}"
             )
         # An infinite second moment stands still; what is no number makes the next weights none.
-        if metadata["finite"] and bool((~torch.isfinite(value) if kind == "model" else torch.isnan(value)).any()):
+        if metadata["finite"] and bool((~torch.isfinite(value) if kind == "model" else value.isnan()).any()):
             raise DamagedCheckpoint(f"{key} has values that are not finite, and was saved as finite")
         if ours and entry == "step" and not 0 <= float(value) <= metadata["step"]:
             raise DamagedCheckpoint(f"{key} counts {float(value):g} updates in {metadata['step']} steps")
@@ -103,7 +104,7 @@ def _require_rows(path: Path, row: np.dtype) -> None:
         raise DamagedCheckpoint(f"{path.name} holds {found.dtype} of shape {found.shape}, not rows of {row}")
 
 
-def _require_loop(path: Path, metadata: dict[str, Any], interventions: int) -> None:
+def _require_loop(path: Path, metadata: dict[str, Any], expected: int) -> None:
     loop = parse_json(path.read_bytes())
     held = {
         "step": loop["step"],
@@ -113,9 +114,7 @@ def _require_loop(path: Path, metadata: dict[str, Any], interventions: int) -> N
     for name, value in held.items():
         if type(value) is not type(metadata.get(name, value)) or value != metadata.get(name, value):
             raise DamagedCheckpoint(f"{path.name} is of another checkpoint: {name} {value}, not {metadata[name]}")
-    if len(loop["interventions"]) != interventions:
-        raise DamagedCheckpoint(
-            f"{path.name} has states of {len(loop['interventions'])} interventions, not {interventions}"
-        )
+    if len(loop["interventions"]) != expected:
+        raise DamagedCheckpoint(f"{path.name} has states of {len(loop['interventions'])} interventions, not {expected}")
     if not isinstance(loop["seconds"], (int, float)) or not all(isinstance(state, dict) for state in loop["random"]):
         raise DamagedCheckpoint(f"{path.name} holds no seconds, or no random states")
