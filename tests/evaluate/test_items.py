@@ -401,10 +401,10 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
         (tmp_path / "labels.lst").write_text("1\n0\n")
         convert_released.main()
-    subject = ["convert", "--task", "mmlu", "--source", str(source), "--mmlu-subject", "anatomi", "--out", "none"]
+    subject = ["convert", "--task", "mmlu", "--source", str(source), "--subject", "anatomi", "--out", "none"]
     monkeypatch.setattr(sys, "argv", subject)
     with pytest.raises(
-        PlumblineError, match=r"^--mmlu-subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
+        PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
     ):
         convert_released.main()
     (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')

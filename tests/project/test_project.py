@@ -144,7 +144,7 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
         f"{folder}/{name}" for name in ("train.bin", "val.bin", "tokenizer.json")
     ]
     assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
-    ends = "--dtype uint16 --document-end 3"
+    ends = "--token-files-dtype uint16 --document-end 3"
     assert mine.commands.documents("climbmix").endswith(f"--folder {folder} {ends} --tokenizer {made}")
     assert mine.commands.tokenize("climbmix") == f"--folder {folder} --corpus climbmix {ends}"
     read = f"given --corpus climbmix --file {folder}/tokenizer.json --vocabulary 1024 --document-end 3"

@@ -47,7 +47,7 @@ def table() -> Table:
 
 def test_csv(table: Table) -> None:
     assert render.to_csv(table).splitlines() == [
-        "name,gain,gain_published,p,status",
+        "name,gain,gain_published,p,missing_reasons",
         "ReLU^2 | {a}_b\\c,0.125,0.1250,0.0,<1e-300: p",
         "plain,,,,diverged: gain; <1e-7: gain_published; reference: p",
     ]

@@ -245,7 +245,7 @@ BROKEN = {
     "syntax": (lambda site: site.install("named", files={"theirs/mixer.py": "def"}),
                r"theirs/mixer\.py:1 is not Python: .*\(the component 'mixers\.theirs' of .* named\)"),
     "bytes": (lambda site: (site.install("named"), (site.folder / "theirs/mixer.py").write_bytes(b"\xff\0")),
-              r"theirs/mixer\.py:1 is not Python: .*distribution named\)"),
+              r"theirs/mixer\.py is not Python: .*distribution named\)"),
     "nothing": (lambda site: site.install("named", files={"theirs/mixer.py": ""}),
                 r"must hold exactly one class or function marked @component, not 0 \(.*distribution named\)"),
     "egg": (lambda site: egg(site),
