@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -208,3 +210,10 @@ def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
 def test_terms_that_make_no_sense_are_refused(wrong) -> None:
     with pytest.raises(PlumblineError, match="--"):
         ComparisonTerms(higher=True, **wrong)
+
+
+def test_the_example_of_the_page(repository: Path) -> None:
+    page = (repository / "docs/verdict.md").read_text().partition("\n## From Python\n")[2]
+    found: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], found)
+    assert found["judged"].outcome is MethodVerdict.SURVIVES and found["judged"].tries == 4

@@ -1,0 +1,50 @@
+"""What README and docs promise: promises.yaml names the page of each promise and the tests that hold it."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+#: Promises that no test holds, each with a `why`. A promise that gets its test lowers the number; more is a decision.
+WITHOUT_A_TEST = 17
+
+
+@pytest.fixture(scope="module")
+def promises(repository: Path) -> list[dict[str, Any]]:
+    return yaml.safe_load((repository / "tests/promises.yaml").read_text(encoding="utf-8"))
+
+
+@cache
+def names_in(path: Path) -> set[str]:
+    """The tests of a file as pytest names them, by its syntax tree: nothing is imported."""
+    if not path.is_file():
+        return set()
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    inside = [(f"{each.name}::", each.body) for each in body if isinstance(each, ast.ClassDef)]
+    functions = [(prefix, each) for prefix, part in [("", body), *inside] for each in part]
+    return {f"{prefix}{each.name}" for prefix, each in functions if isinstance(each, ast.FunctionDef)}
+
+
+def test_every_page_and_every_test_is_there(repository: Path, promises: list[dict[str, Any]]) -> None:
+    gone = {each["said_in"] for each in promises if not (repository / each["said_in"]).is_file()}
+    for test in (test for each in promises for test in each["held_by"]):
+        file, _, name = test.partition("::")
+        if not name.rpartition("::")[2].startswith("test_") or name not in names_in(repository / file):
+            gone.add(test)
+    assert not gone, f"tests/promises.yaml names what is not there: {sorted(gone)}"
+
+
+def test_a_promise_is_written_once_and_says_what_holds_it(promises: list[dict[str, Any]]) -> None:
+    for each in promises:
+        assert each.keys() == {"promise", "said_in", "held_by"} | (set() if each["held_by"] else {"why"}), each
+    said = [(each["said_in"], each["promise"]) for each in promises]
+    assert len(set(said)) == len(said) > 200
+
+
+def test_no_more_promises_are_without_a_test(promises: list[dict[str, Any]]) -> None:
+    assert sum(not each["held_by"] for each in promises) == WITHOUT_A_TEST
