@@ -111,6 +111,11 @@ def _heeding() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _heeding_without_input() -> None:
+    _heeding()
+    os.close(0)
+
+
 def outcome(job: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, errors = job.communicate(timeout=60)
     return job.returncode, out, errors.splitlines()[-1] if errors else ""
@@ -279,7 +284,7 @@ def test_what_is_too_long_to_be_sent_starts_cold(job: Job) -> None:
 def test_a_closed_stream_is_not_the_way_to_the_server(folder: Path, job: Job, tmp_path: Path) -> None:
     begun = subprocess.Popen(
         [sys.executable, "-m", "plumbline.operate.prefork.client", "-m", "sleeps", "dies", str(tmp_path / "pid")],
-        cwd=folder, env=environment(folder), preexec_fn=lambda: os.close(0),
+        cwd=folder, env=environment(folder), preexec_fn=_heeding_without_input,
     )  # fmt: skip
     forked = _pid(tmp_path / "pid")
     assert forked != begun.pid and os.readlink(f"/proc/{forked}/fd/0") == os.devnull

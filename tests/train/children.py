@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -127,13 +128,15 @@ def _die_writing(step: int, at: int) -> None:
 
 
 def _fall(how: str) -> None:
-    """In the third step be `killed`, or fall to an error."""
+    """In the third step be `killed`, or fall to an error, of the disk or of its own."""
     train_step = TrainingLoop.train_step
 
     def fall(self: TrainingLoop) -> tuple[bool, bool]:
         if self.step + 1 == 3:
             if how == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if how == "disk":
+                raise OSError(errno.EIO, os.strerror(errno.EIO), "shard-00000.bin")
             raise ZeroDivisionError("nothing to divide by")
         return train_step(self)
 

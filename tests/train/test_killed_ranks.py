@@ -49,6 +49,15 @@ def test_a_rank_that_falls_to_an_error_leaves_word(packs: Path, tmp_path: Path) 
     )
 
 
+def test_a_rank_whose_disk_fails_is_no_fault_of_the_run(packs: Path, tmp_path: Path) -> None:
+    """However often it cannot read its sequences; the record says of which rank."""
+    chosen = settings(packs, tmp_path, strategy="fsdp", starts_without_progress=1)
+    for _ in range(2):
+        assert train_ranks(2, run_spec(), chosen, FALL="disk") == [1, 1]
+    starts = read(tmp_path / "state/starts.json")
+    assert [start["ended"] for start in starts] == ["disk error"] * 2 and "rank 1: " in starts[0]["reason"]
+
+
 def ended(ranks: list[Any], seconds: float) -> list[int | None]:
     """The exit codes of ranks once all have ended; those that have not by then are killed, as torchrun does it."""
     deadline = time.monotonic() + seconds

@@ -6,6 +6,7 @@ With one rank nothing of torch.distributed is imported and every collective is t
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import traceback
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import of_disk
 from plumbline.runtime.stop import StopRequest, StopRequested
 
 Strategy = Literal["ddp", "fsdp"]
@@ -125,7 +127,8 @@ class RankGroup:
         if self.world == 1 or not _of_a_collective(error):
             return error
         if word := _word_left():
-            return RuntimeError(word)
+            number, words = json.loads(word)
+            return RuntimeError(words) if number is None else OSError(number, words)
         return RankLost(
             "another rank of this run is gone without a word (killed, for lack of memory for instance, or its machine "
             "lost), so this one stops too. Start the run again: it continues from its last checkpoint"
@@ -168,7 +171,7 @@ def ranks(device: str) -> Iterator[RankGroup]:
         if not isinstance(error, Exception):
             raise
         if not _of_a_collective(error):
-            _leave_word(f"rank {rank}: {type(error).__name__}: {error}")
+            _leave_word(json.dumps([_disk_number(error), f"rank {rank}: {type(error).__name__}: {error}"]))
         elif isinstance(lost := group.explained(error), RankLost):
             raise lost from None
         raise
@@ -183,6 +186,15 @@ def _of_a_collective(error: Exception) -> bool:
     text = str(error)
     unanswered = "gloo/transport" in text or "ncclRemoteError" in text
     return isinstance(error, distributed.DistNetworkError) or (isinstance(error, RuntimeError) and unanswered)
+
+
+def _disk_number(error: BaseException | None) -> int | None:
+    """The system's number where an error, or one that it came from, is the disk's: then it is no fault of the run."""
+    while error is not None:
+        if (found := of_disk(error)) is not None:
+            return found.errno
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _leave_word(word: str) -> None:
