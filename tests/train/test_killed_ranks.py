@@ -19,7 +19,7 @@ from tests.model_specs import run_spec
 from tests.train.helpers import products, read, settings, start_ranks, train_ranks
 
 SPEC = run_spec(train__steps=30)
-KILLS = int(os.environ.get("PLUMBLINE_KILLS", "10"))
+KILLS = int(os.environ.get("PLUMBLINE_KILLS", "3"))
 SEED = int(os.environ.get("PLUMBLINE_KILLS_SEED", "27"))
 
 
