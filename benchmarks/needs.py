@@ -44,7 +44,7 @@ megabytes = int(sys.argv[2])
 split.SORT_BYTES = megabytes * 1_000_000 + 1_000_000
 hashed = split._key_of
 split._key_of = lambda identity: b"x" + hashed(identity)[1:]
-shuffle = split.Shuffle(Path(sys.argv[1]))
+shuffle = split.DocumentShuffle(Path(sys.argv[1]))
 text = "harbour lantern meadow, copper; winter. " * 50
 while sum(size for size, _, _ in shuffle._sizes.values()) < megabytes * 1_000_000:
     shuffle.add(str(shuffle.documents), "s", text)

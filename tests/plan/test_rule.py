@@ -87,7 +87,7 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
         "from pathlib import Path; from plumbline.plan import counts; from plumbline.project import load;"
         "from plumbline.specs.config import load_config;"
         "whole = load(load_config() | {'preset': 'paper', 'studies': ['warm']});"
-        "size = counts.Counted(counts.read(Path(whole.paths.counts)));"
+        "size = counts.ModelCostLookup(counts.read(Path(whole.paths.counts)));"
         "keys = ('warm/base/warmed/s42', 'transfer/base/baseline/s42');"
         "one, other = (size(whole.runs[key].spec.model) for key in keys);"
         "print(one.exact, one.parameters - other.parameters)"
