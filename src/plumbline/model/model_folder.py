@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_json, sha256_file
+from plumbline.core.files import atomic, atomic_write_json, naming, of_disk, sha256_file
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import ModelSpec
 
@@ -48,6 +48,8 @@ def read_model(folder: Path) -> Decoder:
     try:
         expected_sha256, found = said.get("weights_sha256"), sha256_file(folder / WEIGHTS)
     except OSError as error:
+        if of_disk(error) is not None:
+            raise
         raise PlumblineError(f"{folder / WEIGHTS} cannot be read as weights ({error})") from error
     if expected_sha256 not in (None, found):
         raise PlumblineError(
@@ -69,8 +71,11 @@ def load_weights(model: Decoder, path: Path, spec: str, remedy: str, *, finite: 
         PlumblineError: it is no such file, or its weights are others.
     """
     try:
-        weights = load_file(path, device=str(model.embedding.device))
+        with naming(path):
+            weights = load_file(path, device=str(model.embedding.device))
     except (OSError, SafetensorError) as error:
+        if of_disk(error) is not None:  # the disk's fault: the weights may be whole
+            raise
         raise PlumblineError(f"{path}: cannot be read as weights ({error}); {remedy}") from error
     expected = model.state_dict()
     for name in sorted(set(expected) | set(weights)):

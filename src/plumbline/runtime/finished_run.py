@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import parse_json, sha256_file
+from plumbline.core.files import of_disk, parse_json, sha256_file
 from plumbline.core.run_files import REMEDY
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
@@ -103,6 +103,8 @@ class FinishedRun:
                     f"{path}: its manifest, of an earlier version, has no checksum to compare it with", file=sys.stderr
                 )
         except OSError as error:
+            if of_disk(error) is not None:  # the disk's fault: the weights may be whole
+                raise
             raise PlumblineError(f"{path}: cannot be read as weights ({error}); {REMEDY}") from error
         return found
 
