@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import pytest
 import yaml
@@ -34,6 +35,57 @@ def test_inventory_counts_every_file(study):
     assert {path.name: rows(path) for path in folder.iterdir()} == stated
 
 
+# The reference's names of columns and of values -> ours, which are the names that the tables of the project use.
+RENAMED = {
+    "premature/table10.csv": {
+        "multiplier": "lr_multiplier",
+        "qk_bilinear_displacement_3pct": "qk_displacement_3pct",
+    },
+    "premature/table12.csv": {
+        "lambda_q": "locality_query",
+        "lambda_k": "locality_key",
+        "rp_over_x_energy": "immature_energy_share",
+    },
+    "premature/claims.yaml": {
+        "tokens_b: -0.329": "tokens_to_control_loss_b: -0.329",  # the paired difference; elsewhere the name stays
+        "of": "out_of",
+        "selective_copy": "selective_lower_copy_score",
+        "selective_entropy": "selective_upper_entropy",
+        "global_copy": "half_lr_lower_copy_score",
+        "global_entropy": "half_lr_upper_entropy",
+    },
+    "query_free/table2.csv": {
+        "total_params_m": "params_m",
+        "non_emb_params_m": "non_embedding_params_m",
+        "mlp_mult": "ffn_multiple",
+        "attn_scale_extra_divisor": "extra_score_divisor",
+        "attn_scale_dk": "head_width",
+        "vs_baseline_pct": "loss_vs_baseline_pct",
+    },
+    "query_free/claims.yaml": {
+        "total_params_m": "params_m",
+        "non_emb_params_m": "non_embedding_params_m",
+        "mlp_mult": "ffn_multiple",
+        "vs_baseline_pct": "loss_vs_baseline_pct",
+    },
+    "transfer/claims.yaml": {"of": "out_of"},
+}
+
+
+def with_our_names(text, key):
+    """Return the reference's text with our names: in a CSV's first line, in a claim's values and derived names."""
+
+    def is_named(line, number):
+        return number == 0 if key.endswith(".csv") else line.lstrip().startswith(("values:", "derived:"))
+
+    names = RENAMED.get(key, {})
+    named = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names) or "$^")
+    return "".join(
+        named.sub(lambda found: names[found[0]], line) if is_named(line, number) else line
+        for number, line in enumerate(text.splitlines(keepends=True))
+    )
+
+
 def test_complete_against_the_reference(shared):
     reference = shared / "reference"
     if not reference.is_dir():
@@ -42,11 +94,12 @@ def test_complete_against_the_reference(shared):
     assert len(files) >= 34
     apart = []
     for path in files:
-        ours = PrintedNumbers.of(path.parent.name).directory / path.name
-        same = ours.read_bytes() == path.read_bytes()
-        if path.name in ("setup.yaml", "claims.yaml"):  # entries of ours follow those of the reference
-            same = ours.read_bytes().startswith(path.read_bytes())
-        apart += [] if same else [f"{path.parent.name}/{path.name}"]
+        key = f"{path.parent.name}/{path.name}"
+        ours = (PrintedNumbers.of(path.parent.name).directory / path.name).read_text(encoding="utf-8")
+        theirs = with_our_names(path.read_text(encoding="utf-8"), key)
+        # Entries of ours follow those of the reference.
+        same = ours.startswith(theirs) if path.name in ("setup.yaml", "claims.yaml") else ours == theirs
+        apart += [] if same else [key]
     assert apart == []
 
 
