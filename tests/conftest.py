@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -51,7 +52,9 @@ LONGEST = (
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Import the kernels before anything else where their tests are collected: whether Triton interprets is decided for
-    good when it is imported, and torch's counter of operations imports it."""
+    good when it is imported, and torch's counter of operations imports it. And look for no garbage meanwhile: Python
+    would, every 700 objects, among millions that stay."""
+    gc.disable()
     kernels = REPOSITORY / "tests" / "kernels"
     asked = (Path(argument.partition("::")[0]).resolve() for argument in session.config.args)
     if any(kernels.is_relative_to(path) for path in asked):
@@ -67,6 +70,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid} is marked {kind!r} and lies in none of {folders}")
     place = {f"tests/{file}": number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, less often, and never among what was there before the first test."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -20,6 +20,9 @@ def said(error: BaseException) -> str:
 def free() -> None:
     """Give back what the last row has left on the device."""
     gc.collect()
+    # What is there after the first row is what was imported: half a second to look through, and nothing of it goes.
+    if not gc.get_freeze_count():
+        gc.freeze()
     torch: Any = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -39,7 +39,8 @@ def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall)
         return 1
     state.plan(name, list(rows))
     missing = state.missing(name) or []
-    if getattr(section, "AHEAD", False) and missing:
+    # A processor has no kernels to compile.
+    if getattr(section, "AHEAD", False) and missing and setting.device != "cpu":
         state.section(name)["ahead"] = carry_out_ahead(module, missing, setting)
         state.write()
     # What is cut off is begun again from nothing: better not begun. Toy rows are quick.

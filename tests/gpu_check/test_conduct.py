@@ -28,8 +28,8 @@ def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
 
 
-def call(folder: Path, *names: str, seconds: float = 60.0, grace: float = 0.5) -> bool:
-    setting = SectionCall(device="cpu", sizes="tiny", nanogpt=str(folder))
+def call(folder: Path, *names: str, seconds: float = 60.0, grace: float = 0.5, device: str = "cpu") -> bool:
+    setting = SectionCall(device=device, sizes="tiny", nanogpt=str(folder))
     chosen = {name: MODULES[name] for name in names}
     return conduct(chosen, folder / "state.json", setting, seconds, lambda words: None, grace)
 
@@ -118,13 +118,20 @@ def test_what_is_not_to_be_had_keeps_no_call_from_being_whole(tmp_path: Path) ->
 
 def test_rows_are_carried_out_ahead_side_by_side_and_then_measured(tmp_path: Path) -> None:
     """Those that are still missing; what they raise or how they die there is forgotten."""
-    assert call(tmp_path, "ahead")
+    assert call(tmp_path, "ahead", device="cuda")
     state = MeasuredRows.read(tmp_path / "state.json")
     assert {key: row["number"] for key, row in state.rows("ahead").items()} == {"first": 2, "second": 2, "dies once": 2}
     told = state.section("ahead")["ahead"]
     assert told["rows"] == 3 and told["unfinished"] == 1 and 1 <= told["processes"] <= 3
     text = page(state, SectionCall(device="cpu", sizes="tiny"), MODULES)
     assert "3 rows were compiled ahead by" in text and "1 did not finish" in text
+
+
+def test_nothing_is_carried_out_ahead_on_a_processor(tmp_path: Path) -> None:
+    """Which compiles nothing: each row is carried out once, and the one that dies has died."""
+    assert call(tmp_path, "ahead")
+    assert statuses(MeasuredRows.read(tmp_path / "state.json"), "ahead")["dies once"] == FAILED
+    assert {name: (tmp_path / name).read_text() for name in ("first", "second")} == {"first": ".", "second": "."}
 
 
 def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,13 +8,14 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
 from benchmarks.gpu_check import __main__ as command_line
-from benchmarks.gpu_check import places, shapes
+from benchmarks.gpu_check import ahead, places, shapes
 from benchmarks.gpu_check.page import page
 from benchmarks.gpu_check.sections import (
     MODULES,
@@ -168,6 +169,18 @@ def test_steps_come_eager_compiled_and_with_a_kernel_of_ours() -> None:
     assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled.rows(TINY) == {}
     assert set(shapes.methods()) - {"baseline"} < set(compiled.rows(GPU))
     assert first_steps.rows(TINY)["baseline, eager"]()["tokens"] == TINY.size.sequences * 64
+
+
+@pytest.mark.parametrize("section", [kernels, blocks])
+def test_every_row_can_be_carried_out_ahead(
+    section: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a process is told to: by its key, on a command line."""
+    monkeypatch.setattr(ahead, "end_with_the_call", lambda: None)
+    command = ["ahead", section.__name__, "--setting", TINY.to_json(), "--", *section.rows(TINY)]
+    monkeypatch.setattr(sys, "argv", command)
+    ahead.main()
+    assert section.AHEAD and capsys.readouterr().out == ""
 
 
 def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ A section's file has a `TITLE`, a `SHARE`, `rows(setting)` and `page(state)`, an
 - `SHARE`: the part of a call's time that it may take; 1 is all that is left.
 - `rows(setting)`: key -> a function without arguments that measures the row and returns its values. It may import
   torch; what stands at the top of the file may not, since pages are drawn without.
-- `AHEAD`: whether its rows are carried out once side by side before they are measured (`ahead`).
+- `AHEAD`: whether its rows are carried out once side by side before they are measured (`ahead`), on a GPU.
 - `LEAST`: seconds that have to be left for a row to be begun.
 - `page(state)`: lines of Markdown from what is recorded.
 """
