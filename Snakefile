@@ -32,7 +32,7 @@ wildcard_constraints:
     method=one_of(spec.method for spec in SPECS),
     seed=r"\d+",
     corpus=one_of(PROJECT.corpora),
-    suite=one_of(run.suite for run in PROJECT.scored_runs.values()),
+    suite=one_of(run.suite for run in PROJECT.scored_runs.values() if run.suite),
     split="train|validation",
     context=r"\d+",
     table=one_of(PROJECT.targets.names("table")),

@@ -324,10 +324,10 @@ def test_a_target_that_is_not_there_is_a_sentence_and_leaves_nothing(
     said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
     tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
     edited(bundle, products=tables)
-    with pytest.raises(PlumblineError, match="rebuilding the targets ended with 1; its output is above"):
-        rebuild.rebuild(bundle, tmp_path / "out")
-    errors = capfd.readouterr().err
-    assert re.fullmatch(r"error: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did .*\n", errors)
+    said = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
+    with pytest.raises(PlumblineError, match=said):
+        rebuild.rebuild(bundle, tmp_path / "out", jobs=2)
+    assert capfd.readouterr().err == "", "once, however many processes said it"
     assert not list((tmp_path / "out").iterdir())
 
 

@@ -124,3 +124,11 @@ def test_a_project_whose_path_has_spaces_and_quotes(
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  cd ")]
     done = subprocess.run(["sh", "-c", f"{line} && pwd"], capture_output=True, text=True)
     assert done.stdout == f"{folder}\n", done.stderr
+
+
+def test_a_project_whose_path_steers_a_terminal_is_shown_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["plumbline init", str(tmp_path / "a\x1b[2Jb")])
+    init.main()
+    assert capsys.readouterr().out.splitlines()[0].startswith(f"{tmp_path}/a\\x1b[2Jb: a project of ")

@@ -99,6 +99,23 @@ def test_a_permuted_tokenizer_is_refused_with_both_hashes(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["evaluate", "score", "sample", "export"])
+def test_a_file_that_is_no_tokenizer_is_refused_by_its_hash(
+    name: str, finished: Path, corpus: Path, items_folder: Path, tmp_path: Path, verb: Verb
+) -> None:
+    tokenizer = corpus / "tokenizer/tokenizer.json"
+    tokenizer.write_text("junk")
+    module, words = verbs(finished, tokenizer, items_folder, tmp_path / "out")[name]
+    with pytest.raises(PlumblineError, match=rf"{tokenizer} is not the tokenizer that {finished} was trained with"):
+        verb(module, *words)
+    # Nor where the run's own manifest names it: then its bytes are read.
+    said = json.loads((finished / "manifest.json").read_text()) | {"tokenizer_sha256": sha256_file(tokenizer)}
+    (finished / "manifest.json").write_text(json.dumps(said))
+    with pytest.raises(PlumblineError, match=rf"{tokenizer} is not a tokenizer\.json \(expected value"):
+        verb(module, *words)
+    assert not (tmp_path / "out").exists()
+
+
 def test_items_that_were_replaced_or_made_from_what_was_not_held_out_are_not_scored(
     finished: Path, corpus: Path, items_folder: Path, tmp_path: Path, verb: Verb
 ) -> None:

@@ -217,13 +217,11 @@ def test_a_folder_with_something_to_lose(tmp_path: Path) -> None:
     [
         ({"outcome": {"outcome": "diverged"}}, r"diverged; there is no model to export"),
         ({"components": {"model.mixer": "0" * 16}}, r"the code of model\.mixer is not the code that this run was"),
-        ({"vocabulary": VOCABULARY - 1}, rf"has {VOCABULARY} entries, the run's has {VOCABULARY - 1}; give the one"),
     ],
 )
 def test_what_is_refused(change: dict, message: str, softpick: Path, tokenizer_file: Path, tmp_path: Path) -> None:
     manifest, outcome = (json.loads((softpick / f"{name}.json").read_text()) for name in ("manifest", "outcome"))
     manifest["spec"]["components"] |= change.get("components", {})
-    manifest["spec"]["data"]["tokenizer_vocabulary"] = change.get("vocabulary", VOCABULARY)
     (softpick / "manifest.json").write_text(json.dumps(manifest))
     (softpick / "outcome.json").write_text(json.dumps(outcome | change.get("outcome", {})))
     with pytest.raises(PlumblineError, match=message):

@@ -358,7 +358,7 @@ def test_a_suite_of_its_own_is_scored_beside_the_parent_s(root: Path) -> None:
         assert (run.key, run.suite) == ("transfer/base/baseline/s42", "piqa")
         assert project.paths.scores(run).endswith("scores/other/base/baseline/s42/scores.parquet")
         assert "--suite piqa" in project.commands.evaluation(run)
-        refused = re.compile(project.unknown_paths.runs())
+        refused = re.compile(project.unknown_paths.below_work())
         assert refused.fullmatch("runs/other/base/baseline/s42/outcome.json")
         assert not refused.fullmatch("scores/other/base/baseline/s42/scores.parquet")
     assert both.run("transfer", *key).suite == both.scored_run("transfer", *key).suite == "climb12"
@@ -381,11 +381,11 @@ def test_a_target_and_the_claims_read_measurements(root: Path) -> None:
         smoke.targets.claims_files("transfer")
     )
     assert not both & set(smoke.targets.files("transfer", "table2"))
-    unknown = re.compile(smoke.unknown_paths.runs())
+    unknown = re.compile(smoke.unknown_paths.below_work())
     assert unknown.fullmatch("measured/transfer/tims.parquet") and unknown.fullmatch("measured/quack/times.parquet")
     assert not unknown.fullmatch("measured/transfer/times.parquet") and unknown.fullmatch("runs/a/b/c/s1/x")
     with pytest.raises(PlumblineError, match=r"no measured/transfer/tims at preset smoke; did you mean 'measured/tran"):
-        smoke.unknown_paths.refuse_run("measured/transfer/tims.parquet")
+        smoke.unknown_paths.refuse_below_work("measured/transfer/tims.parquet")
     with pytest.raises(PlumblineError, match="'times' has no options at preset 'demo'"):
         planned(root, preset="demo", studies=["transfer"])
 
@@ -432,7 +432,7 @@ def test_a_broken_study_stops_nothing_but_what_needs_it(root: Path, capsys: pyte
     refused = [
         lambda: project.unknown_paths.refuse("results/smoke/quack/table1.csv"),
         lambda: project.unknown_paths.refuse("results/quack/claims.csv"),
-        lambda: project.unknown_paths.refuse_run("runs/quack/base/baseline/s42/outcome.json"),
+        lambda: project.unknown_paths.refuse_below_work("runs/quack/base/baseline/s42/outcome.json"),
         lambda: project.fingerprints.product("", "audit"),
         project.targets.everything,
         lambda: planned(root, studies=["quack"]),

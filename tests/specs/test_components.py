@@ -101,6 +101,8 @@ def test_whole_numbers_become_floats():
     [
         ("ffn", {"name": "swigllu"}, r"model\.ffn\.name: no component 'swigllu'; did you mean 'swiglu'\?"),
         ("ffn", {"name": "xyz"}, r"no component 'xyz' \(there are \['geglu', 'gelu', 'relu_squared', 'swiglu'\]\)"),
+        ("ffn", {"nam": "geglu"}, r"model\.ffn: 'name' is missing; is it 'nam'\? \(one of \['geglu'"),
+        ("ffn", "swigllu", r"model\.ffn: 'name' is missing; did you mean 'swiglu'\? \(one of \['geglu'"),
         ("ffn", {}, r"model\.ffn: 'name' is missing \(one of \['geglu'"),
         ("ffn", {"name": "geglu", "gellu": "erf"}, r"'geglu' has no option 'gellu'; did you mean 'gelu'\?"),
         ("ffn", {"name": "geglu", "gelu": "exact"}, r"model\.ffn\.gelu: 'exact' is none of \['erf', 'tanh'\]"),

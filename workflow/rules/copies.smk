@@ -68,15 +68,15 @@ rule copy_page:
 
 
 rule unknown_run:
-    """A run or measurement that no study has is answered with the nearest one."""
+    """A run, measurement, corpus or package that there is not is answered with the nearest one."""
     input:
-        lambda wildcards: PROJECT.unknown_paths.refuse_run(wildcards.unknown),
+        lambda wildcards: PROJECT.unknown_paths.refuse_below_work(wildcards.unknown),
     output:
         f"{WORK}/{{unknown}}",
     log:
         f"{LOGS}/unknown/{{unknown}}.log",
     wildcard_constraints:
-        unknown=PROJECT.unknown_paths.runs(),
+        unknown=PROJECT.unknown_paths.below_work(),
     localrule: True
     conda:
         "../../envs/plumbline.yaml"

@@ -15,7 +15,10 @@ rule fetch:
     benchmark:
         f"{BENCHMARKS}/fetch/{{package}}.{{suffix}}.jsonl"
     wildcard_constraints:
-        package="[a-z0-9-]+",
+        package="|".join(
+            rf"{re.escape(name)}(?={re.escape(pin.suffix)}$)"
+            for name, pin in PINS.items()
+        ),
         suffix="whl|deb",
     retries: 2
     conda:

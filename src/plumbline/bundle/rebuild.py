@@ -179,12 +179,17 @@ def _made(
             asked.write_bytes(msgspec.json.encode(request))
             command = [sys.executable, "-P", "-m", contents.REMAKE, str(asked)]
             # The first versions read the request from standard input: they are not to wait for a terminal.
-            process = subprocess.Popen(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+            with open(Path(scratch) / f"{number}.errors", "wb") as errors:
+                process = subprocess.Popen(
+                    command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stderr=errors
+                )
             started.append((process, answer))
         ended = [(process.wait(), answer) for process, answer in started]
         otherwise = f"; the code of its commit may not match this version's request; {remedy}" if remedy else ""
+        refusal = _errors_once(sorted(Path(scratch).glob("*.errors")))
         if wrong := [status for status, _ in ended if status]:
-            raise PlumblineError(f"rebuilding the targets ended with {wrong[0]}; its output is above{otherwise}")
+            why = refusal or f"ended with {wrong[0]}; its output is above"
+            raise PlumblineError(f"rebuilding the targets: {why}{otherwise}")
         try:
             found = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildAnswer) for _, path in ended]
         except (OSError, msgspec.DecodeError) as error:
@@ -195,6 +200,19 @@ def _made(
         if Path(one.package).resolve() != package.resolve():
             raise PlumblineError(f"made by the package in {one.package}, not by that in {package}; unset PYTHONPATH")
     return found
+
+
+def _errors_once(files: list[Path]) -> str:
+    """Print what several processes said on standard error, each text once, and return the first refusal in it, which
+    is left out: all of them read the same configuration."""
+    said = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace") for file in files)
+    refusals = list[str]()
+    for text in said:
+        before, _, refusal = text.partition("error: ") if text.startswith("error: ") else text.partition("\nerror: ")
+        refusals += [refusal.strip()] * bool(refusal)
+        if before.strip():
+            print(before.rstrip(), file=sys.stderr)
+    return next(iter(refusals), "")
 
 
 @contextmanager

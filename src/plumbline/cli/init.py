@@ -18,7 +18,7 @@ from typing import Any
 
 from plumbline import __version__
 from plumbline.core import command_line, package_data
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_bytes, atomic_write_json, make_folder, sha256_file, sha256_text
 from plumbline.specs.config import PROJECT
 
@@ -171,15 +171,16 @@ def main() -> None:
     given = arguments().parse_args()
     if given.upgrade:
         for line in upgrade(given.folder) or ["nothing to do"]:
-            print(line)
+            print(visible(line))
         return
     number = write(given.folder)
-    print(
+    said = (
         f"{given.folder}: a project of {number} files. Then:\n"
         f"  cd {shlex.quote(str(given.folder))}\n"
         "  snakemake -n results/table2.csv    what would be done\n"
         "  snakemake results/table2.csv       do it, at demo size; README.md says more"
     )
+    print(visible(said))
 
 
 if __name__ == "__main__":

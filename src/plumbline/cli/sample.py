@@ -78,21 +78,16 @@ def main() -> None:
     if not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
     import torch
-    from tokenizers import Tokenizer
 
+    from plumbline.data import tokenizer as tokenizers
     from plumbline.evaluate.harness_model import end_of_text
     from plumbline.runtime.finished_run import FinishedRun
 
     run = FinishedRun.read(given.run)
     if run.outcome != "completed":
         raise PlumblineError(f"{given.run}: {run.outcome}; there is no model to sample from")
-    tokenizer = Tokenizer.from_file(str(given.tokenizer))
-    if tokenizer.get_vocab_size() != run.spec.data.tokenizer_vocabulary:
-        raise PlumblineError(
-            f"--tokenizer: {given.tokenizer} has {tokenizer.get_vocab_size()} entries, the run's has "
-            f"{run.spec.data.tokenizer_vocabulary}; give the one of its corpus, {run.spec.data.corpus}"
-        )
     run.require_tokenizer(given.tokenizer)
+    tokenizer = tokenizers.read(given.tokenizer)
     end = end_of_text(tokenizer)
     prompt = [end, *tokenizer.encode(given.prompt).ids]
     room = run.spec.model.context - len(prompt)

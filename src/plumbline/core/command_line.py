@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError, visible
@@ -77,26 +80,46 @@ def run(main: Callable[[], int | None]) -> None:
     except KeyboardInterrupt:
         interruption.end()
     except OSError as error:
-        if isinstance(error, PermissionError) and error.filename is not None:
-            from plumbline.core.permissions import denied
-
-            print(f"error: {visible(denied(os.fspath(error.filename)))}", file=sys.stderr)
-            sys.exit(1)
-        if error.errno in FAILING:
-            print(
-                f"error: {error.filename or 'a file'}: cannot be read or written ({error.strerror}): its file system "
-                "fails, is gone or may only be read; run the same command again when it works, or name a folder "
-                "elsewhere (--config work=...)",
-                file=sys.stderr,
-            )
-            sys.exit(1)
-        if error.errno not in FULL:
+        if (sentence := of_disk_in_words(error)) is None:
             raise
-        print(
-            f"error: {error.filename or 'a file'}: no disk space to write it ({error.strerror}); free some "
-            "(python -m plumbline.operate.cleanup lists what is not needed), or name a folder on a larger disk "
-            "(--config work=...), and run the same command again",
-            file=sys.stderr,
-        )
+        print(f"error: {sentence}", file=sys.stderr)
         sys.exit(1)
     sys.exit(code or 0)
+
+
+def of_disk_in_words(error: OSError) -> str | None:
+    """Say of an error that a disk is full or fails, or that a file belongs to another user, with the remedy; None of
+    any other error.
+    """
+    if isinstance(error, PermissionError) and error.filename is not None:
+        from plumbline.core.permissions import denied
+
+        return visible(denied(os.fspath(error.filename)))
+    if error.errno not in FAILING + FULL:
+        return None
+    file, why = visible(str(error.filename or _at_work_on(error))), os.strerror(error.errno)
+    if error.errno in FAILING:
+        return (
+            f"{file}: cannot be read or written ({why}): its file system fails, is gone or may only be read; run the "
+            "same command again when it works, or name a folder elsewhere (--config work=...)"
+        )
+    return (
+        f"{file}: no disk space to write it ({why}); free some (python -m plumbline.operate.cleanup lists what is not "
+        "needed), or name a folder on a larger disk (--config work=...), and run the same command again"
+    )
+
+
+def _at_work_on(error: OSError) -> str:
+    """The file that was at work when an error without a file name was raised: a file that is read or written has one
+    only where it was opened.
+
+    It is the open file of the innermost function that has one, or else the path that such a function was given.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+        values = list(frame.f_locals.values())
+        opened = [value.name for value in values if isinstance(value, io.IOBase) and hasattr(value, "name")]
+        named = [value for value in values if isinstance(value, Path) and not os.path.isdir(value)]
+        if found := dict.fromkeys(str(each) for each in opened or named):
+            return " or ".join(found)
+    return "a file"

@@ -150,7 +150,7 @@ def _open(path: Path, tokenizer: Tokenizer) -> np.ndarray:
         raise PlumblineError(f"token shard {path} is missing: {remedy}")
     try:
         shard = npy.mapped(path)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise PlumblineError(f"token shard {path} is truncated or damaged ({error}): {remedy}") from error
     if shard.ndim != 1 or shard.dtype != tokenizer.dtype or (len(shard) and shard[-1] != tokenizer.eot):
         raise PlumblineError(

@@ -187,8 +187,9 @@ def one_by_one(jobs: Sequence[tuple[Path, Callable[[], None]]]) -> None:
             if len(jobs) == 1:
                 raise
             failed.append(str(folder))
-            print(f"error: {folder}: {error}", file=sys.stderr)
-            if not isinstance(error, PlumblineError):
+            of_disk = command_line.of_disk_in_words(error) if isinstance(error, OSError) else None
+            print(f"error: {folder}: {of_disk or error}", file=sys.stderr)
+            if not isinstance(error, PlumblineError) and of_disk is None:
                 traceback.print_exc()
     if failed:
         why = "for reasons given above"
@@ -252,11 +253,10 @@ def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str)
 @functools.lru_cache(1)
 def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
     """The last tokenizer is kept, with the words that it has met."""
-    from tokenizers import Tokenizer
-
+    from plumbline.data import tokenizer as tokenizers
     from plumbline.evaluate.text_encoder import TextEncoder
 
-    return TextEncoder(Tokenizer.from_file(str(tokenizer)))
+    return TextEncoder(tokenizers.read(tokenizer))
 
 
 def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:

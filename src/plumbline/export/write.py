@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save_file
-from tokenizers import Tokenizer
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
+from plumbline.data import tokenizer as tokenizers
 from plumbline.export import capability_check, card, check, output_folder
 from plumbline.export.vendored_source import VendoredSources, sources
 from plumbline.model import hf_export
@@ -62,8 +62,10 @@ def export_hf(
     if run.outcome != "completed":
         raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
     _require_code(run.spec)
-    _require_tokenizer(run.spec, tokenizer)
+    if not tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {tokenizer}")
     run.require_tokenizer(tokenizer)
+    tokenizers.read(tokenizer)
     output_folder.require_free(out, run.spec.run_id, force)
     evaluation = card.evaluation(scores, run) if scores is not None else None
     model = run.model().eval()
@@ -148,18 +150,4 @@ def _require_code(spec: RunSpec) -> None:
         raise PlumblineError(
             f"{spec.key}: the code of {', '.join(other)} is not the code that this run was trained with; check out the "
             "commit in its manifest.json"
-        )
-
-
-def _require_tokenizer(spec: RunSpec, path: Path) -> None:
-    if not path.is_file():
-        raise PlumblineError(f"--tokenizer: there is no file {path}")
-    try:
-        entries = Tokenizer.from_file(str(path)).get_vocab_size()
-    except Exception as error:  # the library raises bare Exception
-        raise PlumblineError(f"--tokenizer: {path} is not a tokenizer.json ({error})") from error
-    if entries != spec.data.tokenizer_vocabulary:
-        raise PlumblineError(
-            f"--tokenizer: {path} has {entries} entries, the run's has {spec.data.tokenizer_vocabulary}; give the one "
-            f"of its corpus, {spec.data.corpus}"
         )

@@ -13,7 +13,7 @@ from plumbline.core.permissions import denied
 from plumbline.plan.evaluation import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.model_cost import Sizes, training_tokens
-from plumbline.plan.warnings import warn
+from plumbline.plan.warnings import warn, warn_unread
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
 from plumbline.specs.trial import own_scale
@@ -159,6 +159,9 @@ def job_seconds(work: Path, rule: str, run: Run) -> float | None:
         if not 0 < seconds < _UNBELIEVABLE:
             raise ValueError(f"{seconds} seconds")
         return seconds
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    except OSError as error:
+        warn_unread(path, error)
+        return None
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         warn(f"{path} is not a benchmark of a job ({error!r}) and is not used; delete it")
         return None

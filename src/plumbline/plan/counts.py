@@ -14,7 +14,7 @@ from plumbline import NUMERICS
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_text
 from plumbline.plan.model_cost import ModelCost, estimated, sized
-from plumbline.plan.warnings import warn
+from plumbline.plan.warnings import warn, warn_unread
 from plumbline.specs.components import SLOTS, code_class
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Run
@@ -60,7 +60,10 @@ def read(path: Path) -> Known:
         if any(not 0 < number < 1e30 for entry in found.values() for number in entry.values()):
             raise ValueError("a number that no model has")
         return found
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+    except OSError as error:
+        warn_unread(path, error)
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         warn(f"{path} does not hold counts of models ({error!r}) and is not used; the next plan rewrites it")
         return {}
 

@@ -6,7 +6,7 @@ import json
 from math import log2
 from pathlib import Path
 
-from plumbline.plan.warnings import warn
+from plumbline.plan.warnings import warn, warn_unread
 from plumbline.project import Project
 from plumbline.specs import suites
 from plumbline.specs.study_config import Run
@@ -86,6 +86,9 @@ def _made(index: Path) -> dict[str, int]:
         if any(not 0 <= number < 1e11 for number in found.values()):
             raise ValueError("a number that no items have")
         return found
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except OSError as error:
+        warn_unread(index, error)
+        return {}
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         warn(f"{index} is not an index of items ({error!r}) and is not used; delete it, and they are made again")
         return {}

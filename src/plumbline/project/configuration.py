@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import study_folders
+from plumbline.specs import study_folders, suites
 from plumbline.specs.config import ROOT
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.mine import Mine
@@ -82,7 +82,7 @@ class Configuration:
         where it has a suite of its own.
 
         Raises:
-            PlumblineError: as `run`.
+            PlumblineError: as `run`, or the study names no suite.
         """
         key = f"{study}/{scale}/{method}/s{seed}"
         if key not in self.scored_runs:
@@ -90,6 +90,11 @@ class Configuration:
             raise PlumblineError(
                 f"{key} is scored here as {other.scores_key}, on the suite {other.suite!r}; add {study!r} to `studies` "
                 f"(--config 'studies=[{study}]') for its scores on {other.spec.suite!r}"
+            )
+        if not self.scored_runs[key].suite:
+            raise PlumblineError(
+                f"{key} has no scores: {study_folders.yaml_of(study, self.root)} names no `suite`; name one of "
+                f"config/suites there (suite: {suites.known(self.root)[0]}) to have its runs scored"
             )
         return self.scored_runs[key]
 

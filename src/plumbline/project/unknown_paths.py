@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.data.pinned_packages import PINS
 from plumbline.project.configuration import Configuration
 from plumbline.project.measurements import Measurements
 from plumbline.project.paths import REPORT_INDEX, RESULTS, Paths
@@ -52,32 +53,55 @@ class UnknownPaths:
             "figures are under `targets:` of studies/<study>/study.yaml"
         )
 
-    def refuse_run(self, path: str) -> list[str]:
-        """Refuse a path of a run or measurement that no study has, and name the nearest one.
+    def refuse_below_work(self, path: str) -> list[str]:
+        """Refuse a path of a run or measurement that no study has, of a corpus that none reads, or of a package that is
+        not pinned, and name the nearest one.
 
         Raises:
             PlumblineError: always, naming both.
         """
-        self.configuration.require_whole(path.split("/")[1])
+        kind, name, *_ = path.split("/")
+        if kind == "packages":
+            raise PlumblineError(
+                f"no pinned package is kept as {name}{nearest(name, self._packages)} (there are {self._packages})"
+            )
+        if kind == "corpora":
+            known = sorted(self.configuration.corpora)
+            raise PlumblineError(
+                f"no study here reads a corpus {name!r}{nearest(name, known)} (they read {known}); a corpus is a file "
+                "of config/corpora that a study.yaml names"
+            )
+        self.configuration.require_whole(name)
         if path.startswith("measured/"):
             return self.measurements.refuse(path)
         study, scale, method, seed, *_ = [*path.split("/")[1:], *[""] * 4]
         self.configuration.run(study, scale, method, seed.removeprefix("s"))
         raise PlumblineError(f"nothing makes {self.paths.work}/{path}")
 
-    def runs(self) -> str:
-        """Make a regular expression of the paths below work/<preset>/ that are of no run and of no measurement."""
+    def below_work(self) -> str:
+        """Make a regular expression of the paths below work/<preset>/ that are of no run, measurement, corpus or
+        package.
+        """
         known, scored = (
             "|".join(sorted({re.escape(key.rpartition("/")[0]) for key in keys})) or "(?!)"
             for keys in (self.configuration.runs, self.configuration.scored_runs)
         )
         of_runs = rf"(?:runs|probes)/(?!(?:{known})/s\d+/).+|scores/(?!(?:{scored})/s\d+/).+"
-        return rf"{of_runs}|{self.measurements.unknown()}"
+        packages, corpora = (
+            "|".join(map(re.escape, names)) or "(?!)" for names in (self._packages, sorted(self.configuration.corpora))
+        )
+        of_data = rf"packages/(?!(?:{packages})$)[^/]+|corpora/(?!(?:{corpora})/).+"
+        return rf"{of_runs}|{of_data}|{self.measurements.unknown()}"
 
     def results(self) -> str:
         """Make a regular expression of the paths below results/ that nothing makes."""
         known = "|".join(re.escape(path.removeprefix(f"{RESULTS}/")) for path in sorted(self._makes))
         return rf"(?!(?:{known})$).+"
+
+    @property
+    def _packages(self) -> list[str]:
+        """The file names of the pinned packages."""
+        return sorted(f"{name}{pin.suffix}" for name, pin in PINS.items())
 
     @cached_property
     def _makes(self) -> set[str]:

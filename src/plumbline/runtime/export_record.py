@@ -16,7 +16,7 @@ def read(folder: Path) -> dict[str, Any]:
     """Read what an earlier export says of itself; empty where there is none."""
     try:
         found = parse_json((folder / RECORD).read_bytes())
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return found if isinstance(found, dict) and isinstance(found.get("files"), dict) else {}
 

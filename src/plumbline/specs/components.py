@@ -172,7 +172,9 @@ def complete(kind: str, given: Any, key: str, own: Collection[str] = ()) -> dict
         PlumblineError: an unknown component, an unknown option or a value of the wrong type.
     """
     if not isinstance(given, dict) or "name" not in given:
-        raise PlumblineError(f"{key}: 'name' is missing (one of {sorted(available(kind))})")
+        names = sorted(available(kind))
+        meant = nearest("name", map(str, given)).replace("did you mean", "is it") if isinstance(given, dict) else ""
+        raise PlumblineError(f"{key}: 'name' is missing{meant or nearest(str(given), names)} (one of {names})")
     _file(kind, given["name"], f"{key}.name")
     known = options(kind, given["name"])
     unknown = sorted(set(given) - set(known) - set(own) - {"name"})

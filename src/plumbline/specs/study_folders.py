@@ -28,9 +28,9 @@ def folders(root: Path) -> dict[str, Path]:
     """Study -> its folder, of the project `root` and of installed packages, in the names' order.
 
     Raises:
-        PlumblineError: two studies have one name, a folder holds no study, or an installed study cannot be found.
+        PlumblineError: two studies have one name, or an installed study cannot be found.
     """
-    found = {path.name: path for path in _own(root)}
+    found = {path.name: path for path in _folders(root) if is_study(path)}
     for name, offer in installed.offers(installed.STUDIES).by_entry.items():
         if offer.fault:
             raise PlumblineError(offer.fault)
@@ -110,13 +110,15 @@ def is_code(name: str) -> bool:
     return name.startswith(f"{STUDIES}/") and name.endswith(tuple(all_suffixes()))
 
 
-def _own(root: Path) -> list[Path]:
-    """The folders of the project's own studies."""
-    found = [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]
-    for path in found:
-        if not is_study(path) and any(file.suffix != ".pyc" for file in path.rglob("*") if file.is_file()):
-            hint = "; ".join(["", *misspelt(path)])
-            raise PlumblineError(
-                f"{path} is no study: it has no {YAML} and no {PUBLISHED}; write one, or move it away{hint}"
-            )
-    return [path for path in found if is_study(path)]  # of a study of another branch Python's cache may be left
+def no_studies(root: Path) -> list[str]:
+    """Sentences about folders of `studies/` that hold something and are no study: nothing reads them."""
+    return [
+        "; ".join([f"{path} is no study: it has no {YAML} and no {PUBLISHED}, and nothing reads it", *misspelt(path)])
+        for path in _folders(root)
+        # Of a study of another branch Python's cache may be left.
+        if not is_study(path) and any(file.suffix != ".pyc" for file in path.rglob("*") if file.is_file())
+    ]
+
+
+def _folders(root: Path) -> list[Path]:
+    return [path for path in sorted((root / STUDIES).glob("[!._]*")) if path.is_dir()]

@@ -122,3 +122,8 @@ def test_paths_that_slurms_command_lines_do_not_carry(
     found = {one.what: one.words for one in cluster.check(plan) if one.state == "would stop"}
     assert "a b'c\"d: SLURM's jobs start in no folder with quotation marks" in found["SLURM: folder"]
     assert "my project/.venv/bin/python: SLURM's jobs are started with it, unquoted" in found["SLURM: interpreter"]
+    from snakemake.exceptions import ApiError
+
+    with pytest.raises(ApiError, match="start in no folder with quotation marks"):
+        before_first_job.check(plan.project, snakemakes(JobToRun(rule="audit"), account="physics"))
+    before_first_job.check(plan.project, snakemakes(JobToRun(rule="audit")))

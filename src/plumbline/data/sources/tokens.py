@@ -83,7 +83,7 @@ def _mapped(path: Path, dtype: str, offset: int) -> np.ndarray:
 def _npy(path: Path) -> np.ndarray:
     try:
         found = npy.mapped(path)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise PlumblineError(f"{path}: truncated, or not a .npy file ({error}); write or copy it again") from error
     if found.ndim != 1 or found.dtype.kind not in "ui":
         raise PlumblineError(

@@ -43,17 +43,19 @@ def check(project: Project, jobs: list[Any]) -> None:
     Raises:
         ApiError: a user's own folder is not there, or has nothing to read; of all such folders. A user's own method
             fails a check that is made before it is trained. A run that is to be scored has another tokenizer now. A
-            file that is read lies in the future.
+            file that is read lies in the future. Jobs go to SLURM, from a folder that its jobs cannot start in.
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.preflight import clock, folders, hub, own_method, packages, sharing, tokenizers
+    from plumbline.operate.preflight import clock, cluster, folders, hub, own_method, packages, sharing, tokenizers
     from plumbline.operate.preflight.check_result import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
     known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     asked = dry_run.DryRun(project=project, jobs=known)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
+    if account := dry_run.account(jobs):
+        refused += [found.words for found in cluster.paths(project.root)]
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
@@ -62,8 +64,8 @@ def check(project: Project, jobs: list[Any]) -> None:
         + sharing.withheld(project.paths.work, jobs)
         + [found.words for found in (*packages.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
-    if placeholder(name := dry_run.account(jobs)):
-        warnings.append(account_words(name))
+    if placeholder(account):
+        warnings.append(account_words(account))
     written = (fingerprint_file.read(project.root / PROJECT) or {}).get("version", __version__)
     if written != __version__:
         warnings.append(

@@ -137,7 +137,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
                 CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
             )
         return found
-    found = [*_paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
+    found = [*paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
     if before_first_job.placeholder(dry_run.account) and any(one.state == STOP for one in found):
         found.append(
             CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
@@ -145,7 +145,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
     return found
 
 
-def _paths(root: Path) -> list[CheckResult]:
+def paths(root: Path) -> list[CheckResult]:
     """Report paths that jobs cannot be submitted with: Snakemake writes them into a shell's command without quoting."""
     found = []
     if re.search(r"""['"\\$`]""", str(root.resolve())):

@@ -64,7 +64,7 @@ def made_with(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(beside(path).read_text(encoding="utf-8"))
         content["frame_sha256"], content["fingerprint"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise PlumblineError(
             f"{beside(path)} does not say what {path.name} was made with ({error!r}); delete both and measure again"
         ) from error

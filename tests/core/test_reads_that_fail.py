@@ -1,0 +1,81 @@
+"""A disk that fails (EIO) while a file is read: the sentence names the file, and nobody is told to delete it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from plumbline.core import command_line, frames
+from plumbline.core.files import read_json
+from plumbline.data import npy, tokenizer
+from plumbline.evaluate.score_models import one_by_one
+from plumbline.plan import calibration, warnings
+from plumbline.results.measurements import measurement_file
+from plumbline.runtime import export_record
+from tests.core.fuse_folder import mounted
+
+
+@pytest.fixture(scope="module")
+def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with whole files, of which no byte can be read."""
+    folder = tmp_path_factory.mktemp("disk")
+    held = folder / "held"
+    held.mkdir()
+    for name in ("manifest.json", "measured.json", "export.json"):
+        (held / name).write_text(json.dumps({"files": {"model.safetensors": "0" * 64}}))
+    (held / "table.csv").write_text("run,value\na,1\n")
+    np.save(held / "tokens.npy", np.arange(9))
+    pq.write_table(pa.table({"step": [1, 2]}), held / "scores.parquet")
+    with mounted(held, folder / "seen") as rules:
+        rules.write_text("read *.* EIO\n")
+        yield folder / "seen"
+
+
+def lines(path: Path) -> list[Any]:
+    with open(path, encoding="utf-8", newline="") as handle:
+        return list(csv.reader(handle))
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("manifest.json", read_json),
+        ("manifest.json", Path.read_text),
+        ("table.csv", lines),
+        ("scores.parquet", lambda path: frames.read(path, "scores")),
+        ("measured.json", lambda path: measurement_file.made_with(path.with_suffix(".parquet"))),
+        ("export.json", lambda path: export_record.require_unchanged(path.parent)),
+        ("tokens.npy", npy.mapped),
+        ("manifest.json", tokenizer.read),
+    ],
+)
+def test_the_file_is_named(sick: Path, name: str, read: Callable[[Path], Any], capsys: pytest.CaptureFixture) -> None:
+    says = f"{sick / name}: cannot be read or written (Input/output error): its file system fails"
+    with pytest.raises(SystemExit, match="1"):
+        command_line.run(lambda: read(sick / name))
+    assert capsys.readouterr().err.startswith(f"error: {says}")
+    with pytest.raises(ValueError, match="1 of 2 were not scored"):
+        one_by_one([(Path("one"), lambda: read(sick / name)), (Path("two"), lambda: None)])
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: one: {says}") and "Traceback" not in said
+
+
+def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(warnings, "warn", said.append)
+    (sick.parent / "held/benchmarks/pretrain").mkdir(parents=True)
+    (sick.parent / "held/benchmarks/pretrain/a.jsonl").write_text('{"s": 3}')
+
+    class Run:
+        key = "a"
+
+    assert calibration.job_seconds(sick, "pretrain", Run()) is None  # type: ignore[arg-type]
+    assert said == [f"{sick}/benchmarks/pretrain/a.jsonl cannot be read (Input/output error) and is not used"]
