@@ -39,6 +39,8 @@ def test_what_needs_more_says_so_in_one_sentence(repository: Path, tmp_path: Pat
     done = light("plumbline", "train", "transfer/base/qknorm/s42", "--out", str(tmp_path / "run"), cwd=repository)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: plumbline train needs torch, which is not installed: {INSTALL}\n"
+    done = light("plumbline", "init", str(tmp_path / "project"), cwd=repository)
+    assert done.returncode == 0 and f"\n  {INSTALL} " in done.stdout
     done = light("plumbline", "table", "transfer", "table2", cwd=repository)
     assert done.returncode == 1 and done.stderr.startswith("error: plumbline table needs ")
     assert INSTALL in done.stderr and done.stderr.count("\n") == 1
@@ -54,7 +56,7 @@ def test_no_verb_answers_with_a_traceback(verb: str, repository: Path) -> None:
 
 def test_python_is_told_too(repository: Path) -> None:
     code = (
-        "import sys; from tests.cli.light import Hidden; sys.meta_path.insert(0, Hidden())\n"
+        "from tests.cli.light import hide; hide()\n"
         "from plumbline import api; api.load_study('transfer', 'smoke'); api.pretrain"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
