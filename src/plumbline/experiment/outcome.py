@@ -39,6 +39,7 @@ class ArmRun:
         run_id: what was run, by a hash or a commit; two runs of one id and one seed are the same run.
         others: metrics that do not decide.
         why: of a run without a value, what is known of the reason (the last line of its log, say).
+        fingerprint: hash of the machine, its device, torch and the data that the run was made with; "" if not known.
         sentinel: a run of the baseline that was made beside candidates, to notice drift.
     """
 
@@ -50,6 +51,7 @@ class ArmRun:
     run_id: str = ""
     others: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
+    fingerprint: str = ""
     sentinel: bool = False
 
     @property
@@ -70,11 +72,11 @@ class ExperimentTerms:
         session: how the error over many candidates is controlled; `alpha` is the level that this candidate got of it.
         trainer: what trains both arms, in words: study, preset and scale, or a command.
         budget: how long a run trains, in words.
-        fingerprint: hash of machine, torch, trainer and data. Means never cross it.
+        fingerprint: of the runs (`ArmRun.fingerprint`): means never cross it.
         varies: what a seed changes: "initialisation", or "initialisation and data order".
         scope: what a reader should know of the size ("results at so small a size say nothing about a larger one").
         differs: in what the candidate's recipe differs from the baseline's beyond the change itself, as words.
-        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None where there are none.
+        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None without any.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
     """
 
