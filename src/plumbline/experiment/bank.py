@@ -1,7 +1,7 @@
 """Keeps every run of every arm, one line a run, so that none is made twice and what they say of sigma is kept.
 
-A line is on the disk before the run is looked at. A last line that a power cut tore is dropped, for nobody looked at it.
-One process at a time works on a bank (`hold`).
+A line is on the disk before the run is looked at. A last line that a power cut tore is dropped, for nobody looked at
+it. One process at a time works on a bank (`hold`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class BankedRun:
     Attributes:
         group: trainer and budget, in words that no other trainer or budget has.
         method: what was trained, whichever arm of an experiment it is.
-        role: `LOOP` or `CLAIM`.
+        role: `LOOP`, or `CLAIM` with the method whose claim it is for, whose seeds are for nothing else.
     """
 
     group: str
@@ -53,10 +53,16 @@ class Bank:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.runs = _read(path)
+        self._before = len(self.runs)
 
     def known(self, run_id: str) -> ArmRun | None:
         """Find the run of this id; None where it is to be made, or made again."""
         found = [one.run for one in self.runs if one.run.run_id == run_id and one.run.outcome not in TRIED_AGAIN]
+        return found[-1] if found else None
+
+    def fresh(self, run_id: str) -> ArmRun | None:
+        """Find the run of this id that was made since the bank was opened, however it ended."""
+        found = [one.run for one in self.runs[self._before :] if one.run.run_id == run_id]
         return found[-1] if found else None
 
     def of(self, group: str, method: str, role: str = LOOP) -> list[ArmRun]:
@@ -67,9 +73,9 @@ class Bank:
                 found[one.run.seed] = one.run
         return list(found.values())
 
-    def seeds(self, group: str) -> set[int]:
-        """Collect the seeds that any run of a group has used."""
-        return {one.run.seed for one in self.runs if one.group == group}
+    def seeds(self, group: str, but: str = "") -> set[int]:
+        """Collect the seeds that runs of a group have used, in any role but one."""
+        return {one.run.seed for one in self.runs if one.group == group and one.role != but}
 
     def spreads(self, group: str, but: tuple[str, ...], fingerprint: str) -> list[list[float]]:
         """Collect the values of every other method with two or more runs: what past runs say of sigma."""
@@ -113,7 +119,7 @@ def hold(folder: Path, command: str) -> Iterator[None]:
         except BlockingIOError:
             holder = process_record.read(path)
             who = process_record.describe(holder or {})
-            raise PlumblineError(f"{folder} is held by {who}; wait for it, or stop it, and repeat the command") from None
+            raise PlumblineError(f"{folder} is held by {who}; wait for it or stop it, then repeat this") from None
         except OSError as error:
             raise PlumblineError(
                 f"{path} cannot be locked ({error.strerror}); name a folder on another file system"
@@ -152,9 +158,7 @@ def _parsed(path: Path, number: int, line: bytes) -> BankedRun:
         run = ArmRun(**{key: value for key, value in record["run"].items() if key in names})
         if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
             raise ValueError("a run without its seed or value")
-        return BankedRun(
-            group=record["group"], method=record["method"], run=replace(run), role=record["role"], at=record["at"]
-        )
+        return BankedRun(group=record["group"], method=record["method"], run=run, role=record["role"], at=record["at"])
     except PlumblineError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class ArmRun:
     def has_value(self) -> bool:
         """Whether the run finished with a finite value of the primary metric."""
         return self.outcome == FINISHED and self.value is not None and math.isfinite(self.value)
+
+    def named(self, arm: str) -> ArmRun:
+        """The same run as one of another experiment's arm."""
+        return replace(self, arm=arm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +117,7 @@ class Decision:
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         checks: the report of the checks before the runs; empty where none were needed.
+        notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
         seconds: spent on this candidate (its runs; the bank's are `bank_seconds`, whether or not they were made now).
         fixed_runs: runs of a fixed design with the same chance to find `worth`; None where none is stated.
@@ -129,6 +134,7 @@ class Decision:
     estimate: Estimate | None = None
     p: float | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     ledger: str = ""
     tries: int = 1
     seconds: float = 0.0

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.errors import visible
 from plumbline.results.tables import provenance
 from plumbline.results.tables.formats import AS_PRINTED, formatted
 
