@@ -14,9 +14,9 @@ from scipy import special
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import sentences
 from plumbline.experiment.bank import LOOP, Bank
 from plumbline.experiment.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
+from plumbline.experiment.sentences import look_line, next_step, sentence
 from plumbline.stats.after_stopping import Estimate, estimate
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
 
@@ -128,7 +128,7 @@ class Experiment:
                 try:
                     self._look()
                 except PlumblineError as error:
-                    return self._decided("cannot be judged", sentences.not_judged(self.terms, str(error)))
+                    return self._decided("cannot be judged", reason=str(error))
                 self.tell(self._look_line(edges, number))
                 at = self.looks[-1]
                 if at.t >= edges.keep[at.k - 1]:
@@ -165,20 +165,16 @@ class Experiment:
 
     def _lost(self) -> Decision | None:
         """The decision where a run has no value, or where means would cross machines."""
-        theirs = [run for run in self.runs if run.arm == BASELINE and not run.has_value]
-        if theirs:
-            why = sentences.baseline_lost(theirs[-1])
-            return self._decided("cannot be judged", sentences.not_judged(self.terms, why))
-        ours = [run for run in self.runs if run.arm != BASELINE and not run.has_value]
-        if ours:
-            return self._decided("crashed", sentences.lost(ours[0]))
-        made = {run.fingerprint for run in self.runs if run.fingerprint}
-        if len(made) > 1:
+        if any(not run.has_value for run in self.runs if run.arm == BASELINE):
+            return self._decided("cannot be judged")
+        if any(not run.has_value for run in self.runs):
+            return self._decided("crashed")
+        if len({run.fingerprint for run in self.runs if run.fingerprint}) > 1:
             why = (
                 "its runs and the baseline's were not made with the same machine, torch and data, and means do not "
-                "cross that; take fresh seeds for both: --first-seed"
+                "cross that; take fresh seeds for both (--first-seed)"
             )
-            return self._decided("cannot be judged", sentences.not_judged(self.terms, why))
+            return self._decided("cannot be judged", reason=why)
         return None
 
     def _values(self, arm: str) -> list[float]:
@@ -215,12 +211,7 @@ class Experiment:
         if terms.claim and verdict == "undecided" and found.high <= terms.min_gain:
             verdict = "discard"
         more = further(terms, at) if verdict == "undecided" else None
-        said = {
-            "keep": lambda: sentences.kept(terms, at, found, self.runs),
-            "discard": lambda: sentences.discarded(terms, at, found, self.runs),
-            "undecided": lambda: sentences.undecided(terms, at, found, self.runs, more),
-        }[verdict]()
-        return self._decided(verdict, said, found, more)
+        return self._decided(verdict, found, more)
 
     def _claimed(self, at: Look) -> Estimate:
         """A single test's interval: nothing was looked at before it."""
@@ -229,17 +220,17 @@ class Experiment:
         return Estimate(median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p)
 
     def _decided(
-        self, verdict: Verdict, sentence: str, found: Estimate | None = None, more: int | None = None
+        self, verdict: Verdict, found: Estimate | None = None, more: int | None = None, reason: str = ""
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
-        return Decision(
+        decision = Decision(
             terms=self.terms,
             verdict=verdict,
             runs=tuple(self.runs),
             looks=tuple(self.looks),
             boundary=self._boundary(),
-            sentence=sentence,
+            sentence="",
             estimate=found,
             p=found.p if self.terms.claim and found is not None else None,
             notes=(*notes(self.terms), *drift(self.runs)),
@@ -249,6 +240,7 @@ class Experiment:
             more=more,
             at=process_record.now(),
         )
+        return replace(decision, sentence=sentence(decision, reason=reason))
 
     def _line(self, run: ArmRun) -> str:
         took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
@@ -257,17 +249,11 @@ class Experiment:
 
     def _look_line(self, edges: Boundary, number: int) -> str:
         """What the newest look says, and what is next."""
-        at, k = self.looks[-1], self.looks[-1].k
-        keep, discard = edges.keep[k - 1], edges.discard[k - 1]
-        bounds = [f"kept from {keep:.2f}" if math.isfinite(keep) else "", f"discarded from {discard:.2f} down"]
-        bounds = [words for words in bounds if words and "nan" not in words]
-        told = f"look {k}: gain {at.gain:+.4g}, {at.gain / at.sigma:+.1f} sigma, t {at.t:.2f} ({', '.join(bounds)})"
-        if at.t >= keep:
-            return f"{told}: kept"
-        if at.t <= discard:
-            return f"{told}: discarded"
-        after = self.plan.steps[number + 1][0] if number + 1 < len(self.plan.steps) else ()
-        return f"{told}; next: {f'seed {after[-1][1]}' if after else 'nothing, the budget is used up'}"
+        at = self.looks[-1]
+        told = f"gain {at.gain:+.4g}, {at.gain / at.sigma:+.1f} sigma; {look_line(at, edges)}"
+        if next_step(at, edges) != "one more run":
+            return told
+        return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"
 
 
 def fixed_runs(design: SequentialDesign) -> int | None:
