@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class ArmRun:
         run_id: what was run, by a hash or a commit; two runs of one id and one seed are the same run.
         others: metrics that do not decide.
         why: of a run without a value, what is known of the reason (the last line of its log, say).
+        fingerprint: hash of the machine, its device, torch and the data that the run was made with; "" if not known.
         sentinel: a run of the baseline that was made beside candidates, to notice drift.
     """
 
@@ -50,12 +51,17 @@ class ArmRun:
     run_id: str = ""
     others: Mapping[str, float] = field(default_factory=dict)
     why: str = ""
+    fingerprint: str = ""
     sentinel: bool = False
 
     @property
     def has_value(self) -> bool:
         """Whether the run finished with a finite value of the primary metric."""
         return self.outcome == FINISHED and self.value is not None and math.isfinite(self.value)
+
+    def named(self, arm: str) -> ArmRun:
+        """The same run as one of another experiment's arm."""
+        return replace(self, arm=arm)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,11 +76,11 @@ class ExperimentTerms:
         session: how the error over many candidates is controlled; `alpha` is the level that this candidate got of it.
         trainer: what trains both arms, in words: study, preset and scale, or a command.
         budget: how long a run trains, in words.
-        fingerprint: hash of machine, torch, trainer and data. Means never cross it.
+        fingerprint: of the runs (`ArmRun.fingerprint`): means never cross it.
         varies: what a seed changes: "initialisation", or "initialisation and data order".
         scope: what a reader should know of the size ("results at so small a size say nothing about a larger one").
         differs: in what the candidate's recipe differs from the baseline's beyond the change itself, as words.
-        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None where there are none.
+        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None without any.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
     """
 
@@ -111,6 +117,7 @@ class Decision:
         p: of a claim (`terms.claim`) alone: the one-sided p of its single test.
         sentence: the one to quote.
         checks: the report of the checks before the runs; empty where none were needed.
+        notes: what a reader has to be told besides: drift, what the noise does not hold.
         ledger: the line that binds the page to its ledger; tries: how many candidates were tried against this baseline.
         seconds: spent on this candidate (its runs; the bank's are `bank_seconds`, whether or not they were made now).
         fixed_runs: runs of a fixed design with the same chance to find `worth`; None where none is stated.
@@ -127,6 +134,7 @@ class Decision:
     estimate: Estimate | None = None
     p: float | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     ledger: str = ""
     tries: int = 1
     seconds: float = 0.0
