@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import json
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pytest
-
 from plumbline.experiment import decision_page
-from plumbline.experiment.decision_console import print_decision
+from plumbline.experiment.decision_sentences import sentence
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
-from plumbline.experiment.picture import HEIGHTS, LEFT, RIGHT
-from plumbline.experiment.sentences import sentence
 from plumbline.stats.after_stopping import estimate
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 

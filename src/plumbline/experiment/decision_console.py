@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbline.core.errors import visible
+from plumbline.experiment.decision_sentences import look_line
 from plumbline.experiment.formatting import fixed
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision
-from plumbline.experiment.sentences import look_line
 
 #: Columns of a terminal that does not say how many it has.
 WIDTH = 80

@@ -15,10 +15,10 @@ from urllib.parse import quote
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.experiment.checks_words import checked
+from plumbline.experiment.decision_sentences import amount, interval, next_step
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.picture import Picture, PicturedArm, PicturedGain, PicturedPath
-from plumbline.experiment.sentences import amount, interval, next_step
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential.boundary import Boundary, boundary, computed
+from plumbline.stats.sequential.boundary import Boundary, boundary
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.look import Look
 from plumbline.stats.sequential.operating import reached
