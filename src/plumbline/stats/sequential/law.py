@@ -34,7 +34,7 @@ WIDEST, POINTS, NODES = 16.0, 1201, 6
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A moment at which the residuals gained a dimension: the look that is taken there (None: none), and what is known."""
+    """A moment at which one run more is there: the look that is taken then (None: none), and what is known."""
 
     look: int | None
     information: float
@@ -140,7 +140,7 @@ def null_density(z: np.ndarray, df: float) -> np.ndarray:
 
 
 def r_of(z: np.ndarray, df: float) -> np.ndarray:
-    """R at z."""
+    """r at z."""
     return np.sign(z) * np.sqrt(-np.expm1(-(z**2) / df))
 
 
@@ -150,9 +150,10 @@ def z_of_r(r: np.ndarray, df: float) -> np.ndarray:
         return np.sign(r) * np.sqrt(-df * np.log1p(-(r**2)))
 
 
-def z_of_t(t: float, df: float) -> float:
+def z_of_t(t: np.ndarray | float, df: float) -> np.ndarray:
     """z at t."""
-    return t if math.isinf(t) else math.copysign(math.sqrt(df * math.log1p(t * t / df)), t)
+    t = np.asarray(t, dtype=float)
+    return np.sign(t) * np.sqrt(df * np.log1p(t * t / df))
 
 
 def t_of_z(z: float, df: float) -> float:
