@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy import integrate, stats
 from plumbline.core.errors import PlumblineError
 from plumbline.stats import pooling
 from plumbline.stats.after_stopping import estimate
-from plumbline.stats.e_value import e_value, e_values
+from plumbline.stats.e_value import anytime_interval, e_value, e_values
 from plumbline.stats.noncentral import log_ratio, upper_tail
 from plumbline.stats.pooling import Spread
 from plumbline.stats.sentinel import drift, due
@@ -60,10 +61,10 @@ def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -
         for k, t in ((1, 1.0), (2, 2.0), (3, 2.5))
     ]
     plain = 2.5 * 2.0 / math.sqrt(looks[-1].information)
-    kept = looks[:2] + [Look(k=3, t=2.5, df=26, sigma=2.0, gain=plain, information=DESIGN.information(3))]
+    kept = [*looks[:2], replace(looks[2], gain=plain)]
     found = estimate(DESIGN, kept, "keep")
     assert 0.5 * plain < found.median < plain
-    moved = kept[:2] + [Look(k=3, t=2.5, df=26, sigma=2.0, gain=plain + 7, information=1 / (1 / 5 + 1 / 3), min_gain=7)]
+    moved = [*looks[:2], replace(looks[2], gain=plain + 7, min_gain=7.0)]
     assert estimate(DESIGN, moved, "keep").median == pytest.approx(found.median + 7)
 
 
@@ -105,6 +106,15 @@ def test_an_e_value_reaches_20_in_one_null_of_twenty_at_most_and_is_1_on_average
     assert 0.01 < (e >= 20).any(axis=1).mean() < 0.05
     stopped = np.where((e >= 5).any(axis=1), e[np.arange(worlds), (e >= 5).argmax(axis=1)], e[:, -1])
     assert abs(stopped.mean() - 1) < 4 * stopped.std() / math.sqrt(worlds)
+
+
+def test_the_interval_of_an_e_value_excludes_no_gain_where_it_decides() -> None:
+    for t in (1.0, 3.0, 4.5, 6.0):
+        look = Look(k=4, t=t, df=7, sigma=0.5, gain=t * 0.5 / math.sqrt(1.5) + 0.1, information=1.5, min_gain=0.1)
+        low, high = anytime_interval(look)
+        assert (low >= 0.1) == (e_value(look) >= 20)
+        assert high - look.gain == pytest.approx(look.gain - low)
+    assert anytime_interval(replace(look, df=1.0), alpha=1e-9) == (-math.inf, math.inf), "so few runs never say so much"
 
 
 def test_sigma_is_pooled_without_its_means() -> None:

@@ -30,7 +30,32 @@ def e_value(look: Look, *, scale: float = SCALE) -> float:
     Raises:
         PlumblineError: a scale that is not above 0.
     """
-    return float(e_values(np.float64(look.t), look.df, look.information, scale=scale))
+    return float(e_values(np.asarray(look.t), look.df, look.information, scale=scale))
+
+
+def anytime_interval(look: Look, *, alpha: float = 0.05, scale: float = SCALE) -> tuple[float, float]:
+    """Gains that the e-value of a look does not refuse at 1 / alpha on either side, in the metric's units.
+
+    The intervals of all looks together cover the gain with a chance of 1 - 2 alpha at least, and the lower end is at
+    `min_gain` or above exactly where the e-value is 1 / alpha or more.
+
+    Raises:
+        PlumblineError: alpha outside (0, 0.5).
+    """
+    if not 0 < alpha < 0.5:
+        raise PlumblineError(f"alpha = {alpha}: must lie between 0 and 0.5")
+
+    def refused(t: float) -> bool:
+        return bool(e_values(np.asarray(t), look.df, look.information, scale=scale) >= 1 / alpha)
+
+    low, high = 0.0, 1.0
+    while not refused(high) and high < 1e9:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if refused(middle) else (middle, high)
+    width = (high if refused(high) else math.inf) * look.sigma / math.sqrt(look.information)
+    return look.gain - width, look.gain + width
 
 
 def e_values(t: np.ndarray, df: float, information: float, *, scale: float = SCALE) -> np.ndarray:

@@ -88,7 +88,7 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
         if state.look >= design.first_keep:
             upper = grid.above(density * keeps)
             z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
-            kept_error += float(grid.at(np.float64(z), upper))
+            kept_error += float(grid.at(z, upper))
             high = keep[state.look - 1] = t_of_z(z, state.df)
         if design.worth is not None:
             real = density * np.exp(
@@ -97,7 +97,7 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
             lower = grid.above((real * both)[::-1])[::-1]
             z = -grid.where(lower[::-1], design.futility * state.look / design.most - lost)
             z = min(z, float(z_of_t(high, state.df)))
-            lost += float(grid.at(np.float64(z), lower))
+            lost += float(grid.at(z, lower))
             low = discard[state.look - 1] = t_of_z(z, state.df)
         judged.append((state, both, keeps))
     df = tuple(design.df(look) for look in range(1, design.most + 1))

@@ -70,7 +70,7 @@ class Grid:
         cells = 13 * (padded[1:-2] + padded[2:-1]) - padded[:-3] - padded[3:]
         return np.concatenate([np.cumsum(cells[::-1])[::-1], [0.0]]) * (self.z[1] - self.z[0]) / 24
 
-    def at(self, z: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def at(self, z: np.ndarray | float, values: np.ndarray) -> np.ndarray:
         """Interpolate values of the grid's points, by cubics through four of them."""
         place = (np.asarray(z) - self.z[0]) / (self.z[1] - self.z[0])
         first = np.clip(place.astype(np.int64) - 1, 0, len(self.z) - 4)
@@ -85,7 +85,7 @@ class Grid:
         low, high = float(self.z[index - 1]), float(self.z[index])
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.at(np.float64(middle), above) > share else (low, middle)
+            low, high = (middle, high) if self.at(middle, above) > share else (low, middle)
         return (low + high) / 2
 
     def earlier(self, still: np.ndarray, low: float, high: float, before: State, now: State) -> np.ndarray:

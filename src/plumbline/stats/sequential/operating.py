@@ -78,4 +78,4 @@ def _above(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.ndarr
 
 def _beyond(grid: Grid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
     """The same above each t; 0 where that is NaN."""
-    return np.float64(0) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)
+    return np.zeros(()) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)
