@@ -8,14 +8,13 @@ from typing import TextIO
 
 from rich import box
 from rich.console import Console, Group
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from plumbline.core.errors import visible
+from plumbline.experiment.decision_sentences import look_line
 from plumbline.experiment.formatting import fixed
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision
-from plumbline.experiment.sentences import look_line
 
 #: Columns of a terminal that does not say how many it has.
 WIDTH = 80
@@ -24,8 +23,8 @@ WIDTH = 80
 def console(decision: Decision) -> Group:
     """Compose what a terminal shows of a decision."""
     lines = [Text(look_line(look, decision.boundary)) for look in decision.looks]
-    beside = [Padding(_runs(decision), (0, 0, 1, 0)), *lines, *([Text("")] if lines else [])]
-    return Group(*beside, Text(visible(decision.sentence), style="bold"))
+    said = Text(visible(decision.sentence), style="bold")
+    return Group(_runs(decision), Text(""), *lines, *([Text("")] if lines else []), said)
 
 
 def print_decision(decision: Decision, file: TextIO | None = None) -> None:

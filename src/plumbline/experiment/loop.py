@@ -15,8 +15,8 @@ from scipy import special
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.bank import LOOP, Bank
+from plumbline.experiment.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
-from plumbline.experiment.sentences import look_line, next_step, sentence
 from plumbline.stats.after_stopping import Estimate, estimate
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
 

@@ -15,6 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment import score_table_page as pages
+from plumbline.experiment.checks_words import checked
 from plumbline.experiment.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.formatting import counted, grid, name
@@ -86,7 +87,7 @@ def page(result: VerdictContents) -> str:
     """Write the whole page as Markdown."""
     seen = result.seen
     groups = result.groups()
-    sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", _checks(result)]
+    sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", checked(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
         every = list(judged.values())
@@ -121,19 +122,6 @@ def _each(result: VerdictContents) -> list[str]:
                 f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
     return ["\n".join(said)] if said else []
-
-
-def _checks(result: VerdictContents) -> str:
-    size, found = result.found["size"], result.found["methods"]
-    starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
-    begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
-    return (
-        f"Before anything was trained, {', '.join(result.found['checks'])} held for "
-        f"{formatting.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and "
-        "width "
-        f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
-        "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
-    )
 
 
 def _parity(result: VerdictContents) -> str:

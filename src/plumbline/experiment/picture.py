@@ -1,7 +1,8 @@
 """Draws an experiment as SVG: the values of each arm, the gain with its interval, the path of T and its boundary.
 
 Drawn here and by a template (`templates/picture.svg.j2`), so that it needs nothing but jinja2: 700 px wide, in the
-colours of a light and a dark page, with words for who cannot see it. Names are others' words: the template escapes them.
+colours of a light and a dark page, with words for who cannot see it. Names are others' words: the template escapes
+them.
 """
 
 from __future__ import annotations
@@ -174,9 +175,9 @@ class Picture:
                     "says": _gain_in_words(gain, self.interval),
                 }
             )
-        required = f", dashed: the gain that is required, {axis.label(self.asked)}" if self.asked else ""
+        required = "; dashed: what is required" if self.asked else ""
         return {
-            "head": f"gain in {shortened(self.metric, 30)}, {self.interval} interval{required}",
+            "head": f"gain in {shortened(self.metric, 24)}, {self.interval} interval, better to the right{required}",
             "top": top,
             "bottom": top + ROW * len(self.gains),
             "ticks": [(axis.x(tick), axis.label(tick)) for tick in axis.ticks],

@@ -1,14 +1,15 @@
 """Says what was decided of a candidate in a sentence that can be quoted: *improves by*, *ruled out above*, *not
 decided: N more runs*.
 
-A gain that was found by looking until it is there is told as `plumbline.stats.after_stopping` estimates it, never as the
-difference of the means, which flatters what was kept; where there is no such estimate, no number is told. Nothing is
-said not to be there because few runs did not show it.
+A gain that was found by looking until it is there is told as `plumbline.stats.after_stopping` estimates it, never as
+the difference of the means, which flatters what was kept; where there is no such estimate, no number is told. Nothing
+is said not to be there because few runs did not show it.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from plumbline.core.errors import visible
@@ -37,10 +38,9 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
 
 def amount(gain: float, decision: Decision) -> str:
     """Write a gain with the digits that the noise leaves, and its unit."""
-    unit = f" {visible(decision.terms.unit)}" if decision.terms.unit else ""
     if not math.isfinite(gain):
         return "no limit"
-    return f"{fixed(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{unit}"
+    return f"{fixed(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_unit(decision)}"
 
 
 def interval(decision: Decision) -> str:
@@ -52,8 +52,7 @@ def interval(decision: Decision) -> str:
     level = f"{percent(found.level)} interval"
     if math.isinf(found.low):
         return f"{level} up to {high}" if math.isfinite(found.high) else f"{level}: everything"
-    unit = f" {visible(decision.terms.unit)}" if decision.terms.unit else ""
-    return f"{level} {low.removesuffix(unit)} to {high}"
+    return f"{level} {low.removesuffix(_unit(decision))} to {high}"
 
 
 def next_step(look: Look, boundary: Boundary) -> str:
@@ -91,18 +90,18 @@ def _discarded(decision: Decision) -> str:
     terms, found = decision.terms, decision.estimate
     tail = f"discarded {_after(decision)}"
     if found is None or not math.isfinite(found.high):
-        worth, beyond = terms.design.worth, f" beyond {amount(terms.min_gain, decision)}" if terms.min_gain else ""
+        worth, beyond = terms.design.worth, _beyond(decision)
         if worth is None:
             return f"{_candidate(decision)} is {tail}."
         chance = percent(terms.design.futility)
         return (
-            f"{_candidate(decision)} is {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} ends "
-            f"so in at most {chance} of cases."
+            f"{_candidate(decision)} is {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
+            f"ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
     if found.high <= terms.min_gain:
-        beyond = f" beyond {amount(terms.min_gain, decision)}" if terms.min_gain else ""
-        return f"{_candidate(decision)}: any gain{beyond} in {_metric(decision)} is ruled out ({level}): {tail}."
+        any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
+        return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
     above = amount(found.high, decision)
     return f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}."
 
@@ -115,6 +114,11 @@ def _undecided(decision: Decision) -> str:
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
     return f"{_candidate(decision)} is not decided {_after(decision)}{more}{known}."
+
+
+def _beyond(decision: Decision) -> str:
+    least = decision.terms.min_gain
+    return f" beyond {amount(least, decision)}" if least else ""
 
 
 def _after(decision: Decision) -> str:
@@ -140,10 +144,16 @@ def _lost(decision: Decision, arm: str) -> str:
     for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
         lost = [run for run in runs if run.outcome == outcome and not run.has_value]
         seeds = f"seed{'s' * (len(lost) > 1)} {listed([str(run.seed) for run in lost])}"
-        why = next((f": {visible(run.why)}" for run in lost if run.why), "")
-        what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, visible(outcome))
+        why = next((f": {name(visible(run.why))}" for run in lost if run.why), "")
+        what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
         said.append(f"{len(lost)} {what} ({seeds}{why})")
     return f"of {counted(len(runs), 'run')} of {label} {listed(said)}" if said else ""
+
+
+def _unit(decision: Decision) -> str:
+    """What the metric is counted in, with a blank before it; nothing of it that a page could take for more."""
+    unit = re.sub(r"[^\w %/.-]", "", visible(decision.terms.unit))
+    return f" {unit}" if unit else ""
 
 
 def _candidate(decision: Decision) -> str:
