@@ -8,7 +8,9 @@ the order of the data) is part of the runs' specs, which then lie in a folder of
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,33 @@ def own_budget(study: Study, scale: str) -> dict[str, Any]:
     pack = (recipe.get("data", {}) | parts.get("data", {}))["pack"]
     values = (train["steps"], schedule["warmup_steps"], pack, train["validation_sequences"])
     return dict(zip(BUDGET, values, strict=True))
+
+
+def budget(study: Study, scale: str, steps: int, read: corpus.Corpus) -> dict[str, Any]:
+    """The budget of so many steps at a study's scale, by the keys of BUDGET.
+
+    It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and the
+    whole held-out pack where its size is stated.
+    """
+    own = own_budget(study, scale)
+    recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]
+    train = recipe.get("train", {}) | parts.get("train", {})
+    sequences = steps * train["batch_tokens"] / int(parts["model"]["context"])
+    return {
+        "steps": steps,
+        "warmup_steps": min(steps, math.ceil(own["warmup_steps"] * steps / own["steps"])),
+        "pack": _pack(read.packs, own["pack"], sequences),
+        "validation_sequences": read.validation or own["validation_sequences"],
+    }
+
+
+def _pack(packs: Mapping[str, int | None], own: str, sequences: float) -> str:
+    """The scale's own pack if it holds so many sequences, else the smallest that does, else the largest."""
+    sizes = {name: math.inf if size is None else size for name, size in packs.items()}
+    if sizes[own] >= sequences:
+        return own
+    holding = [name for name, size in sizes.items() if size >= sequences]
+    return min(holding, key=sizes.__getitem__) if holding else max(sizes, key=sizes.__getitem__)
 
 
 def load(

@@ -63,7 +63,7 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
     heeded = all(not look.t <= edges.discard[look.k - 1] for look in looks[:-1])
 
     def beyond(gain: float) -> float:
-        return reached(design, gain, last.k, last.t, heeded=heeded)
+        return float(reached(design, gain, last.k, last.t, heeded=heeded))
 
     root = math.sqrt(last.information)
     standard = _crossing(beyond, last.t / root, 1 / root)
@@ -82,9 +82,7 @@ def _checked(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, s
     for look in looks:
         if not 1 <= look.k <= design.most:
             raise PlumblineError(f"look {look.k} is none of the design's {design.most}")
-        if not math.isclose(look.df, design.df(look.k)) or not math.isclose(
-            look.information, design.information(look.k)
-        ):
+        if not np.allclose((look.df, look.information), (design.df(look.k), design.information(look.k)), rtol=1e-9):
             raise PlumblineError(
                 f"look {look.k} has {look.df:g} degrees of freedom and the design {design.df(look.k):g}: "
                 "the baseline's runs or the history are not those that the design states"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,10 @@ from scipy import special
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral import upper_tail
+from plumbline.stats.sequential.boundary import boundary
+from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.look import finite
+from plumbline.stats.sequential.simulation import paths
 
 #: The F test that lets sigma cross to another fingerprint has this level. One as lax as this refuses a quarter of the
 #: histories that are right; a stricter one takes along more that are wrong (0.05: see `crossing_error`).
@@ -80,6 +83,33 @@ def history(here: Spread, same: Spread, elsewhere: Iterable[Spread]) -> Spread:
     """
     own = together(here, same)
     return together(same, *(spread for spread in elsewhere if may_cross(own, spread)))
+
+
+def crossing_error(
+    design: SequentialDesign, ratio: float, *, level: float = CROSSING_LEVEL, worlds: int = 20_000, seed: int = 0
+) -> float:
+    """Simulate how often a candidate that does nothing is kept when history came from elsewhere and the F test let it.
+
+    Args:
+        design: its `history_df` is that of the history from elsewhere; where the test refuses it there is none.
+        ratio: true spread here over the true one there; above 1 the history is too narrow.
+        level: of the F test; 0 pools blindly.
+    """
+    rng = np.random.default_rng([seed, worlds])
+    baseline_WB = rng.standard_normal((worlds, design.baseline_runs(design.most)))
+    candidate_WK = rng.standard_normal((worlds, design.most))
+    squares_W = rng.chisquare(design.history_df, worlds) / ratio**2
+    here_W, bank_df = baseline_WB[:, : design.bank].var(axis=1, ddof=1), design.bank - 1
+    crosses_W = special.fdtrc(bank_df, design.history_df, here_W / (squares_W / design.history_df)) > level
+    kept = 0
+    for own, chosen_W, history_W in (
+        (design, crosses_W, squares_W),
+        (replace(design, history_df=0.0), ~crosses_W, np.zeros(worlds)),
+    ):
+        if chosen_W.any():
+            t_WK = paths(own, baseline_WB[chosen_W], candidate_WK[chosen_W], history_W[chosen_W])
+            kept += int((t_WK >= np.array(boundary(own).keep)).any(axis=1).sum())
+    return kept / worlds
 
 
 def bartlett(groups: Iterable[Sequence[float]]) -> float:

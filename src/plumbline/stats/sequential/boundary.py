@@ -1,4 +1,4 @@
-"""Spends the error over the looks: the boundary above which a candidate is kept, and the one below which it is discarded.
+"""Spends the error over the looks: above one boundary a candidate is kept, below another it is discarded.
 
 Keep: the error spent up to look k is alpha k / K (Lan and DeMets 1983, "Discrete sequential boundaries for clinical
 trials", with their linear spending function; Jennison and Turnbull 2000, chapter 7). Discard: the error of the second
@@ -88,7 +88,7 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
         if state.look >= design.first_keep:
             upper = grid.above(density * keeps)
             z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
-            kept_error += float(grid.at(np.float64(z), upper))
+            kept_error += float(grid.at(z, upper))
             high = keep[state.look - 1] = t_of_z(z, state.df)
         if design.worth is not None:
             real = density * np.exp(
@@ -96,8 +96,8 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
             )
             lower = grid.above((real * both)[::-1])[::-1]
             z = -grid.where(lower[::-1], design.futility * state.look / design.most - lost)
-            z = min(z, z_of_t(high, state.df))
-            lost += float(grid.at(np.float64(z), lower))
+            z = min(z, float(z_of_t(high, state.df)))
+            lost += float(grid.at(z, lower))
             low = discard[state.look - 1] = t_of_z(z, state.df)
         judged.append((state, both, keeps))
     df = tuple(design.df(look) for look in range(1, design.most + 1))

@@ -34,7 +34,7 @@ WIDEST, POINTS, NODES = 16.0, 1201, 6
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A moment at which the residuals gained a dimension: the look that is taken there (None: none), and what is known."""
+    """A moment at which one run more is there: the look that is taken then (None: none), and what is known."""
 
     look: int | None
     information: float
@@ -70,7 +70,7 @@ class Grid:
         cells = 13 * (padded[1:-2] + padded[2:-1]) - padded[:-3] - padded[3:]
         return np.concatenate([np.cumsum(cells[::-1])[::-1], [0.0]]) * (self.z[1] - self.z[0]) / 24
 
-    def at(self, z: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def at(self, z: np.ndarray | float, values: np.ndarray) -> np.ndarray:
         """Interpolate values of the grid's points, by cubics through four of them."""
         place = (np.asarray(z) - self.z[0]) / (self.z[1] - self.z[0])
         first = np.clip(place.astype(np.int64) - 1, 0, len(self.z) - 4)
@@ -85,7 +85,7 @@ class Grid:
         low, high = float(self.z[index - 1]), float(self.z[index])
         for _ in range(40):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.at(np.float64(middle), above) > share else (low, middle)
+            low, high = (middle, high) if self.at(middle, above) > share else (low, middle)
         return (low + high) / 2
 
     def earlier(self, still: np.ndarray, low: float, high: float, before: State, now: State) -> np.ndarray:
@@ -140,7 +140,7 @@ def null_density(z: np.ndarray, df: float) -> np.ndarray:
 
 
 def r_of(z: np.ndarray, df: float) -> np.ndarray:
-    """R at z."""
+    """r at z."""
     return np.sign(z) * np.sqrt(-np.expm1(-(z**2) / df))
 
 
@@ -150,9 +150,10 @@ def z_of_r(r: np.ndarray, df: float) -> np.ndarray:
         return np.sign(r) * np.sqrt(-df * np.log1p(-(r**2)))
 
 
-def z_of_t(t: float, df: float) -> float:
+def z_of_t(t: np.ndarray | float, df: float) -> np.ndarray:
     """z at t."""
-    return t if math.isinf(t) else math.copysign(math.sqrt(df * math.log1p(t * t / df)), t)
+    t = np.asarray(t, dtype=float)
+    return np.sign(t) * np.sqrt(df * np.log1p(t * t / df))
 
 
 def t_of_z(z: float, df: float) -> float:

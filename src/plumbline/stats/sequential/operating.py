@@ -45,25 +45,28 @@ def operating(design: SequentialDesign, gain: float) -> Operating:
     for state, still in zip(paths.state, paths.still, strict=True):
         look = paths.look(state)
         above = _above(paths.grid, state, still, gain)
-        keep[look - 1] = _beyond(paths.grid, state, above, edges.keep[look - 1])
+        keep[look - 1] = float(_beyond(paths.grid, state, above, edges.keep[look - 1]))
         if math.isfinite(edges.discard[look - 1]):
-            discard[look - 1] = float(above[0]) - _beyond(paths.grid, state, above, edges.discard[look - 1])
+            discard[look - 1] = float(above[0] - _beyond(paths.grid, state, above, edges.discard[look - 1]))
     return Operating(keep=tuple(keep), discard=tuple(discard))
 
 
-def reached(design: SequentialDesign, gain: float, look: int, t: float, *, heeded: bool = True) -> float:
+def reached(
+    design: SequentialDesign, gain: float, look: int, t: np.ndarray | float, *, heeded: bool = True
+) -> np.ndarray:
     """Compute the chance, at a true gain in sigma, of a keep before a look or at least so large a t at it.
 
     Args:
+        t: one or many.
         heeded: whether a discard ends the runs; else only keeps do.
     """
     edges, paths = computed(design)
-    total = 0.0
+    total = np.zeros(np.shape(t))
     for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
         here = paths.look(state)
         if here <= look:
             above = _above(paths.grid, state, still, gain)
-            total += _beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
+            total = total + _beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
     return total
 
 
@@ -73,6 +76,6 @@ def _above(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.ndarr
     return grid.above(null_density(grid.z, state.df) * np.exp(ratio) * still)
 
 
-def _beyond(grid: Grid, state: State, above: np.ndarray, t: float) -> float:
-    """The same above a t; 0 where that is NaN."""
-    return 0.0 if math.isnan(t) else float(grid.at(np.float64(z_of_t(t, state.df)), above))
+def _beyond(grid: Grid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
+    """The same above each t; 0 where that is NaN."""
+    return np.zeros(()) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)
