@@ -5,7 +5,6 @@ Beside the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,20 +13,20 @@ from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.experiment import records
 from plumbline.experiment.checks_words import checked
 from plumbline.experiment.decision_sentences import amount, interval, next_step
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.picture import Picture, PicturedArm, PicturedGain, PicturedPath
+from plumbline.stats.sessions import false_keeps
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
-#: What a session's control of the error promises, and what it does not.
+#: What the control of a session of candidates promises.
 SESSIONS = {
-    "each": "the level holds for each candidate by itself: of {tries} that were tried against this baseline so far, up "
-    "to {false:.2g} would be kept on average if none did anything; and where one is, others are more often too, for "
-    "they share the baseline's runs",
+    "each": "the level holds for each candidate by itself",
     "fdr": "e-LOND, so that on average at most that share of what a session keeps does nothing, though candidates "
     "share a baseline; with so few seeds it finds little",
     "fwer": "the level was spread over the candidates that were planned, so that it holds for all of them together",
@@ -43,10 +42,7 @@ def write(decision: Decision, page: Path) -> None:
 
 def numbers(decision: Decision) -> dict[str, Any]:
     """Every number of a decision as JSON has them: what is not finite is null."""
-    import msgspec
-
-    found: dict[str, Any] = json.loads(msgspec.json.encode(decision))
-    return found | {"exit_code": decision.exit_code}
+    return records.plain(decision)
 
 
 def picture(decision: Decision) -> Picture:
@@ -127,12 +123,20 @@ def decides(decision: Decision) -> str:
                 f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
                 f"{percent(design.futility)} of candidates that gain so much are lost by it."
             )
-        false = decision.tries * terms.alpha
-        session = SESSIONS[terms.session].format(tries=decision.tries, false=false)
-        said.append(f"Session `{terms.session}`: {session}.")
+        said.append(f"Session `{terms.session}`: {SESSIONS[terms.session]}{_false_keeps(decision)}.")
     if terms.history is not None and terms.history[1] > 0:
         said.append(f"Sigma is pooled with that of past runs ({terms.history[1]:g} degrees of freedom).")
     return " ".join(said)
+
+
+def _false_keeps(decision: Decision) -> str:
+    """How many of so many candidates are kept for nothing, where the level holds for each by itself."""
+    design, tries = decision.terms.design, decision.tries
+    if decision.terms.session != "each" or design.plan != "bank" or tries < 2:
+        return ""
+    kept = false_keeps(design, tries)
+    span = f"and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs"
+    return f"; of {tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did anything, {span}"
 
 
 def _runs(decision: Decision) -> str:
