@@ -19,7 +19,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -124,11 +124,14 @@ def read(path: Path) -> Ledger:
     return _parsed(path, content)
 
 
-def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
+def append(path: Path, entries: Sequence[LedgerEntry], *, prepare: Callable[[Ledger], None] = lambda _: None) -> Ledger:
     """Append entries that are not there yet, or that announce more tries, and return the ledger as it then is.
 
     A last line that was torn by a power cut is put aside beside the ledger, with a word on stderr: whoever wrote it
     made no page of it.
+
+    `prepare` is given the ledger as it will be, before anything is entered, and may put its page on the disk: what it
+    raises leaves the ledger as it was.
 
     Raises:
         PlumblineError: as `read`; or the file cannot be written or locked. Nothing is appended to a broken ledger.
@@ -147,10 +150,13 @@ def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
                 head = json.loads(line)["hash"]
                 lines.append(line)
         if not lines:
+            prepare(ledger)
             return ledger
         # A newline alone may have been lost: the last line is whole then, and stays.
         begin = "\n" if content and not content.endswith(b"\n") else ""
         added = (begin + "".join(f"{line}\n" for line in lines)).encode()
+        entered = _parsed(path, content + added)
+        prepare(entered)
         try:
             written = os.write(descriptor, added)
             os.fsync(descriptor)
@@ -162,7 +168,7 @@ def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
         if written != len(added):
             os.ftruncate(descriptor, len(content))
             raise PlumblineError(f"{path}: nothing was entered (the disk is full); free disk space and repeat")
-        return _parsed(path, content + added)
+        return entered
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
