@@ -23,7 +23,7 @@ from plumbline.experiment.checks_fingerprint import of_checks
 from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.numbers import of_judgement, plain
+from plumbline.experiment.numbers_request import of_judgement, plain
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
