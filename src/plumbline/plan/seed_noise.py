@@ -15,9 +15,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.judge import sigma_interval
 from plumbline.plan.calibration import finished
 from plumbline.project import Project
+from plumbline.specs.experiment_runs import own_scale
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run
-from plumbline.specs.trial import own_scale
 
 #: What benchmarks/pilot.md says of the runs behind its sigma.
 PILOT_TOKENS, PILOT_WORDS = 0.32e6, "a baseline of 1.58 M parameters after 0.32 M tokens (benchmarks/pilot.md)"
@@ -61,14 +61,14 @@ def unknown(scale: str, elsewhere: Iterable[SeedNoise] = ()) -> str:
 
 
 def earlier(project: Project, study: str) -> list[Run]:
-    """Find the finished runs of a study's trials in the work folder, whatever the configuration says now."""
+    """Find the finished runs of a study's experiments in the work folder, whatever the configuration says now."""
     found = []
     for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
         try:
             spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
         except (OSError, ValueError, KeyError, TypeError):
             continue  # of another version, or damaged: it counts for nothing here
-        run = Run(spec=spec, groups=("trial",))
+        run = Run(spec=spec, groups=("experiment",))
         if run.key == "/".join(path.parts[-5:-1]) and own_scale(spec.scale) != spec.scale:
             found.append(run)
     return found
