@@ -72,7 +72,9 @@ onstart:
 
 onsuccess:
     staleness.remark(workflow)
+    verdict_sentence.tell(workflow)
 
 
 staleness.watch(workflow)
 before_first_job.watch(workflow, PROJECT)
+verdict_sentence.watch(workflow)

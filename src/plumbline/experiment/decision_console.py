@@ -23,8 +23,9 @@ WIDTH = 80
 def console(decision: Decision) -> Group:
     """Compose what a terminal shows of a decision."""
     lines = [Text(look_line(look, decision.boundary)) for look in decision.looks]
+    notes = [Text(visible(note), style="dim") for note in decision.notes]
     said = Text(visible(decision.sentence), style="bold")
-    return Group(_runs(decision), Text(""), *lines, *([Text("")] if lines else []), said)
+    return Group(_runs(decision), Text(""), *lines, *([Text("")] if lines else []), *notes, said)
 
 
 def print_decision(decision: Decision, file: TextIO | None = None) -> None:

@@ -87,7 +87,7 @@ def markdown(decision: Decision, picture_name: str) -> str:
     terms = decision.terms
     sections = [
         f"# {_named(terms.candidate)} against {_named(terms.baseline)}",
-        visible(decision.sentence),
+        _prose(decision.sentence),
         f"![{ALT}]({quote(picture_name)})",
         "## What decides",
         decides(decision),
@@ -97,7 +97,7 @@ def markdown(decision: Decision, picture_name: str) -> str:
         *(["## Before the runs", checked(decision.checks)] if decision.checks else []),
         "## What it cost",
         _cost(decision),
-        *(["## Ledger", visible(decision.ledger)] if decision.ledger else []),
+        *(["## Ledger", _prose(decision.ledger)] if decision.ledger else []),
         "## Limits",
         "\n".join(f"- {limit}" for limit in limits(decision)),
     ]
@@ -194,10 +194,10 @@ def limits(decision: Decision) -> list[str]:
     """List what the decision does not say and what it assumes."""
     terms = decision.terms
     of = ", ".join(_named(part) for part in (terms.trainer, terms.budget) if part)
-    said = [f"A decision is about these runs{f': {of}' if of else ''}. {terms.scope}".strip()]
+    said = [f"A decision is about these runs{f': {of}' if of else ''}. {_prose(terms.scope)}".strip()]
     if terms.differs:
         said.append(f"{_named(terms.candidate)} differs in its recipe as well: {_named(', '.join(terms.differs))}.")
-    said += [varied(terms.varies), NORMAL]
+    said += [*map(_prose, decision.notes), *([] if terms.claim else [NORMAL])]
     if not terms.claim and decision.verdict == "keep":
         said.append("What is kept is no claim yet: `plumbline confirm` runs it again with fresh seeds.")
     return said
@@ -211,12 +211,10 @@ NORMAL = (
 )
 
 
-def varied(what: str) -> str:
-    """Say what a seed changes, and which noise is therefore not in sigma."""
-    if "data" in what:
-        return f"A seed varies {what}."
-    order = "the order of the data is one for all runs, so that its noise is not in sigma"
-    return f"A seed varies the {what}; {order}."
+def _prose(text: str) -> str:
+    """Write words of ours that quote others': no tag but in code, where it is shown as it is."""
+    parts = visible(text).split("`")
+    return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))
 
 
 def _named(text: str) -> str:

@@ -23,6 +23,8 @@ def fixed(value: float, sigma: float) -> str:
     """Write a value in the metric's units, with as many decimals as two digits of sigma have."""
     if not math.isfinite(value):
         return "none"
+    if abs(value) >= 1e9 or not 1e-11 < sigma < 1e9:
+        return f"{value:.4g}"
     return f"{value:.{min(12, max(0, 1 - math.floor(math.log10(sigma))))}f}"
 
 

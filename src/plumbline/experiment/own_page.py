@@ -21,9 +21,13 @@ from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.formatting import counted, grid, name
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.picture import Picture, PicturedArm, PicturedGain
 from plumbline.experiment.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
 from plumbline.specs.mine import Mine
+
+#: What the picture shows, where it cannot be seen.
+ALT = "values by method, and each gain with its interval"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +91,9 @@ def page(result: VerdictContents) -> str:
     """Write the whole page as Markdown."""
     seen = result.seen
     groups = result.groups()
-    sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", checked(result.found)]
+    image = f"![{ALT}]({result.page.stem}.svg)"
+    sections: list[str] = ["# Verdict", first(result), image, *_each(result), "## Before the runs"]
+    sections += [checked(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
         every = list(judged.values())
@@ -104,6 +110,36 @@ def page(result: VerdictContents) -> str:
     sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", _runs(seen)]
     sections += ["## How to repeat", _repeat(result)]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def picture(result: VerdictContents) -> Picture:
+    """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
+    seen, mine = result.seen, result.seen.mine
+    arms = [
+        PicturedArm(
+            name=method,
+            values=list(seen.values(seen.deciding, mine.scale, method).items()),
+            lost=["diverged"] * len(seen.diverged(mine.scale, method)),
+            baseline=method in mine.references,
+        )
+        for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
+    ]
+    gains = [
+        PicturedGain(
+            name=method, middle=each.gain, low=each.low, high=each.high, note=f"{each.n} against {each.n_baseline} runs"
+        )
+        for method, each in result.judged.items()
+    ]
+    levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
+    return Picture(
+        title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
+        metric=seen.deciding.name,
+        higher=seen.deciding.higher,
+        arms=arms,
+        gains=gains,
+        interval=" or ".join(formatting.percent(1 - level) for level in sorted(levels)),
+        asked=mine.asked["minimum_gain"],
+    )
 
 
 def _each(result: VerdictContents) -> list[str]:
@@ -307,6 +343,7 @@ def _limits(result: VerdictContents) -> str:
         f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
         "supports nor refutes a claim about a larger model.",
         *_recipe(mine),
+        "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
     ]
     if every:
         said += pages.limits(every, every[0].terms)

@@ -247,7 +247,8 @@ class Fingerprints:
         folder = code_hash.PACKAGE / REPORT
         files = code_hash.product_files(folder / "__main__.py")
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
-        parts += sorted((self.configuration.root / self.paths.results / VERDICTS).glob("*.md"))
+        verdicts = self.configuration.root / self.paths.results / VERDICTS
+        parts += sorted([*verdicts.glob("*.md"), *verdicts.glob("*.svg")])
         looks = [[path.name, sha256_file(path)] for path in parts if path.is_file()]
         definitions = [study.definition for study in self.configuration.studies.values()]
         return sha256_text(canonical_json([code_hash.tree_hash(files), looks, definitions]))[:16]
