@@ -33,12 +33,8 @@ class Verb:
 
 
 VERBS = {
-    "try": Verb(
-        "plumbline.cli.experiments", "a change against its baseline, run until it is decided", part=True
-    ),
-    "confirm": Verb(
-        "plumbline.cli.experiments", "what was kept, with fresh seeds: the number to claim", part=True
-    ),
+    "try": Verb("plumbline.cli.experiments", "a change against its baseline, run until it is decided", part=True),
+    "confirm": Verb("plumbline.cli.experiments", "what was kept, with fresh seeds: the number to claim", part=True),
     "noise": Verb("plumbline.cli.experiments", "the noise of a run, and what so many seeds resolve", part=True),
     "log": Verb("plumbline.cli.experiments", "every decision, and what was tried", part=True),
     "page": Verb("plumbline.cli.experiments", "the page of an experiment again", part=True),

@@ -27,6 +27,7 @@ from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.specs.config import load_config, read_yaml, studies
+from plumbline.specs.study_config import Study
 
 #: Steps of a run of a quick look.
 QUICK_STEPS = 60
@@ -214,7 +215,7 @@ def _arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proj
     if given.vary != experiment_runs.INITIALISATION:
         asked["vary"] = given.vary
     if given.fit:
-        asked |= _fitted(given, project, study.name, method, against)
+        asked |= _fitted(given, project, study, method, against)
     elif given.steps or given.quick:
         steps = given.steps or QUICK_STEPS
         asked |= experiment_runs.budget(study, scale, steps, project.corpora[study.corpus])
@@ -245,7 +246,7 @@ def _of_file(given: argparse.Namespace, project: Project) -> str:
     return str(given.method)
 
 
-def _fitted(given: argparse.Namespace, project: Project, study: str, method: str, against: str) -> dict[str, Any]:
+def _fitted(given: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
     """The scale and the budget that fit a time."""
     from plumbline.plan import fit
 

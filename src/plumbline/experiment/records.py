@@ -14,6 +14,7 @@ from plumbline.experiment.outcome import ArmRun, Decision, ExperimentTerms
 from plumbline.stats.after_stopping import Estimate
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 
+
 def read(path: Path) -> Decision:
     """Read a decision.
 
