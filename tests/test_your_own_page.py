@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.cli.train import changed
 from plumbline.project import invocation, load
 from plumbline.specs import study_config
 from plumbline.specs.config import check, load_config
+from plumbline.specs.spec_changes import changed
 from plumbline.specs.study_config import overlay
 
 

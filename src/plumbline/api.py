@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from plumbline.core.pipeline_packages import lacking
 
 if TYPE_CHECKING:
-    from plumbline.cli.train import changed as changed
     from plumbline.core.errors import PlumblineError as PlumblineError
     from plumbline.evaluate.score_models import scored as scored
     from plumbline.experiment.comparison_terms import ComparisonTerms as ComparisonTerms
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from plumbline.runtime.stop import StopRequest as StopRequest
     from plumbline.specs.config import load_config as load_config
     from plumbline.specs.spec import RunSpec as RunSpec
+    from plumbline.specs.spec_changes import changed as changed
     from plumbline.specs.study_config import load as load_study  # noqa: F401
     from plumbline.train.pretrain import pretrain as pretrain
     from plumbline.train.trainer_settings import TrainerSettings as TrainerSettings
@@ -41,7 +41,7 @@ _PLACES = {
     "TrainerSettings": "plumbline.train.trainer_settings:TrainerSettings",
     "StopRequest": "plumbline.runtime.stop:StopRequest",
     "ComparisonTerms": "plumbline.experiment.comparison_terms:ComparisonTerms",
-    "changed": "plumbline.cli.train:changed",
+    "changed": "plumbline.specs.spec_changes:changed",
     "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",
     "export_hf": "plumbline.export.write:export_hf",
     "judge": "plumbline.experiment.judge:judge",

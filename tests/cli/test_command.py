@@ -12,10 +12,10 @@ from click.shell_completion import ShellComplete
 
 from plumbline.cli import VERBS, main
 from plumbline.cli import ls as listing
-from plumbline.cli.train import changed
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
 from plumbline.specs.config import studies
+from plumbline.specs.spec_changes import changed
 
 
 def plumbline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

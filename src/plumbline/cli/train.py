@@ -16,38 +16,10 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
 from plumbline.project import load
 from plumbline.runtime.stop import StopRequest
-from plumbline.specs.config import PRESETS, load_config, parse_yaml
+from plumbline.specs.config import PRESETS, load_config
 from plumbline.specs.spec import RunSpec
-from plumbline.specs.study_config import PARTS, overlay
+from plumbline.specs.spec_changes import changed
 from plumbline.train.trainer_settings import TrainerSettings
-
-
-def changed(spec: RunSpec, words: list[str]) -> RunSpec:
-    """Change a run's spec by ``part.key=value`` words, checked as the study's YAML is.
-
-    Another component takes its own defaults.
-
-    Raises:
-        PlumblineError: a word is not of that form, or asks for something that the schema does not allow.
-    """
-    content = {key: value for key, value in spec.to_dict().items() if key != "components"}
-    for word in words:
-        path, equals, text = word.partition("=")
-        names = path.split(".")
-        if not equals or not all(names):
-            raise PlumblineError(f"--set {word!r}: write it as part.key=value, such as train.steps=100")
-        if names[0] not in PARTS:
-            raise PlumblineError(
-                f"--set {word!r}: there is no part {names[0]!r}{nearest(names[0], PARTS)} (there are {list(PARTS)})"
-            )
-        value = parse_yaml(text, f"--set {word!r}: the value")
-        for name in reversed(names):
-            value = {name: value}
-        content = overlay(content, value)
-    try:
-        return RunSpec.from_dict(content)
-    except PlumblineError as error:
-        raise PlumblineError(f"--set: {error}") from error
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -15,12 +15,9 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import visible
-from plumbline.operate.preflight import dry_run
+from plumbline.operate.preflight import dry_run, slurm_account
 from plumbline.project import Project, snakemake_internals
 from plumbline.specs.config import PROJECT
-
-#: The account that profiles/slurm names until a site puts its own there.
-PLACEHOLDER = "plumbline"
 
 
 def watch(workflow: Any, project: Project) -> None:
@@ -65,8 +62,8 @@ def check(project: Project, jobs: list[Any]) -> None:
         + sharing.withheld(project.paths.work, jobs)
         + [found.words for found in (*packages.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
-    if placeholder(account):
-        warnings.append(account_words(account))
+    if slurm_account.placeholder(account):
+        warnings.append(slurm_account.account_words(account))
     written = (fingerprint_file.read(project.root / PROJECT) or {}).get("version", __version__)
     if written != __version__:
         warnings.append(
@@ -89,16 +86,3 @@ def enter(asked: dry_run.DryRun) -> None:
         from plumbline.experiment import ledger, ledger_costs
 
         ledger.append(asked.project.root / asked.project.paths.verdict_ledger, ledger_costs.entries(mine))
-
-
-def placeholder(name: str) -> bool:
-    """Whether a SLURM account is the one that profiles/slurm ships, of which few sites will know."""
-    return name == PLACEHOLDER
-
-
-def account_words(name: str) -> str:
-    """Say what to do about an account that is the placeholder."""
-    return (
-        f"profiles/slurm/config.v9+.yaml: default-resources.slurm_account: {name!r} is a placeholder; put your account "
-        "and partitions into an overlay (docs/on-your-cluster.md, step 2): sacctmgr show associations user=$USER"
-    )

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline.operate.preflight import before_first_job
+from plumbline.operate.preflight import slurm_account
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 
@@ -132,16 +132,14 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         if not dry_run.account:
             words = "default-resources.slurm_account: none in force; the executor plug-in will guess one"
             found.append(CheckResult(state=NOTE, what="SLURM account", words=words))
-        elif before_first_job.placeholder(dry_run.account):
+        elif slurm_account.placeholder(dry_run.account):
             found.append(
-                CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
+                CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account))
             )
         return found
     found = [*paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
-    if before_first_job.placeholder(dry_run.account) and any(one.state == STOP for one in found):
-        found.append(
-            CheckResult(state=STOP, what="SLURM account", words=before_first_job.account_words(dry_run.account))
-        )
+    if slurm_account.placeholder(dry_run.account) and any(one.state == STOP for one in found):
+        found.append(CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account)))
     return found
 
 
