@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 
 import pandas as pd
 import pytest
 
 from plumbline.audit.published import PrintedNumbers
+from plumbline.results import __main__ as results
 from plumbline.results.claims.registry import ClaimCheck, ClaimChecks
 from plumbline.results.claims.verdicts import COLUMNS, judge_claims, to_csv, to_markdown
 from plumbline.results.runs.finished_runs import RunFrames
@@ -309,21 +309,12 @@ def test_renderings(rows):
     assert "Preset: paper" in markdown and "- not reproduced: " in markdown and "| fwer " in markdown
 
 
-def test_the_verb(tmp_path, repository):
+def test_the_verb(tmp_path, repository, monkeypatch):
     out = tmp_path / "claims.csv"
-    command = [
-        sys.executable,
-        "-m",
-        "plumbline.results",
-        "claims",
-        "transfer",
-        "--preset",
-        "smoke",
-        "--work",
-        str(tmp_path / "none"),
-    ]
-    done = subprocess.run([*command, "--out", str(out)], cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    words = ["claims", "transfer", "--preset", "smoke", "--work", str(tmp_path / "none"), "--out", str(out)]
+    monkeypatch.chdir(repository)
+    monkeypatch.setattr(sys, "argv", ["results", *words])
+    results.main()
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()
     assert set(table["verdict"]) == {"not tested", "reproduced", "partly", "not reproduced"}
