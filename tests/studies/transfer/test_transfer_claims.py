@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import pandas as pd
 import pytest
@@ -16,6 +15,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import context, warnings_of
 from plumbline.specs import study_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
+from tests import in_process
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
 from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
 from tests.studies.transfer.follows import FOLLOWS
@@ -309,12 +309,11 @@ def test_renderings(rows):
     assert "Preset: paper" in markdown and "- not reproduced: " in markdown and "| fwer " in markdown
 
 
-def test_the_verb(tmp_path, repository, monkeypatch):
+def test_the_verb(tmp_path, repository):
     out = tmp_path / "claims.csv"
-    words = ["claims", "transfer", "--preset", "smoke", "--work", str(tmp_path / "none"), "--out", str(out)]
-    monkeypatch.chdir(repository)
-    monkeypatch.setattr(sys, "argv", ["results", *words])
-    results.main()
+    words = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path / "none", "--out", out)
+    done = in_process.run(results.main, *words, cwd=repository)
+    assert done.returncode == 0, done.stderr
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()
     assert set(table["verdict"]) == {"not tested", "reproduced", "partly", "not reproduced"}
