@@ -7,6 +7,7 @@ why in the interpretations `attention_concentration`, `logits_probed` and `probe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -29,31 +30,35 @@ class ConcentrationPoint:
 def points(frames: RunFrames, key: str) -> list[ConcentrationPoint]:
     """What was read of a run, by rising step; of a mixer that weighs no keys nothing. A head without a number leaves
     its run without one."""
-    probes = frames.probes
-    if probes.empty:
-        return []
-    found = []
-    for step, rows in probes[probes["key"] == key].groupby("step"):
-        values = {str(name): _mean(part["value"]) for name, part in rows.groupby("probe")}
-        if "concentration" in values:
-            null = _mean(rows.loc[rows["probe"] == "concentration", "null"])
-            fraction = float(rows["fraction"].iloc[0])
-            names = ("concentration", "largest_weight", "weight_sum", "logits_beyond")
-            found.append(
-                ConcentrationPoint(
-                    step=int(step), fraction=fraction, null=null, **{name: values[name] for name in names}
-                )
-            )
-    return found
-
-
-def _mean(values: pd.Series) -> float:
-    return float(values.astype(float).mean(skipna=False))
+    return [point for step, rows in _steps(frames, key) if (point := _at(step, rows))]
 
 
 def last(frames: RunFrames, key: str) -> ConcentrationPoint | None:
     """Where a run ended: its final weights, or the last finite ones."""
-    return next(iter(reversed(points(frames, key))), None)
+    return next((point for step, rows in reversed(_steps(frames, key)) if (point := _at(step, rows))), None)
+
+
+def _steps(frames: RunFrames, key: str) -> list[tuple[Any, pd.DataFrame]]:
+    probes = frames.probes
+    return [] if probes.empty else list(probes[probes["key"] == key].groupby("step"))
+
+
+def _at(step: Any, rows: pd.DataFrame) -> ConcentrationPoint | None:
+    """What was read at one step; None of a mixer that weighs no keys."""
+    values = {str(name): _mean(part["value"]) for name, part in rows.groupby("probe")}
+    if "concentration" not in values:
+        return None
+    names = ("concentration", "largest_weight", "weight_sum", "logits_beyond")
+    return ConcentrationPoint(
+        step=int(step),
+        fraction=float(rows["fraction"].iloc[0]),
+        null=_mean(rows.loc[rows["probe"] == "concentration", "null"]),
+        **{name: values[name] for name in names},
+    )
+
+
+def _mean(values: pd.Series) -> float:
+    return float(values.astype(float).mean(skipna=False))
 
 
 def before(found: list[ConcentrationPoint], fraction: float) -> ConcentrationPoint | None:

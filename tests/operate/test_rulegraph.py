@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate import rulegraph
+from tests import in_process
 
 EDGES = [("tokenize", "pack"), ("documents", "tokenize"), ("fetch", "documents"), ("documents", "items")]
 BLOCK = """\
@@ -51,6 +51,5 @@ def test_it_replaces_the_one_block_of_a_page(tmp_path: Path, monkeypatch: pytest
 
 def test_the_readme_shows_the_rules_of_today(repository: Path) -> None:
     """To mend: python -m plumbline.operate.rulegraph --into README.md."""
-    command = [sys.executable, "-m", "plumbline.operate.rulegraph"]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    done = in_process.run(rulegraph.main, cwd=repository)
     assert rulegraph.BLOCK.findall((repository / "README.md").read_text()) == [done.stdout]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,11 +11,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import Estimator, estimator
 from plumbline.plan.targets import WHOLE, table
 from plumbline.project import Project
 from plumbline.specs import study_config
+from tests import in_process
 
 LONG = "a_table_of_one_s_own_with_a_very_long_name"
 
@@ -88,9 +88,9 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Proje
 
 
 def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "plumbline.plan", "--preset", "paper", "--machine", "h100", "--price", "2.5"]
-    command += ["--config", f"work={tmp_path}", "--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    words = ["--preset", "paper", "--machine", "h100", "--price", "2.5", "--config", f"work={tmp_path}"]
+    words += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
+    done = in_process.run(plan_verb.main, *words, cwd=repository)
     assert (done.returncode, done.stderr) == (0, "")
     assert widest(done.stdout) <= 80
     assert widest((tmp_path / "plan.md").read_text()) > 120

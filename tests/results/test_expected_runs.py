@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +10,12 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load
+from plumbline.results import __main__ as results
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.specs import study_config
 from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run, Study
+from tests import in_process
 
 #: What one word of a command line holds, and a rule's whole shell line is one.
 LONGEST = 128 * 1024
@@ -53,18 +53,12 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     """Where documents come from is part of a run; the other source's runs are refused before anything is read."""
     config = load_config()
     local = load(config | {"preset": "smoke", "data": {"source": "local"}})
-    command = [sys.executable, "-m", "plumbline.results", "claims", "transfer", "--preset", "smoke"]
-    command += [
-        "--work",
-        str(tmp_path),
-        "--expected-digest",
-        local.targets.study_expected("transfer"),
-        "--out",
-        str(tmp_path / "c.csv"),
-    ]
-    done = subprocess.run([*command, "--source", "corpus"], cwd=repository, capture_output=True, text=True)
+    digest = local.targets.study_expected("transfer")
+    words = ["claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--expected-digest", digest]
+    words += ["--out", tmp_path / "c.csv"]
+    done = in_process.run(results.main, *words, "--source", "corpus", cwd=repository)
     assert done.returncode == 1 and "differ from those that this job was planned with" in done.stderr
-    done = subprocess.run([*command, "--source", "local"], cwd=repository, capture_output=True, text=True)
+    done = in_process.run(results.main, *words, "--source", "local", cwd=repository)
     assert done.returncode == 0, done.stderr
 
 

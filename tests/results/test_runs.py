@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +12,10 @@ import pytest
 from plumbline import NUMERICS
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
+from plumbline.results import __main__ as results
 from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
 from plumbline.results.runs.finished_runs import load
+from tests import in_process
 from tests.studies.transfer.world import World, tasks_of
 
 KEY = "transfer/base/baseline/s42"
@@ -65,9 +65,8 @@ def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_pa
         f"(numerics {NUMERICS})",
     )
     out = tmp_path / "table2.csv"
-    command = [sys.executable, "-m", "plumbline.results", "table", "transfer", "table2", "--expected", "found"]
-    command += ["--work", str(world.root), "--out", str(out)]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    words = ("table", "transfer", "table2", "--expected", "found", "--work", world.root, "--out", out)
+    done = in_process.run(results.main, *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     page = out.with_suffix(".md").read_text()
     assert f"Made from runs of other specs or versions: {KEY} is run {'f' * 16} (numerics 0)" in page

@@ -13,7 +13,7 @@ from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats import noise_floor
 
-from ..concentration import ConcentrationPoint, last
+from ..concentration import ConcentrationPoint
 from ..headline import BASE
 from .evidence import SIGNIFICANT_Z, Evidence
 
@@ -27,7 +27,7 @@ def _read(e: Evidence, key: str) -> ConcentrationPoint:
     """What was read at the end of a run that completed."""
     if e.frames.runs.loc[key, "outcome"] == DIVERGED:
         raise MissingRun(DIVERGED, key)
-    found = last(e.frames, key)
+    found = e.probed(key)
     if found is None:
         raise MissingRun("missing", key, f"{key} has no weights of keys that a probe could read")
     if math.isnan(found.concentration):

@@ -16,6 +16,7 @@ from plumbline.results.tables.table import Table, reference_of
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
 
+from ..concentration import ConcentrationPoint, last
 from ..divergence import PAPER_STEPS, Divergence, divergence_of
 from ..headline import BASE, LARGE
 from ..tables.noise_floor import noise_floor as noise_floor_table
@@ -39,6 +40,7 @@ class Evidence(registry.Evidence):
         self._facts = frames.runs[["outcome", "average", "validation_loss"]].to_dict("index")
         self._keys = {(row.scale, row.method, row.seed): str(row.Index) for row in frames.runs.itertuples()}
         self._tasks: dict[str, pd.Series] = {}
+        self._probed: dict[str, ConcentrationPoint | None] = {}
 
     def runs(self, method: str, scale: str = BASE) -> pd.DataFrame:
         """A method's runs at a scale, by seed; no rows where none is expected."""
@@ -154,6 +156,12 @@ class Evidence(registry.Evidence):
         if run["outcome"] != DIVERGED:
             return None
         return self.on_paper(run["step"], key), divergence_of(self.frames, key)
+
+    def probed(self, key: str) -> ConcentrationPoint | None:
+        """What the probe of attention weights says of the end of a run; says nothing of the runs that it reads."""
+        if key not in self._probed:
+            self._probed[key] = last(self.frames, key)
+        return self._probed[key]
 
     def on_paper(self, step: float, key: str) -> float:
         """A step as the same share of the paper's training."""

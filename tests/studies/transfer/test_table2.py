@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.results import __main__ as results
 from plumbline.results.tables import render
 from plumbline.results.tables.provenance import provenance
 from plumbline.studies.transfer.tables.table2 import table2
+from tests import in_process
 from tests.studies.transfer.world import PUBLISHED, World, base_value, printed_rows, tasks_of
 
 GROUPS = ("base", "noise_floor")
@@ -151,17 +151,16 @@ def test_golden_renderings(published, table):
 
 def test_the_verb_writes_four_files(published, tmp_path, repository):
     out = tmp_path / "results" / "transfer" / "table2.csv"
-    command = [sys.executable, "-m", "plumbline.results", "table", "transfer", "table2", "--preset", "paper"]
-    command += ["--work", str(published.root), "--out", str(out)]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+    words = ("--preset", "paper", "--work", published.root, "--out", out)
+    done = in_process.run(results.main, "table", "transfer", "table2", *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in out.parent.iterdir()) == [
         "table2.csv", "table2.md", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
-    shown = subprocess.run([*command[:3], "show", str(out)], cwd=repository, capture_output=True, text=True)
+    shown = in_process.run(results.main, "show", out, cwd=repository)
     assert shown.returncode == 0 and shown.stdout.startswith("Significant") and "Softpick" in shown.stdout
-    wrong = subprocess.run([*command[:5], "tabel2", *command[6:]], cwd=repository, capture_output=True, text=True)
+    wrong = in_process.run(results.main, "table", "transfer", "tabel2", *words, cwd=repository)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
         "error: studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"
     )

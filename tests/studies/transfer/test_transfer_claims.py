@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
 from plumbline.audit.published import PrintedNumbers
+from plumbline.results import __main__ as results
 from plumbline.results.claims.registry import ClaimCheck, ClaimChecks
 from plumbline.results.claims.verdicts import COLUMNS, judge_claims, to_csv, to_markdown
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import context, warnings_of
 from plumbline.specs import study_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
+from tests import in_process
 from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
 from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
 from tests.studies.transfer.follows import FOLLOWS
@@ -311,18 +311,8 @@ def test_renderings(rows):
 
 def test_the_verb(tmp_path, repository):
     out = tmp_path / "claims.csv"
-    command = [
-        sys.executable,
-        "-m",
-        "plumbline.results",
-        "claims",
-        "transfer",
-        "--preset",
-        "smoke",
-        "--work",
-        str(tmp_path / "none"),
-    ]
-    done = subprocess.run([*command, "--out", str(out)], cwd=repository, capture_output=True, text=True)
+    words = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path / "none", "--out", out)
+    done = in_process.run(results.main, *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()
