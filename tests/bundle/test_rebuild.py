@@ -330,6 +330,32 @@ def test_a_target_that_is_not_there_is_a_sentence_and_leaves_nothing(
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And its products are made with the linear algebra that the bundle names."""
+    asked, original = list[str | None](), subprocess.Popen
+
+    def started(command: list[str], **options: Any) -> Any:
+        if contents.REMAKE in command:
+            asked.append(options["env"].get("OPENBLAS_CORETYPE"))
+            del options["env"]["OPENBLAS_CORETYPE"]  # this processor may lack what that one's kernels need
+        return original(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    table = next(f"results/smoke/{each.path}.md" for each in said.products if each.kind == "table")
+    edited(bundle, {table: ("", "another\n")}, openblas="Haswell")
+    monkeypatch.setattr("sys.argv", ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out")])
+    assert rebuild.main() == 1 and asked == ["Haswell"]
+    assert f"different: {table}" in capsys.readouterr().out
+
+
+def test_builds_of_one_version_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents.metadata, "version", lambda name: "2.13.0+cu126")
+    assert contents.versions(("torch",)) == {"torch": "2.13.0"}
+
+
 def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
     path = tmp_path / "examples.parquet"
     row = {"run_id": "ab12", "task": "piqa", "metric": "acc", "value": np.float64(1)}

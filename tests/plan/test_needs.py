@@ -171,3 +171,4 @@ def test_no_text_that_was_counted_has_more_words_than_the_law_says() -> None:
 def test_as_many_shards_go_together_as_the_time_limit_counts(repository: Path) -> None:
     profile = yaml.safe_load((repository / "profiles" / "slurm" / "config.v9+.yaml").read_text(encoding="utf-8"))
     assert profile["group-components"]["tokenize"] == data_stage.TOGETHER
+    assert "tokenize" not in profile["set-threads"], "a shard takes one processor, by needs.yaml no faster on more"

@@ -131,13 +131,17 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
             "no study here reads a corpus 'climbmx'; did you mean 'climbmix'",
         ),
         (
+            ("work/demo/corpora/climbmix/packs/context77/train",),
+            "no run here trains on the corpus climbmix at context 77: packs are made for [",
+        ),
+        (
             ("work/demo/scores/key_norms/base/as_published/s42/scores.parquet",),
             "key_norms/base/as_published/s42 has no scores: studies/key_norms/study.yaml names no `suite`; name one",
         ),
         (("smoke",), "the target `smoke` carries out every run and is for the preset smoke, not demo"),
         (("audit", "--config", "preset=smokk"), "config/config.yaml (with --config): preset: 'smokk' is not one of"),
     ],
-    ids=["target", "run", "package", "corpus", "scores", "rule", "configuration"],
+    ids=["target", "run", "package", "corpus", "context", "scores", "rule", "configuration"],
 )
 def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
     """`InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""

@@ -175,6 +175,12 @@ def pack_that_knows(wildcards):
     return [ancient(folder)] if tokenizers.pack_knows(PROJECT, run) else []
 
 
+def pack_flags(wildcards):
+    """Packs of one side of a corpus and their sizes; none of a context that no run reads."""
+    PROJECT.require_context(wildcards.corpus, int(wildcards.context))
+    return PROJECT.commands.pack(wildcards.corpus, wildcards.split)
+
+
 def evaluation_flags(wildcards):
     """Suite, limit and metric of a run's evaluation."""
     return PROJECT.commands.evaluation(scored_run_of(wildcards))

@@ -150,7 +150,7 @@ rule pack:
         disk_mb=data_disk_mb("pack"),
         runtime=data_minutes("pack"),
     params:
-        flags=lambda wildcards: PROJECT.commands.pack(wildcards.corpus, wildcards.split),
+        flags=pack_flags,
         tokens=lambda wildcards: f"{PROJECT.paths.corpus(wildcards.corpus)}/tokens",
         shards=len(TOKEN_SHARDS),
         fingerprint=corpus_fingerprint("pack"),

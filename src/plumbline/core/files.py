@@ -95,7 +95,8 @@ def parse_json(text: str | bytes) -> Any:
 def read_json(path: str | Path) -> Any:
     """A JSON file's content; None if it is not there or not whole."""
     try:
-        return parse_json(Path(path).read_bytes())
+        with naming(path):
+            return parse_json(Path(path).read_bytes())
     except (FileNotFoundError, ValueError):
         return None
 

@@ -104,8 +104,12 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, TaskEntry]:
         entry = entries[task.name] = found[task.name]
         sums = (entry.sha256, entry.few_shot_sha256) if task.few_shot else (entry.sha256,)
         for file, sha256 in zip(task.files, sums, strict=True):
-            if not (folder / file).is_file() or sha256_file(folder / file) != sha256:
-                raise PlumblineError(f"{folder / file} is not the file that {INDEX} describes; make the items again")
+            there = sha256_file(folder / file) if (folder / file).is_file() else "missing"
+            if there != sha256:
+                raise PlumblineError(
+                    f"{folder / file} is not the file that {INDEX} describes: its sha256 is {there}, and {INDEX} says "
+                    f"{sha256}; restore it, or delete {path} and have the items made again"
+                )
     return entries
 
 

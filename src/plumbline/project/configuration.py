@@ -126,6 +126,18 @@ class Configuration:
             found[run.spec.data.corpus].add(run.spec.model.context)
         return {name: sorted(contexts) for name, contexts in found.items()}
 
+    def require_context(self, corpus: str, context: int) -> None:
+        """Refuse packs that no run would read.
+
+        Raises:
+            PlumblineError: naming the context lengths that runs train at.
+        """
+        if context not in self.contexts[corpus]:
+            raise PlumblineError(
+                f"no run here trains on the corpus {corpus} at context {context}: packs are made for "
+                f"{self.contexts[corpus]}, the `model.context` of the studies' scales"
+            )
+
     @property
     def evaluation_source(self) -> str:
         """The source of evaluation items; where the configuration says `preset`, the preset's."""

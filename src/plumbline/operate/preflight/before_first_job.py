@@ -44,7 +44,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.preflight import clock, cluster, folders, hub, own_method, packages, sharing, tokenizers
+    from plumbline.operate.preflight import clock, folders, hub, own_method, packages, sharing, slurm_paths, tokenizers
     from plumbline.operate.preflight.check_result import STOP
 
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
@@ -52,7 +52,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     asked = dry_run.DryRun(project=project, jobs=known)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     if account := dry_run.account(jobs):
-        refused += [found.words for found in cluster.paths(project.root)]
+        refused += [found.words for found in slurm_paths.check(project.root)]
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))

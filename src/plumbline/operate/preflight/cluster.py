@@ -9,16 +9,13 @@ executor plugin depends on are looked at as well.
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from plumbline.operate.preflight import slurm_account
+from plumbline.operate.preflight import slurm_account, slurm_paths
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, State, at_once
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 
@@ -137,21 +134,11 @@ def check(dry_run: DryRun) -> list[CheckResult]:
                 CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account))
             )
         return found
-    found = [*paths(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
+    found = [*slurm_paths.check(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
     if slurm_account.placeholder(dry_run.account) and any(one.state == STOP for one in found):
-        found.append(CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account)))
-    return found
-
-
-def paths(root: Path) -> list[CheckResult]:
-    """Report paths that jobs cannot be submitted with: Snakemake writes them into a shell's command without quoting."""
-    found = []
-    if re.search(r"""['"\\$`]""", str(root.resolve())):
-        words = f"{root.resolve()}: SLURM's jobs start in no folder with quotation marks, backslash or $; rename it"
-        found.append(CheckResult(state=STOP, what="SLURM: folder", words=words))
-    if shlex.quote(sys.executable) != sys.executable:
-        words = f"{sys.executable}: SLURM's jobs are started with it, unquoted; make the environment where no space is"
-        found.append(CheckResult(state=STOP, what="SLURM: interpreter", words=words))
+        found.append(
+            CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account))
+        )
     return found
 
 
