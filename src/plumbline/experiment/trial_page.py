@@ -111,14 +111,15 @@ def _found(trial: Trial, losses: dict[str, dict[str, float]]) -> list[str]:
         ]
     found = judged(trial, losses)
     here, there = _label(trial, trial.method), _label(trial, trial.against)
-    unclear = found.p > found.terms.alpha
+    two_sided = 2 * min(found.p, 1 - found.p)
+    unclear = two_sided > 2 * found.terms.alpha
     told = "are not distinguishable" if unclear else f"differ: {here} is {'better' if found.gain > 0 else 'worse'}"
     difference = (
         f"{here} minus {there}: {_signed(-found.gain, found.sigma)} nats, 95 % interval "
         f"{_signed(-found.high, found.sigma)} to {_signed(-found.low, found.sigma)} (t, noise pooled over all "
-        f"{found.n + found.n_baseline} runs, p = {p(found.p)}). With these seeds the two {told}."
+        f"{found.n + found.n_baseline} runs, p = {p(two_sided)}). With these seeds the two {told}."
     )
-    again = seeds_each(abs(found.gain), found.sigma, found.design, POWER, paired=False)
+    again = seeds_each(abs(found.gain), found.sigma, found.design, POWER)
     size = f" A true difference of the size that was seen takes {again:,} seeds of each." if again and unclear else ""
     power = (
         f"One run's noise is {fixed(found.sigma, found.sigma)} nats (standard deviation over seeds), so that "
