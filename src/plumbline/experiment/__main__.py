@@ -206,7 +206,8 @@ def check(page: Path, ledger: Path | None) -> int:
     held = ledgers.read(ledger or page.parent / said.name)
     came = ledgers.compare(held, page, said)
     if came and (families := _families(page)) is not None:
-        came = sum(entry.family in families for entry in held.entries[said.length :])
+        against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.tries`
+        came = sum(entry.is_try and entry.baseline in against for entry in held.entries[said.length :])
     length = counted(len(held), "entry", "entries")
     print(f"{held.path}: {length}, the chain is intact and contains the {said.length} of {page}")
     if came:

@@ -100,4 +100,5 @@ def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Cal
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
     if (said := ledgers.stated(request.page)) is not None:
         ledgers.compare(ledgers.read(request.ledger), request.page, said)
-    ledgers.append(request.ledger, entries, prepare=prepare)
+    with ledgers.entered(request.ledger, entries) as ledger:
+        prepare(ledger)
