@@ -44,7 +44,6 @@ include: "workflow/rules/pretrain.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/results.smk"
-include: "workflow/rules/trial.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/copies.smk"
 include: "workflow/rules/plan.smk"
@@ -73,7 +72,9 @@ onstart:
 
 onsuccess:
     staleness.remark(workflow)
+    verdict_sentence.tell(workflow)
 
 
 staleness.watch(workflow)
 before_first_job.watch(workflow, PROJECT)
+verdict_sentence.watch(workflow)

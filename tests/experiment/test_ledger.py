@@ -25,10 +25,37 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.jsonl"
 
 
-def test_tries_are_different_entries_against_a_baseline_in_a_metric(path: Path) -> None:
+def test_tries_are_different_entries_against_a_baseline_in_any_metric(path: Path) -> None:
     grown = append(path, [entry("a"), entry("a", fingerprint="with more seeds"), entry("a", test="paired t")])
     grown = append(path, [entry("a", metric="accuracy"), entry("a", baseline="other")])
-    assert len(grown) == 7 and grown.tries("base", "loss") == 5 and grown.tries("other", "loss") == 1
+    assert len(grown) == 7 and grown.tries("base", "loss") == 6 and grown.tries("other", "loss") == 1
+    assert read(path) == grown
+
+
+@pytest.mark.parametrize("first", [{"kind": ledger.PRIMARY}, {"kind": "spec"}])
+def test_other_metrics_do_not_add_to_the_tries_in_one_that_was_named_beforehand(tmp_path: Path, first) -> None:
+    entries = [entry("a", **first), entry("a"), *(entry("a", metric=f"m{number}") for number in range(3))]
+    grown = append(tmp_path / "ledger.jsonl", entries)
+    assert grown.primary("base") == "loss" and grown.tries("base", "loss") == 1 + (first["kind"] == "spec")
+    assert grown.tries("base", "m0") == grown.tries("base", "loss") + 3, "one that was not is paid for by all"
+    late = append(tmp_path / "late.jsonl", [entry("a"), entry("a", **first), entry("a", metric="m0")])
+    assert late.primary("base") is None, "named after a look"
+
+
+def test_what_was_decided_is_no_try_and_is_kept(path: Path) -> None:
+    decided = entry("a", verdict="keep", sentence="a improves loss by 1.", at="2026-01-01T00:00:00Z")
+    grown = append(path, [decided, entry("d")])
+    assert grown.tries("base", "loss") == 4 and read(path).entries[3] == decided
+
+
+def test_an_entry_is_made_with_its_page_or_not_at_all(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(RuntimeError), ledger.entered(path, [entry("d")]) as grown:
+        assert grown.tries("base", "loss") == 4
+        raise RuntimeError("the page cannot be written")
+    assert path.read_bytes() == before
+    with ledger.entered(path, [entry("d")]) as grown:
+        pass
     assert read(path) == grown
 
 

@@ -137,7 +137,7 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
     assert all(snakemake_internals.stays_here(job) == (job.rule.name in here) for job in jobs)
     jobs = [job for job in jobs if job.rule.name not in here]
     jobs = [job for job in jobs if getattr(job.wildcards, "shard", "0000") == "0000"]
-    assert set(rules) - here - {job.rule.name for job in jobs} == {"bundle", "trial", "verdict"}
+    assert set(rules) - here - {job.rule.name for job in jobs} == {"bundle", "verdict"}
     short, rows = [], []
     for job in jobs:
         need = needed(NEEDS[job.rule.name], *units_of(project, priced, job))
@@ -155,7 +155,7 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
                 short.append(rows[-1])
     print(*rows, sep="\n")
     assert not short, "\n".join(map(str, short))
-    for name in ("bundle", "trial", "verdict"):
+    for name in ("bundle", "verdict"):
         need = needed(NEEDS[name], {})
         assert rules[name].resources["mem_mb"].value >= need.mb
         assert rules[name].resources["runtime"].value >= need.minutes

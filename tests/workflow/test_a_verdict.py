@@ -84,7 +84,12 @@ def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Projec
     assert done.returncode == 0, done.stdout[-6000:]
     assert {"pretrain": 4, "evaluate": 4, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(done.stdout).items()
     page = project.root / "results/verdict/cosine.md"
-    assert page.read_text().startswith("# Verdict\n\nAt 80k (preset smoke, scale base): `cosine` ")
+    said = page.read_text().split("\n\n")[1]
+    assert said.startswith("At 80k (preset smoke, scale base): `cosine` ")
+    told = f"{said}\n\nresults/verdict/cosine.md\n"
+    assert told in done.stdout and told in project.snakemake(*words).stdout, "also where nothing is to be done"
+    assert "![values by method, and each gain with its interval](cosine.svg)" in page.read_text()
+    assert page.with_suffix(".svg").read_text().startswith("<svg ")
     held = project.python("-m", "plumbline.experiment", "--check-page", "results/verdict/cosine.md")
     assert held.returncode == 0, held.stdout
     assert project.planned(*words) == {}

@@ -5,12 +5,13 @@ Its runs are made by the rules of every study; before the first of them the meth
 
 
 rule verdict:
-    """The page, its numbers, and an entry in the ledger for each method."""
+    """The page, its picture and numbers, and an entry in the ledger for each method."""
     input:
         lambda wildcards: PROJECT.verdicts.files(),
     output:
         # Compared with the ledger before it is replaced, so not removed beforehand.
         page=update(f"{MADE}/verdict/{{mine}}.md"),
+        picture=f"{MADE}/verdict/{{mine}}.svg",
         numbers=f"{MADE}/verdict/{{mine}}.json",
     log:
         f"{LOGS}/verdict/{{mine}}.log",
@@ -42,9 +43,11 @@ rule copy_verdict:
     """The page of the preset asked for, which names its ledger from where it lies."""
     input:
         page=f"{MADE}/verdict/{{mine}}.md",
+        picture=f"{MADE}/verdict/{{mine}}.svg",
         numbers=f"{MADE}/verdict/{{mine}}.json",
     output:
         page=f"{RESULTS}/verdict/{{mine}}.md",
+        picture=f"{RESULTS}/verdict/{{mine}}.svg",
         numbers=f"{RESULTS}/verdict/{{mine}}.json",
     log:
         f"{LOGS}/copy/verdict.{{mine}}.log",
@@ -57,4 +60,5 @@ rule copy_verdict:
         ledger=f"s#^Ledger: `ledger.jsonl`#Ledger: `../{PROJECT.name}/verdict/ledger.jsonl`#",
     shell:
         "sed {params.ledger:q} {input.page:q} > {output.page:q} 2> {log:q} && "
+        "cp {input.picture:q} {output.picture:q} >> {log:q} 2>&1 && "
         "cp {input.numbers:q} {output.numbers:q} >> {log:q} 2>&1"

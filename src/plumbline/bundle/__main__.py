@@ -55,7 +55,7 @@ def main() -> None:
     config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
     config |= {"preset": given.preset} if given.preset else {}
     config |= {"studies": given.study} if given.study else {}
-    project = load(config | {"mine": "", "trial": {}})
+    project = load(config | {"mine": "", "experiment": {}})
     said, lacking = pack(project, given.out, as_it_is=given.as_it_is)
     fingerprint_file.write(given.out, given.fingerprint)
     for product in lacking:
@@ -166,7 +166,7 @@ def _contents(
 ) -> contents.BundleContents:
     commit, committed, edited = contents.checkout(project.root)
     ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
-    own = {"studies": list(project.studies), "work": work, "mine": "", "trial": {}}
+    own = {"studies": list(project.studies), "work": work, "mine": "", "experiment": {}}
     return contents.BundleContents(
         format=contents.FORMAT,
         configuration=project.config | own,

@@ -13,7 +13,8 @@ import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger_costs
-from plumbline.experiment.judge import BaselineComparison, Seeds, judge
+from plumbline.experiment.judge import BaselineComparison, judge
+from plumbline.experiment.seed_values import Seeds
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.mine import Mine

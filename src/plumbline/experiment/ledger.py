@@ -1,9 +1,12 @@
 """Keeps the ledger of everything that was tried, one line an entry, each line bound to the one before by its hash.
 
 An entry is one look: this method's numbers (or spec) beside this baseline's, in this metric, by this test. The same
-look again is the same entry. What a p-value is corrected for is the number of different entries against a baseline in a
-metric, so that trying twenty costs twenty, whether in one file or over a year. Announcing more tries than before is
-written down too: the entry again with another `planned`, a line but no further try.
+look again is the same entry. What a p-value is corrected for is the number of different entries against a baseline, so
+that trying twenty costs twenty, whether in one file or over a year; another metric of the same runs is another try.
+Where the metric of the first entry was named before there were values (a spec that is about to be trained, or
+`PRIMARY`), it is the primary one, and other metrics do not add to its tries. Announcing more tries than before is
+written down too: the entry again with another `planned`, a line but no further try. What was decided stands beside
+(`verdict`, `sentence`), and is no try.
 
 What is noticed: a line that was edited, removed from the middle, repeated or put in (the chain breaks there, and the
 line is named). What the file alone cannot tell: a cut tail, or a chain that was computed anew. Therefore each page
@@ -31,6 +34,10 @@ from plumbline.core.system import fcntl
 
 #: What the first line names as the hash before it.
 NO_HEAD = "0" * 64
+#: The kind of an entry that names the primary metric against a baseline, and is no try.
+PRIMARY = "primary"
+#: Kinds whose metric was named before there were values.
+_BEFOREHAND = (PRIMARY, "spec", "try")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,13 +45,14 @@ class LedgerEntry:
     """One entry of the ledger: a look at a method's numbers next to a baseline's, in one metric, by one test.
 
     Attributes:
-        kind: what was tried: "numbers", "search" or "spec".
+        kind: what was tried: "numbers", "search", "spec" or "try"; or `PRIMARY`.
         name: as a reader knows it; a part of what makes two entries different.
         fingerprint: hash of the numbers, or of the spec, that were looked at.
         baseline: what it was compared with, by name: tries are counted against it.
         metric: in what; tries are counted in it.
         test: what decided; another test of the same numbers is another try.
         planned: how many tries were announced, none if 0; not a part of what makes two entries different.
+        verdict, sentence, at: of an entry that says what was decided of a try: how, in a sentence, and when (UTC).
     """
 
     kind: str
@@ -54,16 +62,30 @@ class LedgerEntry:
     metric: str
     test: str
     planned: int = 0
+    verdict: str = ""
+    sentence: str = ""
+    at: str = ""
 
     @property
     def identity(self) -> tuple[str, ...]:
         """Everything that makes two entries different; equal ones are one try."""
-        return (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
+        known = (self.kind, self.name, self.fingerprint, self.baseline, self.metric, self.test)
+        return (*known, self.verdict, self.sentence) if self.verdict else known
+
+    @property
+    def is_try(self) -> bool:
+        """Whether it counts as a try: what was decided of one, and the name of a primary metric, do not."""
+        return not self.verdict and self.kind != PRIMARY
 
     @property
     def family(self) -> tuple[str, str]:
-        """The baseline and the metric, within which tries are counted."""
+        """The baseline and the metric."""
         return (self.baseline, self.metric)
+
+
+#: What stands in lines of decisions alone, and in every line.
+_DECIDED = ("verdict", "sentence", "at")
+_NEEDED = tuple(each.name for each in fields(LedgerEntry) if each.name not in _DECIDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +105,30 @@ class Ledger:
         return len(self.entries)
 
     def tries(self, baseline: str, metric: str) -> int:
-        """Count what a p-value is multiplied by: different entries against the baseline in the metric, or announced
-        tries.
+        """Count what a p-value is multiplied by: different entries against the baseline, or announced tries.
 
         The larger number counts. Numbers that were announced count from the first of them on, and stay: a plan is never
-        made smaller.
+        made smaller. In the primary metric, entries in other metrics do not count.
         """
         return max(self.made(baseline, metric), self.planned(baseline, metric))
 
     def made(self, baseline: str, metric: str) -> int:
-        """Count the different entries against the baseline in the metric."""
-        return len({entry.identity for entry in self.entries if entry.family == (baseline, metric)})
+        """Count the different entries against the baseline that add to the tries in the metric."""
+        return len({entry.identity for entry in self._counted(baseline, metric)})
 
     def planned(self, baseline: str, metric: str) -> int:
-        """Find the most tries that were ever announced against the baseline in the metric; 0 if none were."""
-        return max((entry.planned for entry in self.entries if entry.family == (baseline, metric)), default=0)
+        """Find the most tries that were ever announced against the baseline; 0 if none were."""
+        return max((entry.planned for entry in self._counted(baseline, metric)), default=0)
+
+    def primary(self, baseline: str) -> str | None:
+        """Name the metric against the baseline that was named before there were values; None where none was."""
+        first = next((entry for entry in self.entries if entry.baseline == baseline), None)
+        return first.metric if first is not None and first.kind in _BEFOREHAND else None
+
+    def _counted(self, baseline: str, metric: str) -> list[LedgerEntry]:
+        alone = self.primary(baseline) == metric
+        tried = [entry for entry in self.entries if entry.is_try and entry.baseline == baseline]
+        return [entry for entry in tried if not alone or entry.metric == metric]
 
 
 def read(path: Path) -> Ledger:
@@ -133,21 +164,27 @@ def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
     Raises:
         PlumblineError: as `read`; or the file cannot be written or locked. Nothing is appended to a broken ledger.
     """
+    with entered(path, entries) as ledger:
+        return ledger
+
+
+@contextmanager
+def entered(path: Path, entries: Sequence[LedgerEntry]) -> Iterator[Ledger]:
+    """Append entries as `append` does, and take them back if the ``with`` block fails: with the page, or not at all.
+
+    The ledger is locked meanwhile, so that the block reads it from what it is given, and not from the file. A process
+    that is killed in the block leaves the entries there, which costs a try and hides none.
+
+    Raises:
+        PlumblineError: as `append`.
+    """
     with _locked(path) as descriptor:
         content = _without_torn_line(path, descriptor)
         ledger = _parsed(path, content)
-        known, head = {entry.identity for entry in ledger.entries}, ledger.head
-        planned, lines = dict[tuple[str, str], int](), list[str]()
-        for entry in entries:
-            plan = planned.setdefault(entry.family, ledger.planned(*entry.family))
-            if entry.identity not in known or entry.planned > plan:
-                known.add(entry.identity)
-                planned[entry.family] = max(plan, entry.planned)
-                line = _line(len(ledger) + len(lines) + 1, head, entry)
-                head = json.loads(line)["hash"]
-                lines.append(line)
+        lines = _new_lines(ledger, entries)
         if not lines:
-            return ledger
+            yield ledger
+            return
         # A newline alone may have been lost: the last line is whole then, and stays.
         begin = "\n" if content and not content.endswith(b"\n") else ""
         added = (begin + "".join(f"{line}\n" for line in lines)).encode()
@@ -162,7 +199,27 @@ def append(path: Path, entries: Sequence[LedgerEntry]) -> Ledger:
         if written != len(added):
             os.ftruncate(descriptor, len(content))
             raise PlumblineError(f"{path}: nothing was entered (the disk is full); free disk space and repeat")
-        return _parsed(path, content + added)
+        try:
+            yield _parsed(path, content + added)
+        except BaseException:
+            os.ftruncate(descriptor, len(content))
+            os.fsync(descriptor)
+            raise
+
+
+def _new_lines(ledger: Ledger, entries: Sequence[LedgerEntry]) -> list[str]:
+    """The lines of those entries that are not there yet, or that announce more tries."""
+    known, head = {entry.identity for entry in ledger.entries}, ledger.head
+    planned, lines = dict[tuple[str, str], int](), list[str]()
+    for entry in entries:
+        plan = planned.setdefault(entry.family, ledger.planned(entry.baseline, entry.metric))
+        if entry.identity not in known or entry.planned > plan:
+            known.add(entry.identity)
+            planned[entry.family] = max(plan, entry.planned)
+            line = _line(len(ledger) + len(lines) + 1, head, entry)
+            head = json.loads(line)["hash"]
+            lines.append(line)
+    return lines
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,7 +278,8 @@ def fingerprint(value: Any) -> str:
 
 
 def _line(number: int, previous: str, entry: LedgerEntry) -> str:
-    record = {"entry": number, "previous": previous, **asdict(entry)}
+    said = {key: value for key, value in asdict(entry).items() if value or key not in _DECIDED}
+    record = {"entry": number, "previous": previous, **said}
     return canonical_json({**record, "hash": sha256_text(canonical_json(record))})
 
 
@@ -230,7 +288,9 @@ def _parsed(path: Path, content: bytes) -> Ledger:
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n") if content else [], start=1):
         try:
             record = json.loads(line)
-            entry = LedgerEntry(**{field.name: record[field.name] for field in fields(LedgerEntry)})
+            needed = {key: record[key] for key in _NEEDED}
+            decided = {key: record.get(key, "") for key in _DECIDED}
+            entry = LedgerEntry(**needed | decided)
             whole = line.decode() == _line(number, hashes[-1], entry)
             head = record["hash"]
         except (ValueError, KeyError, TypeError, RecursionError):

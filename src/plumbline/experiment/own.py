@@ -23,7 +23,7 @@ from plumbline.experiment.checks_fingerprint import of_checks
 from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.numbers import of_judgement, plain
+from plumbline.experiment.numbers_request import of_judgement, plain
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
@@ -52,7 +52,7 @@ class VerdictInputs:
 
 
 def write(request: VerdictInputs) -> str:
-    """Judge every method, enter it in the ledger, and write the page and its numbers.
+    """Judge every method, enter it in the ledger, and write the page, its picture and its numbers.
 
     Returns the page's first sentence. Nothing is entered where a check fails, a run is missing, or there is no noise to
     judge by.
@@ -96,8 +96,9 @@ def write(request: VerdictInputs) -> str:
         published=published,
         page=request.page,
     )
-    page, sentence = own_page.page(result), own_page.first(result)
+    page, picture, sentence = own_page.page(result), own_page.picture(result).svg(), own_page.first(result)
     files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
+    files.atomic_write_text(request.page.with_suffix(".svg"), picture)
     files.atomic_write_text(request.page, page)
     numbers = {decision_accuracy_from_pages.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     fingerprint_file.write(request.page, request.fingerprint, **numbers)
@@ -196,7 +197,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
     add("--expected-digest", default="", metavar="DIGEST", help="refuse if the runs have another digest")
     add("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
-    add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with a PAGE.json next to it")
+    add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with PAGE.svg and PAGE.json next to it")
     return parser
 
 

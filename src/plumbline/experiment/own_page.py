@@ -15,14 +15,19 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment import score_table_page as pages
+from plumbline.experiment.checks_words import checked
 from plumbline.experiment.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.formatting import counted, grid, name
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.picture import Picture, PicturedArm, PicturedGain
 from plumbline.experiment.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
 from plumbline.specs.mine import Mine
+
+#: What the picture shows, where it cannot be seen.
+ALT = "values by method, and each gain with its interval"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +91,9 @@ def page(result: VerdictContents) -> str:
     """Write the whole page as Markdown."""
     seen = result.seen
     groups = result.groups()
-    sections: list[str] = ["# Verdict", first(result), *_each(result), "## Before the runs", _checks(result)]
+    image = f"![{ALT}]({result.page.stem}.svg)"
+    sections: list[str] = ["# Verdict", first(result), image, *_each(result), "## Before the runs"]
+    sections += [checked(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
         every = list(judged.values())
@@ -105,6 +112,36 @@ def page(result: VerdictContents) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
+def picture(result: VerdictContents) -> Picture:
+    """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
+    seen, mine = result.seen, result.seen.mine
+    arms = [
+        PicturedArm(
+            name=method,
+            values=list(seen.values(seen.deciding, mine.scale, method).items()),
+            lost=["diverged"] * len(seen.diverged(mine.scale, method)),
+            baseline=method in mine.references,
+        )
+        for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
+    ]
+    gains = [
+        PicturedGain(
+            name=method, middle=each.gain, low=each.low, high=each.high, note=f"{each.n} against {each.n_baseline} runs"
+        )
+        for method, each in result.judged.items()
+    ]
+    levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
+    return Picture(
+        title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
+        metric=seen.deciding.name,
+        higher=seen.deciding.higher,
+        arms=arms,
+        gains=gains,
+        interval=" or ".join(formatting.percent(1 - level) for level in sorted(levels)),
+        asked=mine.asked["minimum_gain"],
+    )
+
+
 def _each(result: VerdictContents) -> list[str]:
     """A sentence for each method where the first names several, and what the larger scale adds."""
     seen, against = result.seen, result.seen.mine.against
@@ -121,19 +158,6 @@ def _each(result: VerdictContents) -> list[str]:
                 f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
             )
     return ["\n".join(said)] if said else []
-
-
-def _checks(result: VerdictContents) -> str:
-    size, found = result.found["size"], result.found["methods"]
-    starts = [name(method) for method, entry in found.items() if entry["starts_as"]]
-    begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
-    return (
-        f"Before anything was trained, {', '.join(result.found['checks'])} held for "
-        f"{formatting.listed([name(method) for method in found])}, tried on models of {size['layers']} layers and "
-        "width "
-        f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
-        "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
-    )
 
 
 def _parity(result: VerdictContents) -> str:
@@ -319,6 +343,7 @@ def _limits(result: VerdictContents) -> str:
         f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
         "supports nor refutes a claim about a larger model.",
         *_recipe(mine),
+        "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
     ]
     if every:
         said += pages.limits(every, every[0].terms)

@@ -15,8 +15,8 @@ from plumbline.plan.machines import Machine
 from plumbline.plan.model_cost import Sizes, training_tokens
 from plumbline.plan.warnings import warn
 from plumbline.project import Project
+from plumbline.specs.experiment_runs import own_scale
 from plumbline.specs.study_config import Run
-from plumbline.specs.trial import own_scale
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,7 @@ FILES = {
 CONFIGURATION = ("config", study_folders.STUDIES, "workflow", "Snakefile")
 
 #: Timings of jobs that are no study's products.
-OTHER_TIMINGS = ("verdict", "trial")
+OTHER_TIMINGS = ("verdict",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT
 from plumbline.specs.corpus import Corpus
+from plumbline.specs.experiment_runs import ExperimentRuns
 from plumbline.specs.mine import Mine
 from plumbline.specs.study_config import Run, Study
-from plumbline.specs.trial import Trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Configuration:
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
     mine: Mine | None = None
-    trial: Trial | None = None
+    experiment: ExperimentRuns | None = None
     root: Path = ROOT
     broken: dict[str, str] = field(default_factory=dict)
 
@@ -41,20 +41,20 @@ class Configuration:
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """All runs of all studies, of a file of one's own, and those of the trial, by key.
+        """All runs of all studies, of a file of one's own, and those of the experiment, by key.
 
         A run that a study scores on a suite of its own stands here as the study that it is of has it, if that is there.
         """
         every = [run for study in self.planned_studies for run in study.runs.values()]
         runs = {run.key: run for run in sorted(every, key=lambda run: run.scored_by is None)}
         runs = {run.key: runs[run.key] for run in every}
-        return runs | (self.trial.runs if self.trial else {})
+        return (self.experiment.runs if self.experiment else {}) | runs
 
     @cached_property
     def scored_runs(self) -> dict[str, Run]:
         """All runs that studies score, by the key of their scores."""
         every = [run for study in self.planned_studies for run in study.runs.values()]
-        return {run.scores_key: run for run in [*every, *(self.trial.runs.values() if self.trial else [])]}
+        return {run.scores_key: run for run in [*every, *(self.experiment.runs.values() if self.experiment else [])]}
 
     @property
     def planned_studies(self) -> list[Study]:

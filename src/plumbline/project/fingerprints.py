@@ -75,17 +75,6 @@ class Fingerprints:
                 parts.append(corpus["presets"].get("paper", {}).get("tokenizer"))
         return sha256_text(canonical_json(parts))[:16]
 
-    def trial(self) -> str:
-        """Fingerprint the page of the trial, without its runs' results: its code, and what the configuration says of
-        it.
-        """
-        files = code_hash.measurement_files(code_hash.PACKAGE / "experiment" / "trial.py")
-        return sha256_text(
-            canonical_json(
-                [code_hash.tree_hash(files), self.configuration.trial.digest if self.configuration.trial else ""]
-            )
-        )[:16]
-
     def probes(self, run: Run) -> str:
         """Fingerprint the values that probes read of a run: the probes' shared code, and that of each probe of the
         run.
@@ -258,7 +247,8 @@ class Fingerprints:
         folder = code_hash.PACKAGE / REPORT
         files = code_hash.product_files(folder / "__main__.py")
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
-        parts += sorted((self.configuration.root / self.paths.results / VERDICTS).glob("*.md"))
+        verdicts = self.configuration.root / self.paths.results / VERDICTS
+        parts += sorted([*verdicts.glob("*.md"), *verdicts.glob("*.svg")])
         looks = [[path.name, sha256_file(path)] for path in parts if path.is_file()]
         definitions = [study.definition for study in self.configuration.studies.values()]
         return sha256_text(canonical_json([code_hash.tree_hash(files), looks, definitions]))[:16]

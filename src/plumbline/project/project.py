@@ -24,7 +24,7 @@ from plumbline.project.targets import Targets
 from plumbline.project.token_files import TokenFiles
 from plumbline.project.unknown_paths import UnknownPaths
 from plumbline.project.verdicts import Verdicts
-from plumbline.specs import corpus, duplicate_runs, mine, study_config, study_folders, suites, trial
+from plumbline.specs import corpus, duplicate_runs, experiment_runs, mine, study_config, study_folders, suites
 from plumbline.specs.config import ROOT, check, load_preset, require_work
 from plumbline.specs.config import studies as known_studies
 
@@ -33,7 +33,7 @@ from plumbline.specs.config import studies as known_studies
 class Project(Configuration):
     """A configuration and everything that the rules need to know about it, with a part for each kind of question.
 
-    `project.paths.run(run)`, `project.targets.files(study, target)`, `project.fingerprints.trial()`.
+    `project.paths.run(run)`, `project.targets.files(study, target)`, `project.fingerprints.verdict()`.
     """
 
     @cached_property
@@ -132,7 +132,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     Raises:
         PlumblineError: the configuration or a study's file cannot be meant.
     """
-    config = config | {"trial": trial.numbers(config.get("trial", {}))}
+    config = config | {"experiment": experiment_runs.numbers(config.get("experiment", {}))}
     check(config, "config", "config/config.yaml (with --config)")
     require_work(config, root)
     preset, source = load_preset(config["preset"], root), config["data"]["source"]
@@ -163,7 +163,8 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
         folder = study_folders.folder(study.code, root)
         for words in [*study_folders.misspelt(folder), *duplicate_runs.unmeant(study, extended)]:
             print(f"warning: {visible(words)}", file=sys.stderr)
-    if given := config["trial"]:
-        project = dataclasses.replace(project, trial=trial.load(given, project.study(given["study"]), root, source))
+    if given := config["experiment"]:
+        of = own.study if own and given["study"] == own.name else project.study(given["study"])
+        project = dataclasses.replace(project, experiment=experiment_runs.load(given, of, root, source))
     profiles.remember(project)
     return project

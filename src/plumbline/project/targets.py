@@ -137,11 +137,6 @@ class Targets:
                 copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
-    def trial_files(self) -> list[str]:
-        """List the files that the page of the trial reads: outcomes and manifests of its runs."""
-        runs = self.configuration.trial.runs.values() if self.configuration.trial else ()
-        return [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
-
     def audited_files(self) -> list[str]:
         """List the files that the audit reads: printed numbers of every paper, its findings, and the numbers that no
         row checks.
@@ -165,7 +160,6 @@ class Targets:
             return [
                 "audit",
                 "plan",
-                *["trial"] * bool(self.configuration.trial),
                 *(f"{study}/claims" for study in self.configuration.studies if self.has_claims(study)),
             ]
         found = []
@@ -177,8 +171,6 @@ class Targets:
 
     def copied_from(self, name: str) -> str:
         """Name the file that a copy under results/ is a copy of, without its ending."""
-        if name == "trial" and self.configuration.trial:
-            return f"{self.paths.results}/trial/{self.configuration.trial.name}/trial"
         main = self.configuration.config["main_study"]
         whole = name in ("audit", "plan") or "/" in name
         return f"{self.paths.results}/{name}" if whole else f"{self.paths.results}/{main}/{name}"

@@ -39,11 +39,6 @@ class UnknownPaths:
             raise PlumblineError(
                 f"{path} belongs to another preset than {self.configuration.name}: add --config preset={first}"
             )
-        if "trial" in path.replace(".", "/").split("/")[1:3] and not self.configuration.trial:
-            raise PlumblineError(
-                f"{path} is the page of a trial, and the configuration has none: make quick makes a first one, and "
-                "`python -m plumbline.plan --fit 2h` prints one that fits a time, as arguments of --config"
-            )
         below = rest if first == self.configuration.name else [first, *rest]
         self.configuration.require_whole(below[0] if below[1:] else self.configuration.config["main_study"])
         self.verdicts.refuse(path)
@@ -89,6 +84,5 @@ class UnknownPaths:
         pages = {f"{study}/interpretations.md" for study in self.configuration.studies}
         copies |= {*self.verdicts.pages, REPORT_INDEX}
         whole = {name for name in copies if "/" in name or name.partition(".")[0] in ("audit", "plan")} | pages
-        trials = {f"{self.targets.copied_from('trial')}{end}" for end in (".csv", ".md") if self.configuration.trial}
-        made = {f"{self.paths.results}/{name}" for name in whole} | trials | {self.paths.bundle}
+        made = {f"{self.paths.results}/{name}" for name in whole} | {self.paths.bundle}
         return {f"{RESULTS}/{name}" for name in copies} | made

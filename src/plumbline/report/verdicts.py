@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from plumbline.project.paths import VERDICTS
@@ -27,10 +28,11 @@ def _page(path: Path) -> Page:
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
     files = {path: f"files/{VERDICTS}/{path.name}"}
-    if path.with_suffix(".json").exists():
-        files[path.with_suffix(".json")] = f"files/{VERDICTS}/{path.stem}.json"
+    for ending in (".json", ".svg"):
+        if path.with_suffix(ending).exists():
+            files[path.with_suffix(ending)] = f"files/{VERDICTS}/{path.stem}{ending}"
     content = {
-        "body": markdown_page.html(markdown),
+        "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown, flags=re.MULTILINE)),
         "headings": markdown_page.headings(markdown),
         "name": path.stem,
         "says": " ".join(says.split()),

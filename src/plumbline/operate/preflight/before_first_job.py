@@ -57,6 +57,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
+    enter(asked)
     warnings = (
         own_method.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
@@ -72,6 +73,20 @@ def check(project: Project, jobs: list[Any]) -> None:
         )
     for words in warnings:
         print(f"warning: {visible(words)}", file=sys.stderr)
+
+
+def enter(asked: dry_run.DryRun) -> None:
+    """Enter the methods of a user's own file in the ledger, when the first of their runs is about to be trained: what
+    is dropped after a look is paid for.
+    """
+    mine = asked.project.mine
+    if mine is None:
+        return
+    jobs = ("{study}/{scale}/{method}/s{seed}".format(**job.wildcards) for job in asked.of("pretrain"))
+    if {run.key for run in mine.own}.intersection(jobs):
+        from plumbline.experiment import ledger, ledger_costs
+
+        ledger.append(asked.project.root / asked.project.paths.verdict_ledger, ledger_costs.entries(mine))
 
 
 def placeholder(name: str) -> bool:

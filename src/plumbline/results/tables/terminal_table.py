@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.errors import visible
 from plumbline.results.tables import provenance
 from plumbline.results.tables.formats import AS_PRINTED, formatted
 
@@ -33,14 +33,6 @@ def show(table: Path) -> str:
     Raises:
         PlumblineError: there is no such table, or none with its provenance beside it.
     """
-    if table.stem == "trial":  # nothing but a trial's page is called so; its csv has no provenance beside it
-        page = table.with_suffix(".md")
-        raise PlumblineError(
-            f"{page} is the page of a trial, not a table; open it in a viewer"
-            if page.exists()
-            else f"there is no {page}: make quick makes the page of a first trial, and `python -m plumbline.plan --fit "
-            "2h --method METHOD` prints the command for one that fits a time"
-        )
     content = provenance.read(table)
     with open(table, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))

@@ -1,0 +1,22 @@
+"""Says on a page what was checked of a method before it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from plumbline.core.errors import visible
+from plumbline.experiment.formatting import listed, name
+
+
+def checked(report: Mapping[str, Any]) -> str:
+    """Say which checks held, of which methods, on models of which size."""
+    size, found = report["size"], report["methods"]
+    starts = [name(visible(method)) for method, entry in found.items() if entry["starts_as"]]
+    begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
+    return (
+        f"Before anything was trained, {', '.join(report['checks'])} held for "
+        f"{listed([name(visible(method)) for method in found])}, tried on models of {size['layers']} layers and width "
+        f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
+        "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
+    )

@@ -1,0 +1,29 @@
+"""Prints the sentence of a verdict's page that was asked for, when it is made or was there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import visible
+from plumbline.core.files import read_json
+from plumbline.project import snakemake_internals
+
+
+def watch(workflow: Any) -> None:
+    """Have the sentence printed where the page is there and nothing is to be made; called once, with the rules."""
+
+    def built() -> None:
+        if snakemake_internals.makes_files(workflow) and not snakemake_internals.needed_jobs(workflow):
+            tell(workflow)
+
+    if snakemake_internals.is_main_process(workflow):
+        snakemake_internals.on_dag_built(workflow, built)
+
+
+def tell(workflow: Any) -> None:
+    """Print the sentence of the verdict's page among the jobs' files, if there is one, and where the page is."""
+    jobs = [job for job in snakemake_internals.all_jobs(workflow) if job.rule.name in ("verdict", "copy_verdict")]
+    if jobs:  # the copy, where it was asked for, has the shorter path, and says the same
+        page = min((Path(job.output.page) for job in jobs), key=lambda path: len(path.parts))
+        print(visible(f"{read_json(page.with_suffix('.json'))['sentence']}\n\n{page}"), flush=True)

@@ -1,0 +1,231 @@
+"""Trains the arms of an experiment as runs of the DAG: a look asks Snakemake for the runs that are missing.
+
+What an arm gives is read from the finished run: its last validation loss, what it took, and on what it was made.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from msgspec import structs
+
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, read_json, sha256_text
+from plumbline.experiment.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
+from plumbline.experiment.recipe_diff import differences
+from plumbline.project.project import Project
+from plumbline.specs import experiment_runs
+from plumbline.specs.experiment_runs import BOTH
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Run, Study
+
+METRIC, UNIT = "validation_loss", "nats a token"
+#: What the log of a job ends with where the machine was at fault: it says nothing of the candidate.
+MACHINES = ("no disk space", "No space left", "cannot be read or written", "asked to stop", "Permission denied")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyArms:
+    """The two arms of a method of a study, or of a user's own file, against its baseline.
+
+    Attributes:
+        project: with everything that the command line said.
+        given: `config.experiment` without its seeds.
+        candidate: the candidate's name in the experiment.
+        words: what Snakemake is told besides: profiles, and the KEY=VALUE words of the user.
+        at_once: runs that stand beside each other.
+    """
+
+    project: Project
+    given: dict[str, Any]
+    candidate: str
+    words: Sequence[str] = ()
+    at_once: int = 1
+
+    @cached_property
+    def study(self) -> Study:
+        """The study, or that of the user's own file."""
+        own = self.project.mine
+        return own.study if own and own.name == self.given["study"] else self.project.study(self.given["study"])
+
+    @cached_property
+    def _runs(self) -> dict[str, Run]:
+        """A run of each arm, by the arm's name."""
+        asked = self.given | {"baseline_seeds": [0], "seeds": [0]}
+        found = experiment_runs.load(asked, self.study, self.project.root, self.project.config["data"]["source"])
+        theirs, ours = (found.of_method(name)[0] for name in (found.against, found.method))
+        return {BASELINE: theirs, self.candidate: ours}
+
+    def run_of(self, arm: str) -> Run:
+        """A run of an arm, to read what all of its runs share."""
+        return self._runs[arm]
+
+    @property
+    def spec(self) -> RunSpec:
+        """A spec of the baseline, to read the sizes that all runs share."""
+        return self._runs[BASELINE].spec
+
+    @cached_property
+    def group(self) -> str:
+        """Trainer and budget: the baseline's whole spec, whatever the seed, in short."""
+        return f"{self.spec.study}/{self.spec.preset}/{self.spec.scale}/{self.spec.run_id}"
+
+    @property
+    def trainer(self) -> str:
+        """What trains both arms, in words."""
+        return f"study {self.study.code}, preset {self.study.preset}, scale {self.given['scale']}"
+
+    @property
+    def budget(self) -> str:
+        """How long a run trains, in words."""
+        train = self.spec.train
+        return f"{train.steps:,} steps of {train.batch_tokens:,} tokens"
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """In what the candidate's recipe differs beyond its model."""
+        return tuple(differences(self._runs[self.candidate].spec, self.spec))
+
+    def method(self, arm: str) -> str:
+        """Name what an arm trains: other code of the same name is another method."""
+        spec = self._runs[arm].spec
+        return f"{spec.study}/{spec.method}@{spec.run_id}"
+
+    def run_id(self, arm: str, seed: int) -> str:
+        """Name a run by its own id."""
+        return self._spec(arm, seed).run_id
+
+    def _spec(self, arm: str, seed: int) -> RunSpec:
+        both = {"data_seed": seed} if self.given.get("vary") == BOTH else {}
+        return structs.replace(self._runs[arm].spec, init_seed=seed, **both)
+
+    def folder(self, arm: str, seed: int) -> Path:
+        """The folder of a run's outputs."""
+        return Path(self.project.paths.work) / "runs" / self._spec(arm, seed).key
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        """Have Snakemake make these runs, and read them as they are when it has ended.
+
+        Raises:
+            PlumblineError: a run is missing for a reason that is not its arm's: a full disk, a corpus that cannot be
+                made, a stop that was asked for.
+            KeyboardInterrupt: Snakemake was interrupted.
+        """
+        began = time.time()
+        targets = [str(self.folder(*one) / "outcome.json") for one in wanted]
+        code = call([sys.executable, "-m", "snakemake", *targets, *self.words, "--config", *self.configuration(wanted)])
+        found = {one: self.read(*one) for one in wanted}
+        yield from (run for run in found.values() if run is not None)
+        for one, run in found.items():
+            if run is None:
+                yield self._missing(*one, began, code)
+
+    def configuration(self, wanted: Sequence[tuple[str, int]]) -> list[str]:
+        """The KEY=VALUE words that put these runs into the DAG."""
+        theirs = sorted(seed for arm, seed in wanted if arm == BASELINE)
+        ours = sorted(seed for arm, seed in wanted if arm != BASELINE)
+        experiment = self.given | {"baseline_seeds": theirs, "seeds": ours}
+        return [
+            f"preset={self.project.name}",
+            f"studies=[{self.study.code}]",
+            f"main_study={self.study.code}",
+            *([f"mine={self.project.mine.path}"] if self.project.mine else []),
+            f"experiment={json.dumps(experiment)}",
+        ]
+
+    def read(self, arm: str, seed: int) -> ArmRun | None:
+        """Read a finished run; None where there is none of this very spec."""
+        folder, run_id = self.folder(arm, seed), self.run_id(arm, seed)
+        outcome, manifest = read_json(folder / "outcome.json"), read_json(folder / "manifest.json")
+        if not outcome or not manifest or outcome.get("run_id") != run_id:
+            return None
+        value = outcome.get("validation_loss")
+        whole = outcome["outcome"] == "completed" and value is not None
+        return ArmRun(
+            arm=arm,
+            seed=seed,
+            value=float(value) if whole else None,
+            outcome=FINISHED if whole else DIVERGED,
+            seconds=manifest.get("wall_seconds"),
+            run_id=run_id,
+            why="" if whole else str(outcome.get("reason") or ""),
+            fingerprint=_fingerprint(manifest),
+        )
+
+    def _missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
+        """A run that Snakemake did not make: its own crash, or an error that is not its own."""
+        spec = self._spec(arm, seed)
+        log = Path(self.project.paths.logs) / "pretrain" / f"{spec.key.replace('/', '.')}.log"
+        try:
+            fresh = log.stat().st_mtime >= began - 1
+            lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        except OSError:
+            fresh, lines = False, []
+        if not fresh or not lines:
+            raise PlumblineError(f"{spec.key} was not made: Snakemake ended with {code}, as it says above")
+        if any(word in line for word in MACHINES for line in lines[-20:]):
+            raise PlumblineError(
+                f"{spec.key} was not made, for a reason of this machine and not of the method: {lines[-1]} ({log}); "
+                "put that right and repeat the command: what is finished is used"
+            )
+        return ArmRun(
+            arm=arm, seed=seed, value=None, outcome=CRASHED, run_id=spec.run_id, why=f"{lines[-1]}; the log is {log}"
+        )
+
+
+def call(command: Sequence[str]) -> int:
+    """Run Snakemake with its words on stderr, and wait for its jobs to end however this process is asked to.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed, which Snakemake heard too.
+        SystemExit: with EXIT_RUN_AGAIN after a SIGTERM, which is passed on.
+    """
+    interrupted = False
+    with subprocess.Popen(command, stdout=sys.stderr) as process, _passed_on(process) as stopped:
+        while True:
+            try:
+                code = process.wait()
+                break
+            except KeyboardInterrupt:
+                interrupted = True
+    if stopped:
+        raise SystemExit(EXIT_RUN_AGAIN)
+    if interrupted or code in (-signal.SIGINT, 128 + signal.SIGINT):
+        raise KeyboardInterrupt
+    return code
+
+
+@contextmanager
+def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Pass SIGTERM on to a process; yields a list that then holds the signal."""
+    heard: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _fingerprint(manifest: dict[str, Any]) -> str:
+    """What means may not cross: device, torch, precision and data."""
+    packages = manifest.get("packages") or {}
+    parts = [manifest.get(key) for key in ("device", "device_name", "precision", "tf32")]
+    parts += [manifest.get(key) for key in ("data_fingerprint", "validation_fingerprint")]
+    return sha256_text(canonical_json([*parts, packages.get("torch")]))[:16]

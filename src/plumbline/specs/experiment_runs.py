@@ -1,0 +1,193 @@
+"""Makes the runs of an experiment: a method and its baseline, each with seeds of its own, by the study's own recipe.
+
+`config.experiment` says which (`plumbline try` writes it). Where it names no budget, the runs are those of the study's
+scale, beside its own: ``study/SCALE/method/sSEED``. What it changes of that (steps, warm-up, held-out sequences, pack,
+the order of the data) is part of the runs' specs, which then lie in a folder of their own:
+``study/SCALE_STEPS_steps_DIGEST/method/sSEED``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.specs import corpus, study_config, study_folders
+from plumbline.specs.config import ROOT
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Run, Study
+
+#: Where messages say that it is written.
+WHERE = "config/config.yaml (with --config): experiment"
+#: The keys of a budget that is not the scale's own; all of them or none.
+BUDGET = ("steps", "warmup_steps", "pack", "validation_sequences")
+#: What a seed changes: the weights that a run starts from, or also the order of its data.
+INITIALISATION, BOTH = "initialisation", "both"
+
+
+def scale_name(given: dict[str, Any]) -> str:
+    """The name of the scale of an experiment's runs; with a budget of its own it ends in a digest, so that experiments
+    which differ in anything but methods and seeds do not share a folder."""
+    if "steps" not in given:
+        return str(given["scale"])
+    parts = [given[key] for key in ("warmup_steps", "pack", "validation_sequences")]
+    if given.get("vary", INITIALISATION) != INITIALISATION:
+        parts.append(given["vary"])
+    return f"{given['scale']}_{given['steps']}_steps_{sha256_text(canonical_json(parts))[:6]}"
+
+
+def own_scale(scale: str) -> str:
+    """The study's own scale that an experiment's scale (`scale_name`) was made from; any other scale unchanged."""
+    return re.sub(r"_\d+_steps_[0-9a-f]{6}\Z", "", scale)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExperimentRuns:
+    """The runs of an experiment.
+
+    Attributes:
+        of: the study's own scale.
+        scale: the name of the scale of these runs.
+        against: the baseline that `method` is compared with.
+        runs: key -> run; those of `against` come first.
+    """
+
+    study: Study
+    of: str
+    scale: str
+    method: str
+    against: str
+    vary: str
+    runs: dict[str, Run]
+
+    @property
+    def any_run(self) -> Run:
+        """A run of the baseline, to read the sizes that all runs share."""
+        return next(iter(self.runs.values()))
+
+    def of_method(self, method: str) -> list[Run]:
+        """The runs of `method`, in the order of the seeds that were asked for."""
+        return [run for run in self.runs.values() if run.spec.method == method]
+
+
+def numbers(given: Any) -> Any:
+    """A configuration's `experiment` with whole numbers as ints: Snakemake's command line makes texts of nested
+    values."""
+    if isinstance(given, dict):
+        return {key: numbers(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [numbers(value) for value in given]
+    return int(given) if isinstance(given, str) and re.fullmatch(r"[0-9]{1,15}", given) else given
+
+
+def own_budget(study: Study, scale: str) -> dict[str, Any]:
+    """The budget of a study's own scale, by the keys of BUDGET: what an experiment has that names none."""
+    recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]
+    train = recipe.get("train", {}) | parts.get("train", {})
+    schedule = recipe.get("schedule", {}) | parts.get("schedule", {})
+    pack = (recipe.get("data", {}) | parts.get("data", {}))["pack"]
+    values = (train["steps"], schedule["warmup_steps"], pack, train["validation_sequences"])
+    return dict(zip(BUDGET, values, strict=True))
+
+
+def budget(study: Study, scale: str, steps: int, read: corpus.Corpus) -> dict[str, Any]:
+    """The budget of so many steps at a study's scale, by the keys of BUDGET.
+
+    It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and the
+    whole held-out pack where its size is stated.
+    """
+    own = own_budget(study, scale)
+    recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]
+    train = recipe.get("train", {}) | parts.get("train", {})
+    sequences = steps * train["batch_tokens"] / int(parts["model"]["context"])
+    return {
+        "steps": steps,
+        "warmup_steps": min(steps, math.ceil(own["warmup_steps"] * steps / own["steps"])),
+        "pack": _pack(read.packs, own["pack"], sequences),
+        "validation_sequences": read.validation or own["validation_sequences"],
+    }
+
+
+def _pack(packs: Mapping[str, int | None], own: str, sequences: float) -> str:
+    """The scale's own pack if it holds so many sequences, else the smallest that does, else the largest."""
+    sizes = {name: math.inf if size is None else size for name, size in packs.items()}
+    if sizes[own] >= sequences:
+        return own
+    holding = [name for name, size in sizes.items() if size >= sequences]
+    return min(holding, key=sizes.__getitem__) if holding else max(sizes, key=sizes.__getitem__)
+
+
+def load(
+    given: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
+) -> ExperimentRuns:
+    """Make the runs that a configuration asks for.
+
+    Args:
+        given: the configuration's ``experiment``, already checked against its schema.
+        study: the study that it names, or that of a user's own file.
+        source: replaces the source of the corpus's texts, unless it is `corpus`.
+
+    Raises:
+        PlumblineError: a scale, method, pack or number that the study, its corpus or its recipe does not allow.
+    """
+    of, method, against = given["scale"], given["method"], given["against"]
+    study_config.check_scale(study.definition, of, study.preset, WHERE)
+    if method == against:
+        raise PlumblineError(f"{WHERE}: method: {method!r} is also `against`; name another method")
+    vary = given.get("vary", INITIALISATION)
+    if vary != INITIALISATION and "steps" not in given:
+        given = given | own_budget(study, of)
+    read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
+    asked = given.get("validation_sequences", 0)
+    if read.validation is not None and asked > read.validation:
+        raise PlumblineError(
+            f"{WHERE}: validation_sequences: {asked}, but the held-out pack of {read.path} has "
+            f"{read.validation} at preset {study.preset}; ask for at most so many"
+        )
+    scale = scale_name(given)
+    if scale != of and scale in study.definition["scales"]:
+        raise PlumblineError(
+            f"{WHERE}: scale: the runs of this experiment would be those of the scale {scale!r} of "
+            f"{study.file}, which has that name already; rename that scale, or change `steps`"
+        )
+    extended = study_config.load(study.code, study.preset, root, source) if study.code != study.name else study
+    size = study.definition["scales"][of][study.preset].get("size", "one_gpu")
+    runs: dict[str, Run] = {}
+    for name, seeds in ((against, given["baseline_seeds"]), (method, given["seeds"])):
+        owner = extended if name.partition(".")[0] in study.definition["inherited"] else study
+        changed = _changed(owner.definition, given, scale, study.preset) if scale != of else owner.definition
+        for seed in seeds:
+            spec = study_config.make_spec(changed, read, study.preset, scale, name, seed, WHERE)
+            if scale != of:
+                _require_kept(spec, given, root)
+            if vary == BOTH:
+                spec = structs.replace(spec, data_seed=seed)
+            runs[spec.key] = Run(spec=spec, groups=("experiment",), size=size)
+    return ExperimentRuns(study=study, of=of, scale=scale, method=method, against=against, vary=vary, runs=runs)
+
+
+def _require_kept(spec: RunSpec, given: dict[str, Any], root: Path) -> None:
+    """Refuse a method that itself says what the experiment says of every run."""
+    kept = {"steps": spec.train.steps, "validation_sequences": spec.train.validation_sequences, "pack": spec.data.pack}
+    other = [key for key, value in kept.items() if value != given[key]]
+    if other:
+        raise PlumblineError(
+            f"{WHERE}: {other[0]}: {spec.method!r} has {kept[other[0]]!r} of its own in "
+            f"{study_folders.yaml_of(spec.study, root)}, so the experiment's does not apply to it; name another method"
+        )
+
+
+def _changed(of_study: dict[str, Any], given: dict[str, Any], scale: str, preset: str) -> dict[str, Any]:
+    """A study's YAML with the experiment's scale in it. It is validated at its end alone."""
+    steps = given["steps"]
+    train = {"steps": steps, "validate_every": steps, "validation_sequences": given["validation_sequences"]}
+    change = {"train": train, "schedule": {"warmup_steps": given["warmup_steps"]}, "data": {"pack": given["pack"]}}
+    entry = study_config.overlay(of_study["scales"][given["scale"]][preset], change)
+    return of_study | {"scales": {scale: {preset: entry}}}

@@ -1,0 +1,121 @@
+"""Estimates a candidate's gain after a stopping rule has chosen when to look: the plain mean then flatters keeps.
+
+- Interval: repeated confidence interval (Jennison and Turnbull 1989; 2000, chapter 9): all gains that the boundary of
+  keeps would not reject. It holds whatever made the runs end, and excludes `min_gain` exactly where the rule keeps. Its
+  upper end has a boundary of its own, which may act from the first look on, at the same level.
+- Median: the gain at which a result so far out, in the stage-wise order (an earlier keep is farther out than a later
+  one, and t orders one look), has the chance 1/2 (Fairbanks and Madsen 1982; Tsiatis, Rosner and Mehta 1984). The
+  standardised gain gain / sigma is exactly median-unbiased; times the estimated sigma it is nearly so:
+  benchmarks/experiment_rules.md has by how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.sequential.boundary import Boundary, boundary
+from plumbline.stats.sequential.design import SequentialDesign
+from plumbline.stats.sequential.look import Look
+from plumbline.stats.sequential.operating import reached
+
+#: What ended the runs; `undecided` where neither boundary did.
+StoppedBy = Literal["keep", "discard", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A gain after stopping, in the metric's units, positive where the candidate is better; `min_gain` is in it.
+
+    Attributes:
+        median: too high in as many repeats as too low.
+        low: the gain is above it; -inf where no keep was possible yet.
+        high: the gain is below it.
+        level: chance that the interval covers, at least, for normal runs.
+        p: chance that a change of no gain beyond `min_gain` is as far out, in the stage-wise order.
+    """
+
+    median: float
+    low: float
+    high: float
+    level: float
+    p: float
+
+
+def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: StoppedBy) -> Estimate:
+    """Estimate the gain of a candidate whose runs have ended.
+
+    Args:
+        design: what was fixed beforehand.
+        looks: all looks that were taken, in their order.
+        stopped_by: what ended the runs; the last look has to agree with it.
+
+    Raises:
+        PlumblineError: looks that are not of this design, or that went on after a keep, or another end than theirs.
+    """
+    edges = boundary(design)
+    last = _checked(design, looks, edges, stopped_by)
+    heeded = all(not look.t <= edges.discard[look.k - 1] for look in looks[:-1])
+
+    def beyond(gain: float) -> float:
+        return float(reached(design, gain, last.k, last.t, heeded=heeded))
+
+    root = math.sqrt(last.information)
+    standard = _crossing(beyond, last.t / root, 1 / root)
+    unit = last.sigma / root
+    upper = boundary(replace(design, first_keep=1, worth=None)).keep[last.k - 1]
+    low = last.gain - _or_infinite(edges.keep[last.k - 1]) * unit
+    high = last.gain + _or_infinite(upper) * unit
+    median = min(max(last.min_gain + standard * last.sigma, low), high)
+    return Estimate(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=beyond(0.0))
+
+
+def _checked(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, stopped_by: StoppedBy) -> Look:
+    """The last look, when all are of the design and end as is said."""
+    if not looks:
+        raise PlumblineError("no look was taken: there is nothing to estimate from")
+    for look in looks:
+        if not 1 <= look.k <= design.most:
+            raise PlumblineError(f"look {look.k} is none of the design's {design.most}")
+        if not np.allclose((look.df, look.information), (design.df(look.k), design.information(look.k)), rtol=1e-9):
+            raise PlumblineError(
+                f"look {look.k} has {look.df:g} degrees of freedom and the design {design.df(look.k):g}: "
+                "the baseline's runs or the history are not those that the design states"
+            )
+    for look in looks[:-1]:
+        if look.t >= edges.keep[look.k - 1]:
+            raise PlumblineError(f"look {look.k} kept the candidate, and runs were looked at after it")
+    last = looks[-1]
+    found = "keep" if last.t >= edges.keep[last.k - 1] else "discard" if last.t <= edges.discard[last.k - 1] else ""
+    if (found or "undecided") != stopped_by and not (stopped_by == "undecided" and found == "discard"):
+        raise PlumblineError(f"stopped_by = {stopped_by!r}, but look {last.k} says {found or 'undecided'!r}")
+    return last
+
+
+def _or_infinite(bound: float) -> float:
+    return math.inf if math.isnan(bound) else bound
+
+
+def _crossing(beyond: Callable[[float], float], start: float, step: float) -> float:
+    """The gain at which a chance that grows with it is 1/2, to 1e-4 of a step."""
+    low, high = start - step, start + step
+    while beyond(low) > 0.5:
+        low, high = low - 2 * step, low
+    while beyond(high) < 0.5:
+        low, high = high, high + 2 * step
+    at_low, at_high = beyond(low) - 0.5, beyond(high) - 0.5
+    for _ in range(40):  # the Illinois rule: a false position that never keeps one end
+        middle = (low * at_high - high * at_low) / (at_high - at_low)
+        at = beyond(middle) - 0.5
+        if abs(at) < 1e-6 or high - low < 1e-4 * step:
+            return middle
+        if np.sign(at) == np.sign(at_high):
+            high, at_high, at_low = middle, at, at_low / 2
+        else:
+            low, at_low, at_high = middle, at, at_high / 2
+    return (low + high) / 2

@@ -1,0 +1,206 @@
+"""Pools the spread of one run over groups of runs, decides whether it may be taken along to another machine, and says
+what runs can see with it.
+
+Means never leave their group: only squares of distances from a group's own mean are pooled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.noncentral import upper_tail
+from plumbline.stats.sequential.boundary import boundary
+from plumbline.stats.sequential.design import SequentialDesign
+from plumbline.stats.sequential.look import finite
+from plumbline.stats.sequential.simulation import paths
+
+#: The F test that lets sigma cross to another fingerprint has this level. One as lax as this refuses a quarter of the
+#: histories that are right; a stricter one takes along more that are wrong (0.05: see `crossing_error`).
+CROSSING_LEVEL = 0.25
+
+
+class Spread(NamedTuple):
+    """An estimate of sigma and its degrees of freedom; (0, 0) where nothing is known."""
+
+    sigma: float
+    df: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """A figure that hangs on sigma, and where it lies for the ends of sigma's confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+
+
+def pooled(groups: Iterable[Sequence[float]]) -> Spread:
+    """Pool the spread of groups: each holds the runs of one configuration on machines of one fingerprint.
+
+    Raises:
+        PlumblineError: a group without runs, or a value that is no finite number.
+    """
+    arrays = [finite(f"group {number}", group) for number, group in enumerate(groups, start=1)]
+    return together(*(Spread(float(group.std(ddof=1)), len(group) - 1) for group in arrays if len(group) > 1))
+
+
+def together(*spreads: tuple[float, float]) -> Spread:
+    """One estimate of several (sigma, df) of the same sigma."""
+    df = sum(own for _, own in spreads)
+    scale = max((sigma for sigma, _ in spreads), default=0.0)
+    if not df or not scale:
+        return Spread(0.0, df)
+    return Spread(scale * math.sqrt(sum(own * (sigma / scale) ** 2 for sigma, own in spreads) / df), df)
+
+
+def may_cross(here: Spread, elsewhere: Spread, level: float = CROSSING_LEVEL) -> bool:
+    """Whether sigma from another fingerprint may be pooled with that of here: a one-sided F test.
+
+    Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
+    degrees of freedom there is nothing to test, and nothing crosses.
+    """
+    if not here.df or not elsewhere.df or not elsewhere.sigma:
+        return False
+    return bool(special.fdtrc(here.df, elsewhere.df, (here.sigma / elsewhere.sigma) ** 2) > level)
+
+
+def history(here: Spread, same: Spread, elsewhere: Iterable[Spread]) -> Spread:
+    """Sigma of past runs for a comparison: that of the same fingerprint, and of each other one that may cross.
+
+    Args:
+        here: of the baseline's runs that the comparison itself uses; they are not in the result.
+        same: of other runs of this fingerprint.
+        elsewhere: one for each other fingerprint.
+    """
+    own = together(here, same)
+    return together(same, *(spread for spread in elsewhere if may_cross(own, spread)))
+
+
+def crossing_error(
+    design: SequentialDesign, ratio: float, *, level: float = CROSSING_LEVEL, worlds: int = 20_000, seed: int = 0
+) -> float:
+    """Simulate how often a candidate that does nothing is kept when history came from elsewhere and the F test let it.
+
+    Args:
+        design: its `history_df` is that of the history from elsewhere; where the test refuses it there is none.
+        ratio: true spread here over the true one there; above 1 the history is too narrow.
+        level: of the F test; 0 pools blindly.
+    """
+    rng = np.random.default_rng([seed, worlds])
+    baseline_WB = rng.standard_normal((worlds, design.baseline_runs(design.most)))
+    candidate_WK = rng.standard_normal((worlds, design.most))
+    squares_W = rng.chisquare(design.history_df, worlds) / ratio**2
+    here_W, bank_df = baseline_WB[:, : design.bank].var(axis=1, ddof=1), design.bank - 1
+    crosses_W = special.fdtrc(bank_df, design.history_df, here_W / (squares_W / design.history_df)) > level
+    kept = 0
+    for own, chosen_W, history_W in (
+        (design, crosses_W, squares_W),
+        (replace(design, history_df=0.0), ~crosses_W, np.zeros(worlds)),
+    ):
+        if chosen_W.any():
+            t_WK = paths(own, baseline_WB[chosen_W], candidate_WK[chosen_W], history_W[chosen_W])
+            kept += int((t_WK >= np.array(boundary(own).keep)).any(axis=1).sum())
+    return kept / worlds
+
+
+def bartlett(groups: Iterable[Sequence[float]]) -> float:
+    """P-value of Bartlett's test that all groups have one spread; groups of one run do not count; NaN for fewer than 2.
+
+    Source: Bartlett 1937, with his correction for small groups. It takes runs as normal.
+    """
+    spreads = [
+        (float(array.var(ddof=1)), len(array) - 1)
+        for number, group in enumerate(groups, start=1)
+        if len(array := finite(f"group {number}", group)) > 1
+    ]
+    if len(spreads) < 2 or min(variance for variance, _ in spreads) == 0:
+        return math.nan
+    variance, df = (np.array(part) for part in zip(*spreads, strict=True))
+    total = df.sum()
+    distance = total * math.log(df @ variance / total) - df @ np.log(variance)
+    correction = 1 + ((1 / df).sum() - 1 / total) / (3 * (len(df) - 1))
+    return float(special.chdtrc(len(df) - 1, distance / correction))
+
+
+def sigma_interval(spread: Spread, level: float = 0.9) -> tuple[float, float]:
+    """Confidence interval of sigma, for normal runs.
+
+    Raises:
+        PlumblineError: nothing is known of sigma.
+    """
+    if spread.df <= 0 or not spread.sigma > 0:
+        raise PlumblineError("sigma is not known: two runs of one configuration that differ in their seed are needed")
+    tail = (1 - level) / 2
+    ends = special.chdtri(spread.df, [tail, 1 - tail])
+    low, high = spread.sigma * np.sqrt(spread.df / ends)
+    return float(low), float(high)
+
+
+def power(
+    gain: float,
+    spread: Spread,
+    *,
+    baseline: int,
+    candidate: int,
+    alpha: float = 0.025,
+    history_df: float = 0.0,
+    level: float = 0.9,
+) -> Range:
+    """Power of a one-sided t test of fixed size, were `spread.sigma` true, and at the ends of sigma's interval.
+
+    Raises:
+        PlumblineError: nothing is known of sigma, or there are too few runs for a test.
+    """
+    test = _test(baseline, candidate, alpha, history_df)
+    low, high = sigma_interval(spread, level)
+    found = [test(gain / sigma) for sigma in (spread.sigma, high, low)]
+    return Range(value=found[0], low=min(found[1:]), high=max(found[1:]), level=level)
+
+
+def resolved_gain(
+    spread: Spread,
+    *,
+    baseline: int,
+    candidate: int,
+    alpha: float = 0.025,
+    history_df: float = 0.0,
+    chance: float = 0.8,
+    level: float = 0.9,
+) -> Range:
+    """The true gain that a one-sided t test of fixed size finds with a chance, in sigma's units, and its range.
+
+    Raises:
+        PlumblineError: as `power`; or a chance outside (alpha, 1).
+    """
+    if not alpha < chance < 1:
+        raise PlumblineError(f"chance = {chance}: must lie between alpha and 1")
+    test = _test(baseline, candidate, alpha, history_df)
+    ends = sigma_interval(spread, level)
+    low, high = 0.0, 1.0
+    while test(high) < chance:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if test(middle) < chance else (low, middle)
+    return Range(value=high * spread.sigma, low=high * ends[0], high=high * ends[1], level=level)
+
+
+def _test(baseline: int, candidate: int, alpha: float, history_df: float) -> Callable[[float], float]:
+    """Power of a one-sided t test by the gain in sigma."""
+    df = baseline + candidate - 2 + history_df
+    if min(baseline, candidate) < 1 or df < 1 or not 0 < alpha < 0.5:
+        raise PlumblineError(
+            f"a t test needs a run of each arm, a degree of freedom, and alpha in (0, 0.5); got {baseline = }, "
+            f"{candidate = }, {history_df = }, {alpha = }"
+        )
+    critical, root = float(-special.stdtrit(df, alpha)), math.sqrt(1 / (1 / baseline + 1 / candidate))
+    return lambda gain: upper_tail(critical, df, gain * root)

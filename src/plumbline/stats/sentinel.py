@@ -1,0 +1,64 @@
+"""Watches a bank of baseline runs for drift: of the machine, of the data, of anything that moves all runs with time.
+
+A sentinel is a run of the baseline, with a fresh seed, among the candidates. It joins the bank, and with its place in
+the order of runs says whether the baseline is still where it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.sequential.look import finite
+
+#: A sentinel with every so many candidates.
+EVERY = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drift:
+    """How a baseline moves with time.
+
+    Attributes:
+        total: from its first run to its last, by a straight line, in the metric's units.
+        p: chance that so much is seen, up or down, where nothing drifts.
+    """
+
+    total: float
+    p: float
+
+
+def due(candidate: int) -> bool:
+    """Whether the candidate of this number (from 1) brings a sentinel."""
+    return candidate % EVERY == 0
+
+
+def drift(values: Sequence[float], when: Sequence[float], *, history: tuple[float, float] = (0.0, 0.0)) -> Drift:
+    """Test whether a baseline's runs lie on a line that rises or falls: t of the slope.
+
+    Args:
+        values: of the baseline's runs.
+        when: their places in the order of all runs, or their times.
+        history: (sigma, df) of other runs.
+
+    Raises:
+        PlumblineError: values that are not finite, all runs at one time, or nothing to take sigma from.
+    """
+    y, x = finite("the baseline", values), finite("the order of the baseline's runs", when)
+    if len(x) != len(y) or np.ptp(x) == 0:
+        raise PlumblineError("drift needs a time for each run of the baseline, and two times at least")
+    scale = max(float(np.abs(y).max()), history[0]) or 1.0
+    y, x = y / scale, (x - x.mean()) / np.ptp(x)
+    slope = float(x @ y / (x @ x))
+    rest = y - y.mean() - slope * x
+    df = len(y) - 2 + history[1]
+    if df <= 0:
+        raise PlumblineError("drift needs three runs of the baseline, or past runs that say how far runs spread")
+    variance = (float(rest @ rest) + history[1] * (history[0] / scale) ** 2) / df
+    t = slope * math.sqrt(float(x @ x) / variance) if variance else math.copysign(math.inf, slope)
+    return Drift(total=slope * scale, p=float(2 * special.stdtr(df, -abs(t))) if slope else 1.0)

@@ -1,0 +1,105 @@
+"""Spends the error over the looks: above one boundary a candidate is kept, below another it is discarded.
+
+Keep: the error spent up to look k is alpha k / K (Lan and DeMets 1983, "Discrete sequential boundaries for clinical
+trials", with their linear spending function; Jennison and Turnbull 2000, chapter 7). Discard: the error of the second
+kind at `worth` is spent alike (Pampallona, Tsiatis and Kim 2001; Anderson 2008), and not bindingly: the boundary of
+keeps is made as if nobody ever discarded, so that whoever runs on after a discard has the promised error still.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from plumbline.stats.noncentral import log_ratio
+from plumbline.stats.sequential.design import SequentialDesign
+from plumbline.stats.sequential.law import NODES, POINTS, Grid, State, null_density, r_of, states, t_of_z, z_of_t
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where a candidate is kept and discarded, one value for each look; NaN where a look cannot do it.
+
+    Attributes:
+        keep: keep where t is at least this.
+        discard: discard where t is at most this; never above `keep`.
+        df: degrees of freedom of sigma at each look.
+        error: by how much a boundary may be off through its computation: the most that a grid twice as coarse moves it.
+    """
+
+    keep: tuple[float, ...]
+    discard: tuple[float, ...]
+    df: tuple[float, ...]
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What a boundary's computation knows of the paths that lead to each look.
+
+    Attributes:
+        grid: the points z.
+        state: information and degrees of freedom at each look that can be judged.
+        still: chance, for a path that is at z then, of having stopped at no earlier look.
+        still_kept: the same when only keeps stop.
+    """
+
+    grid: Grid
+    state: tuple[State, ...]
+    still: tuple[np.ndarray, ...]
+    still_kept: tuple[np.ndarray, ...]
+
+    @staticmethod
+    def look(state: State) -> int:
+        """The number of a state's look."""
+        assert state.look is not None  # only states with one are kept here
+        return state.look
+
+
+@cache
+def boundary(design: SequentialDesign) -> Boundary:
+    """Compute the boundaries of a design: some 0.1 s for eight looks."""
+    fine, _ = computed(design)
+    coarse, _ = computed(design, POINTS // 2 + 1, NODES // 2)
+    pairs = zip(fine.keep + fine.discard, coarse.keep + coarse.discard, strict=True)
+    error = max((abs(one - other) for one, other in pairs if math.isfinite(one)), default=0.0)
+    return Boundary(fine.keep, fine.discard, fine.df, error)
+
+
+@cache
+def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES) -> tuple[Boundary, Paths]:
+    """The boundaries by one grid, and the paths that lead to each look."""
+    grid, kept_error, lost = Grid.of(points, nodes), 0.0, 0.0
+    keep, discard = [math.nan] * design.most, [math.nan] * design.most
+    judged: list[tuple[State, np.ndarray, np.ndarray]] = []
+    both = keeps = np.ones(points)
+    before, high, low = None, math.inf, -math.inf
+    for state in states(design):
+        if before is not None:
+            keeps = grid.earlier(keeps, -math.inf, high, before, state)
+            both = grid.earlier(both, low, high, before, state) if design.worth is not None else keeps
+        before, high, low = state, math.inf, -math.inf
+        if state.look is None:
+            continue
+        density = null_density(grid.z, state.df)
+        if state.look >= design.first_keep:
+            upper = grid.above(density * keeps)
+            z = grid.where(upper, design.alpha * state.look / design.most - kept_error)
+            kept_error += float(grid.at(z, upper))
+            high = keep[state.look - 1] = t_of_z(z, state.df)
+        if design.worth is not None:
+            real = density * np.exp(
+                log_ratio(r_of(grid.z, state.df), state.df, design.worth * math.sqrt(state.information))
+            )
+            lower = grid.above((real * both)[::-1])[::-1]
+            z = -grid.where(lower[::-1], design.futility * state.look / design.most - lost)
+            z = min(z, float(z_of_t(high, state.df)))
+            lost += float(grid.at(z, lower))
+            low = discard[state.look - 1] = t_of_z(z, state.df)
+        judged.append((state, both, keeps))
+    df = tuple(design.df(look) for look in range(1, design.most + 1))
+    state_of, still, still_kept = zip(*judged, strict=True)
+    return Boundary(tuple(keep), tuple(discard), df, math.nan), Paths(grid, state_of, still, still_kept)

@@ -1,0 +1,84 @@
+"""Declares what is fixed before the first run of a candidate: how many runs, which level, when it may be kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from plumbline.core.errors import PlumblineError
+
+#: `bank`: all baseline runs first. `interleaved`: the bank, then candidate and baseline runs in turn, the candidate's
+#: first. `paired`: both arms at each seed, and their differences are tested; there is no bank.
+Plan = Literal["bank", "interleaved", "paired"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SequentialDesign:
+    """What a sequential comparison of a candidate with its baseline has fixed before it sees a value.
+
+    Attributes:
+        bank: baseline runs that are there before the first look (of no account in pairs).
+        most: candidate runs at most, and as many looks.
+        alpha: one-sided error for each candidate, over all its looks.
+        history_df: degrees of freedom of the sigma that past runs give (in pairs: of the differences).
+        plan: in which order the arms are run.
+        first_keep: a keep needs so many candidate runs; what earlier looks would spend is spent there.
+        worth: the gain beyond the least one, in sigma, whose loss the futility rule bounds; None: no such rule.
+        futility: error of that rule at `worth`, over all looks.
+    """
+
+    bank: int
+    most: int
+    alpha: float = 0.05
+    history_df: float = 0.0
+    plan: Plan = "bank"
+    first_keep: int = 2
+    worth: float | None = 2.0
+    futility: float = 0.10
+
+    def __post_init__(self) -> None:
+        """Refuse what no boundary exists for.
+
+        Raises:
+            PlumblineError: names the field, and what it may be.
+        """
+        least = 0 if self.plan == "paired" else 1
+        if self.plan not in ("bank", "interleaved", "paired"):
+            raise PlumblineError(f"plan = {self.plan!r}: must be bank, interleaved or paired")
+        if self.bank < least:
+            raise PlumblineError(f"bank = {self.bank}: at least {least} baseline run is needed before the first look")
+        if not 1 <= self.first_keep <= self.most:
+            raise PlumblineError(
+                f"first_keep = {self.first_keep}, most = {self.most}: need 1 <= first_keep <= most candidate runs"
+            )
+        if not 0 < self.alpha < 0.5:
+            raise PlumblineError(f"alpha = {self.alpha}: must lie between 0 and 0.5")
+        if not (math.isfinite(self.history_df) and self.history_df >= 0):
+            raise PlumblineError(f"history_df = {self.history_df}: must be a number from 0 on")
+        if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
+            raise PlumblineError(f"worth = {self.worth}: must be a gain above 0, in sigma, or None")
+        if not 0 < self.futility < 1:
+            raise PlumblineError(f"futility = {self.futility}: must lie between 0 and 1")
+        if self.df(self.most) < 1:
+            raise PlumblineError(
+                f"most = {self.most}: with bank = {self.bank} there would never be two runs of one arm"
+            )
+
+    def baseline_runs(self, look: int) -> int:
+        """Baseline runs that are there at a look."""
+        return {"bank": self.bank, "interleaved": self.bank + look - 1, "paired": look}[self.plan]
+
+    def df(self, look: int) -> float:
+        """Degrees of freedom of sigma at a look."""
+        own = look - 1 if self.plan == "paired" else self.baseline_runs(look) + look - 2
+        return self.history_df + own
+
+    def information(self, look: int) -> float:
+        """1 / the variance of the mean difference at a look, in units of sigma (in pairs: that of the differences)."""
+        return information(self.baseline_runs(look), look, self.plan)
+
+
+def information(baseline: int, candidate: int, plan: Plan) -> float:
+    """1 / the variance of the difference of the arms' means, in units of sigma (in pairs: that of the differences)."""
+    return float(candidate) if plan == "paired" else 1 / (1 / baseline + 1 / candidate)

@@ -1,0 +1,96 @@
+"""Takes the statistic of the runs that are there: Student's t of the candidate's gain beyond the least one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.sequential.design import Plan, information
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Look:
+    """What the runs say after the candidate's k-th.
+
+    Attributes:
+        k: candidate runs (in pairs: pairs).
+        t: (gain - min_gain) / (sigma / sqrt(information)).
+        df: degrees of freedom of sigma.
+        sigma: spread of one run, pooled over arms and history, in the metric's units (in pairs: of one difference).
+        gain: difference of the means, positive where the candidate is better, in the metric's units.
+        information: 1 / (1/m + 1/k) for m baseline runs; k in pairs.
+        min_gain: the gain that does not count.
+    """
+
+    k: int
+    t: float
+    df: float
+    sigma: float
+    gain: float
+    information: float
+    min_gain: float = 0.0
+
+
+def statistic(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    *,
+    higher: bool,
+    min_gain: float = 0.0,
+    history: tuple[float, float] | None = None,
+    plan: Plan = "bank",
+) -> Look:
+    """Take the statistic of a candidate's runs against the baseline's.
+
+    Args:
+        baseline: values of the baseline; in pairs the value at place i has the seed of the candidate's at place i.
+        candidate: values of the candidate, in the order of the runs.
+        higher: whether more is better.
+        min_gain: the gain that does not count, in the metric's units.
+        history: (sigma, df) of runs other than these; in pairs, of past differences.
+        plan: `paired` tests the differences.
+
+    Raises:
+        PlumblineError: a value that is no finite number, an arm without runs, pairs that are none, or no spread.
+    """
+    base, own = finite("the baseline", baseline), finite("the candidate", candidate)
+    if not math.isfinite(min_gain):
+        raise PlumblineError(f"min_gain = {min_gain}: must be a finite number")
+    past_sigma, past_df = history or (0.0, 0.0)
+    if not (math.isfinite(past_sigma) and math.isfinite(past_df) and past_sigma >= 0 and past_df >= 0):
+        raise PlumblineError(f"history = ({past_sigma}, {past_df}): sigma and its degrees of freedom must be from 0 on")
+    if plan == "paired" and len(base) != len(own):
+        raise PlumblineError(f"pairs need as many runs of both arms; got {len(base)} and {len(own)}")
+    groups = [base - own] if plan == "paired" else [base, own]
+    scale = max(float(np.abs(np.concatenate([base, own])).max()), past_sigma)
+    df = past_df + sum(len(group) - 1 for group in groups)
+    if df <= 0:
+        raise PlumblineError("one run of each arm and no past runs: there is nothing to take the spread from")
+    # In units of the largest value, so that squares of values such as 1e200 stay finite.
+    squares = sum(float((((group / scale) - (group / scale).mean()) ** 2).sum()) for group in groups) if scale else 0.0
+    spread = math.sqrt((squares + past_df * (past_sigma / scale) ** 2) / df) if scale else 0.0
+    if spread < 1e-14:  # what rounding leaves where all values are one
+        raise PlumblineError("all runs of an arm have one value, whatever their seed: does the seed reach the trainer?")
+    sign = 1.0 if higher else -1.0
+    gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
+    known = information(len(base), len(own), plan)
+    t = (gain - min_gain / scale) / spread * math.sqrt(known)
+    return Look(k=len(own), t=t, df=df, sigma=spread * scale, gain=gain * scale, information=known, min_gain=min_gain)
+
+
+def finite(whose: str, values: Sequence[float]) -> np.ndarray:
+    """The values of an arm as an array.
+
+    Raises:
+        PlumblineError: there are none, or one is no finite number.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 1 or not array.size:
+        raise PlumblineError(f"{whose} has no runs")
+    if not np.isfinite(array).all():
+        raise PlumblineError(f"{whose} has a value that is no finite number: {array[~np.isfinite(array)][0]}")
+    return array

@@ -1,0 +1,125 @@
+"""Controls the error of a session, in which many candidates are tried against one baseline.
+
+- `each`: every candidate has the level alpha, and the session is told how many false keeps that makes.
+- `fdr`: e-LOND (Xu and Ramdas 2024, "Online multiple testing with e-values"): of all keeps, a share of at most alpha is
+  false on average, under any dependence, so also with a bank that all candidates share. It is weak where a candidate
+  has few runs: the first of a session needs an e-value of 40, which eight against five reach for large gains only.
+- `fwer`: alpha is split over a number of candidates that is planned (Bonferroni): the chance of any false keep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.design import SequentialDesign
+from plumbline.stats.sequential.simulation import ends, paths
+
+Session = Literal["each", "fdr", "fwer"]
+
+#: Sessions that are drawn for `false_keeps`; a share of them has a standard error of at most 0.008.
+SESSIONS = 4000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FalseKeeps:
+    """How many candidates of a session are kept when none does anything.
+
+    Attributes:
+        mean: on average.
+        low: the number has a chance of 1 in 20 at most to be below this.
+        high: the number has a chance of 1 in 20 at most to be above this.
+        shares: of the sessions with 0, 1, 2, .. false keeps.
+    """
+
+    mean: float
+    low: int
+    high: int
+    shares: tuple[float, ...]
+
+    def at_least(self, number: int) -> float:
+        """Share of the sessions with so many false keeps or more."""
+        return sum(self.shares[number:])
+
+
+@cache
+def false_keeps(
+    design: SequentialDesign, candidates: int, *, sentinel_every: int = 0, sessions: int = SESSIONS, seed: int = 0
+) -> FalseKeeps:
+    """Simulate sessions of candidates that do nothing, all against one bank, and count what is kept.
+
+    A bank that happens to be bad makes many keeps at once, so that the number varies more than independent tests would.
+
+    Args:
+        sentinel_every: the bank gains a run with every so many candidates; 0: never.
+
+    Raises:
+        PlumblineError: no candidate, or a design whose bank is not shared.
+    """
+    if candidates < 1 or design.plan != "bank":
+        raise PlumblineError(f"need a candidate and plan = 'bank'; got {candidates = }, plan = {design.plan!r}")
+    rng = np.random.default_rng([seed, candidates, sentinel_every])
+    sentinels = (candidates - 1) // sentinel_every if sentinel_every else 0
+    bank_SB = rng.standard_normal((sessions, design.bank + sentinels))
+    history_S = rng.chisquare(design.history_df, sessions) if design.history_df else np.zeros(sessions)
+    kept_S = np.zeros(sessions, dtype=int)
+    for number in range(candidates):
+        now = replace(design, bank=design.bank + (number // sentinel_every if sentinel_every else 0))
+        t_SK = paths(now, bank_SB[:, : now.bank], rng.standard_normal((sessions, design.most)), history_S)
+        kept_S += ends(computed(now)[0], t_SK)[0]
+    low, high = np.quantile(kept_S, [0.05, 0.95], method="inverted_cdf")
+    shares = np.bincount(kept_S) / sessions
+    return FalseKeeps(
+        mean=float(kept_S.mean()), low=int(low), high=int(high), shares=tuple(float(share) for share in shares)
+    )
+
+
+def fdr_level(candidate: int, kept: int, *, alpha: float = 0.05, planned: int | None = None) -> float:
+    """Level of a session's next candidate under e-LOND: it is kept where its e-value is at least 1 / this.
+
+    Args:
+        candidate: its number, from 1.
+        kept: candidates of the session that were kept before it.
+        planned: over so many candidates alpha is spread evenly; None: over all that may ever come, as
+            1 / (candidate (candidate + 1)).
+
+    Raises:
+        PlumblineError: a number below 1, or a candidate beyond those that were planned.
+    """
+    _positive(candidate, alpha)
+    if planned is not None and candidate > planned:
+        raise PlumblineError(f"candidate {candidate} of a session for which {planned} were planned")
+    share = 1 / planned if planned is not None else 1 / (candidate * (candidate + 1))
+    return alpha * share * (kept + 1)
+
+
+def fwer_level(planned: int, *, alpha: float = 0.05) -> float:
+    """Level of each candidate of a session for which so many are planned.
+
+    Raises:
+        PlumblineError: a number below 1.
+    """
+    _positive(planned, alpha)
+    return alpha / planned
+
+
+def metrics_level(looked_at: int, *, alpha: float = 0.05) -> float:
+    """Level of a candidate whose metric was chosen after a look at so many of them (Bonferroni).
+
+    The metric that was named before the runs costs nothing, however many stand beside it, as long as it decides.
+
+    Raises:
+        PlumblineError: a number below 1.
+    """
+    _positive(looked_at, alpha)
+    return alpha / looked_at
+
+
+def _positive(number: int, alpha: float) -> None:
+    if number < 1 or not 0 < alpha < 1:
+        raise PlumblineError(f"need a number from 1 on and alpha in (0, 1); got {number} and {alpha}")

@@ -1,0 +1,199 @@
+"""What stands around the stopping rule: the estimate after it, e-values, sigma's pool, sessions and sentinels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats import pooling
+from plumbline.stats.after_stopping import estimate
+from plumbline.stats.e_value import anytime_interval, e_value, e_values
+from plumbline.stats.noncentral import log_ratio, upper_tail
+from plumbline.stats.pooling import Spread
+from plumbline.stats.sentinel import drift, due
+from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
+from plumbline.stats.sequential.operating import reached
+from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sessions import false_keeps, fdr_level, fwer_level, metrics_level
+
+DESIGN = SequentialDesign(bank=5, most=8, history_df=20)
+
+
+def compared(gain: float, seed: int) -> tuple[list[Look], str]:
+    """The looks of one drawn comparison until its end, and what ended it."""
+    rng = np.random.default_rng(seed)
+    base, own, edges = rng.standard_normal(5), rng.standard_normal(8) + gain, boundary(DESIGN)
+    history, looks = (math.sqrt(rng.chisquare(20) / 20), 20.0), []
+    for k in range(1, 9):
+        looks.append(look := statistic(base, own[:k], higher=True, history=history))
+        if look.t >= edges.keep[k - 1]:
+            return looks, "keep"
+        if look.t <= edges.discard[k - 1]:
+            return looks, "discard"
+    return looks, "undecided"
+
+
+def test_noncentral_t_is_scipys() -> None:
+    for df, ncp in ((1, 0.5), (4, 2.0), (24, 6.0), (200, 3.0)):
+        t = np.array([-2.0, 0.1, 1.5, 4.0, 9.0])
+        expected = stats.nct.logpdf(t, df, ncp) - stats.t.logpdf(t, df)
+        np.testing.assert_allclose(log_ratio(t / np.sqrt(df + t * t), df, ncp), expected, atol=1e-6)
+        assert upper_tail(1.7, df, ncp) == pytest.approx(stats.nct.sf(1.7, df, ncp), abs=1e-9)
+
+
+def test_a_keep_is_where_the_interval_excludes_no_gain() -> None:
+    for seed in range(12):
+        looks, end = compared(1.5, seed)
+        found = estimate(DESIGN, looks, end)  # type: ignore[arg-type]
+        assert (found.low >= 0) == (end == "keep")
+        assert found.low <= found.median <= found.high
+        assert found.p <= DESIGN.alpha or end != "keep"
+
+
+def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -> None:
+    looks = [
+        Look(k=k, t=t, df=DESIGN.df(k), sigma=2.0, gain=0.0, information=DESIGN.information(k))
+        for k, t in ((1, 1.0), (2, 2.0), (3, 2.5))
+    ]
+    plain = 2.5 * 2.0 / math.sqrt(looks[-1].information)
+    kept = [*looks[:2], replace(looks[2], gain=plain)]
+    found = estimate(DESIGN, kept, "keep")
+    assert 0.5 * plain < found.median < plain
+    moved = [*looks[:2], replace(looks[2], gain=plain + 7, min_gain=7.0)]
+    assert estimate(DESIGN, moved, "keep").median == pytest.approx(found.median + 7)
+
+
+@pytest.mark.parametrize("gain", [0.0, 1.5])
+def test_at_the_true_gain_a_result_is_as_far_out_as_chance_would_have_it(gain: float) -> None:
+    """The stage-wise p-value at the truth is uniform: that makes the median unbiased."""
+    found = []
+    for seed in range(200):
+        looks, _ = compared(gain, 1000 + seed)
+        found.append(reached(DESIGN, gain, looks[-1].k, looks[-1].t))
+    assert stats.kstest(found, "uniform").pvalue > 0.001
+
+
+def test_an_estimate_of_another_experiment_is_refused() -> None:
+    looks, end = compared(1.5, 0)
+    with pytest.raises(PlumblineError, match="degrees of freedom"):
+        estimate(SequentialDesign(bank=6, most=8, history_df=20), looks, end)  # type: ignore[arg-type]
+    with pytest.raises(PlumblineError, match="stopped_by"):
+        estimate(DESIGN, looks, "discard" if end == "keep" else "keep")
+    with pytest.raises(PlumblineError, match="no look"):
+        estimate(DESIGN, [], "undecided")
+
+
+@pytest.mark.parametrize(("t", "df", "information"), [(2.5, 24.0, 0.8), (-1.0, 5.0, 2.0), (6.0, 10.0, 3.0)])
+def test_an_e_value_is_the_integral_it_stands_for(t: float, df: float, information: float) -> None:
+    def ratio(gain: float) -> float:
+        ncp = gain * math.sqrt(information)
+        return stats.nct.pdf(t, df, ncp) / stats.t.pdf(t, df) * 2 * stats.norm.pdf(gain, 0, 2)
+
+    expected = integrate.quad(ratio, 0, 30, epsabs=1e-10)[0]
+    look = Look(k=2, t=t, df=df, sigma=1.0, gain=0.0, information=information)
+    assert e_value(look) == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_e_value_reaches_20_in_one_null_of_twenty_at_most_and_is_1_on_average() -> None:
+    rng, design, worlds = np.random.default_rng(0), SequentialDesign(bank=5, most=30), 20_000
+    t = paths(design, rng.standard_normal((worlds, 5)), rng.standard_normal((worlds, 30)))
+    e = np.stack([e_values(t[:, k - 1], design.df(k), design.information(k)) for k in range(1, 31)], axis=1)
+    assert 0.01 < (e >= 20).any(axis=1).mean() < 0.05
+    stopped = np.where((e >= 5).any(axis=1), e[np.arange(worlds), (e >= 5).argmax(axis=1)], e[:, -1])
+    assert abs(stopped.mean() - 1) < 4 * stopped.std() / math.sqrt(worlds)
+
+
+def test_the_interval_of_an_e_value_excludes_no_gain_where_it_decides() -> None:
+    for t in (1.0, 3.0, 4.5, 6.0):
+        look = Look(k=4, t=t, df=7, sigma=0.5, gain=t * 0.5 / math.sqrt(1.5) + 0.1, information=1.5, min_gain=0.1)
+        low, high = anytime_interval(look)
+        assert (low >= 0.1) == (e_value(look) >= 20)
+        assert high - look.gain == pytest.approx(look.gain - low)
+    assert anytime_interval(replace(look, df=1.0), alpha=1e-9) == (-math.inf, math.inf), "so few runs never say so much"
+
+
+def test_sigma_is_pooled_without_its_means() -> None:
+    found = pooling.pooled([[1.0, 2.0, 3.0], [101.0, 102.0, 103.0], [7.0]])
+    assert found == (pytest.approx(1.0), 4)
+    assert pooling.pooled([]) == (0.0, 0)
+    with pytest.raises(PlumblineError, match="group 2"):
+        pooling.pooled([[1.0, 2.0], [math.nan, 1.0]])
+
+
+def test_sigma_crosses_to_another_machine_after_an_f_test() -> None:
+    here, same = Spread(1.5, 4), Spread(0.0, 0)
+    critical = math.sqrt(stats.f.isf(0.25, 4, 20))
+    assert pooling.history(here, same, [Spread(1.5 / critical * 1.001, 20)]).df == 20
+    assert pooling.history(here, same, [Spread(1.5 / critical * 0.999, 20)]).df == 0
+    assert pooling.history(here, same, [Spread(9.0, 20)]).df == 20, "a wider past only costs power"
+    assert pooling.history(Spread(0.0, 0), same, [Spread(1.0, 20)]).df == 0, "nothing here to test it against"
+
+
+@pytest.mark.parametrize(("level", "left"), [(0.25, 0.068), (0.0, 0.126), (0.05, 0.097)])
+def test_what_the_f_test_leaves_of_a_wrong_sigma_is_known(level: float, left: float) -> None:
+    design = SequentialDesign(bank=5, most=8, history_df=20, first_keep=1)
+    assert pooling.crossing_error(design, 1.5, level=level) == pytest.approx(left, abs=0.007)
+
+
+def test_power_says_how_little_three_against_three_know_of_it() -> None:
+    """What the design page has: at the gain printed for 80 %, true power lies between 22 and 98 %."""
+    resolved = pooling.resolved_gain(Spread(1.0, 4), baseline=3, candidate=3)
+    found = pooling.power(resolved.value, Spread(1.0, 4), baseline=3, candidate=3)
+    assert (found.value, found.low, found.high) == pytest.approx((0.8, 0.23, 0.98), abs=0.01)
+    claim = [pooling.power(gain, Spread(1.0, 8), baseline=5, candidate=5).value for gain in (1, 2, 3)]
+    assert claim == pytest.approx([0.29, 0.79, 0.99], abs=0.01)
+    with pytest.raises(PlumblineError, match="sigma is not known"):
+        pooling.power(1.0, Spread(0.0, 0), baseline=3, candidate=3)
+
+
+def test_bartletts_test_is_scipys() -> None:
+    rng = np.random.default_rng(1)
+    groups = [rng.normal(0, scale, size) for scale, size in ((1, 5), (2, 8), (1, 3))]
+    assert pooling.bartlett(groups) == pytest.approx(stats.bartlett(*groups).pvalue)
+    assert math.isnan(pooling.bartlett([[1.0, 2.0], [3.0]]))
+
+
+def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
+    found = false_keeps(DESIGN, 40)
+    assert found.mean == pytest.approx(40 * operating(DESIGN, 0).kept, abs=0.15)
+    independent = 1 - stats.binom.cdf(3, 40, operating(DESIGN, 0).kept)
+    assert found.at_least(4) > 1.3 * independent, "a bad bank makes many keeps at once"
+    assert sum(found.shares) == pytest.approx(1)
+    assert false_keeps(DESIGN, 40, sentinel_every=5).at_least(4) < found.at_least(4)
+
+
+def test_levels_of_a_session_spend_alpha_once() -> None:
+    assert sum(fdr_level(number, 0) for number in range(1, 10_000)) == pytest.approx(0.05, abs=1e-5)
+    assert sum(fdr_level(number, 0, planned=40) for number in range(1, 41)) == pytest.approx(0.05)
+    assert fdr_level(3, 2) == 3 * fdr_level(3, 0), "each keep earns as much again"
+    assert fwer_level(40) * 40 == pytest.approx(0.05) == metrics_level(12) * 12
+    with pytest.raises(PlumblineError, match="40 were planned"):
+        fdr_level(41, 0, planned=40)
+
+
+def test_a_sentinel_tells_of_drift() -> None:
+    assert [number for number in range(1, 12) if due(number)] == [5, 10]
+    when, values = [1, 2, 3, 9, 15], [3.00, 3.02, 2.99, 3.08, 3.15]
+    line = stats.linregress(when, values)
+    found = drift(values, when)
+    assert (found.p, found.total) == (pytest.approx(line.pvalue), pytest.approx(14 * line.slope))
+    assert drift(values, when, history=(0.2, 50)).p > 0.3
+    with pytest.raises(PlumblineError, match="two times"):
+        drift([1.0, 2.0], [3, 3])
+    with pytest.raises(PlumblineError, match="three runs"):
+        drift([1.0, 2.0], [3, 4])
+
+
+def test_the_same_comparison_ends_the_same_way_by_either_code() -> None:
+    """`ends` of drawn paths, which the simulations use, and the looks one after another, which users have."""
+    for seed in range(20):
+        looks, end = compared(1.0, seed)
+        t = np.full((1, 8), np.nan)
+        t[0, : len(looks)] = [look.t for look in looks]
+        kept, discarded, runs = ends(boundary(DESIGN), t)
+        assert ("keep" if kept[0] else "discard" if discarded[0] else "undecided", runs[0]) == (end, len(looks))

@@ -1,0 +1,159 @@
+"""The stopping rule: its boundary by integration against the design's known values, against drawn runs and against
+textbook t tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from plumbline.core.errors import PlumblineError
+from plumbline.stats.sequential import SequentialDesign, boundary, operating, statistic
+from plumbline.stats.sequential.simulation import ends, paths
+
+DEFAULT = SequentialDesign(bank=5, most=8, history_df=20)
+
+#: Of two simulations of 6e6 paths that were made independently of this code.
+KNOWN = {
+    (20, 2): [np.nan, 2.385, 2.379, 2.282, 2.184, 2.095, 2.012, 1.935],
+    (20, 1): [2.700, 2.557, 2.422, 2.306, 2.199, 2.106, 2.020, 1.943],
+    (0, 1): [4.315, 3.549, 3.101, 2.806, 2.587, 2.415, 2.275, 2.155],
+}
+
+GRID = [
+    DEFAULT,
+    SequentialDesign(bank=5, most=8),
+    SequentialDesign(bank=3, most=3),
+    SequentialDesign(bank=1, most=5, alpha=0.1),
+    SequentialDesign(bank=10, most=4, history_df=300, alpha=0.025, first_keep=1),
+    SequentialDesign(bank=2, most=6, history_df=7.5, plan="interleaved"),
+    SequentialDesign(bank=5, most=8, plan="interleaved"),
+    SequentialDesign(bank=0, most=8, plan="paired"),
+    SequentialDesign(bank=0, most=6, plan="paired", history_df=20, worth=None),
+]
+
+
+def drawn(design: SequentialDesign, worlds: int, gain: float = 0.0, seed: int = 0) -> np.ndarray:
+    """T of every look of so many drawn comparisons; in pairs the spread of a difference is 1."""
+    rng = np.random.default_rng([seed, design.most])
+    spread = np.sqrt(0.5) if design.plan == "paired" else 1.0
+    baseline = spread * rng.standard_normal((worlds, design.baseline_runs(design.most)))
+    candidate = spread * rng.standard_normal((worlds, design.most)) + gain
+    history = rng.chisquare(design.history_df, worlds) if design.history_df else 0.0
+    return paths(design, baseline, candidate, history)
+
+
+@pytest.mark.parametrize(("df", "first_keep"), KNOWN)
+def test_the_boundary_has_the_known_values(df: float, first_keep: int) -> None:
+    found = boundary(SequentialDesign(bank=5, most=8, history_df=df, first_keep=first_keep))
+    np.testing.assert_allclose(found.keep, KNOWN[df, first_keep], atol=0.01)
+    assert found.error < 0.01
+
+
+@pytest.mark.parametrize("design", GRID)
+def test_what_is_integrated_is_what_drawn_runs_do(design: SequentialDesign) -> None:
+    worlds, edges = 40_000, boundary(design)
+    null = drawn(design, worlds)
+    crossed = (null >= np.array(edges.keep)).any(axis=1).mean()
+    assert abs(crossed - design.alpha) < 4 * np.sqrt(design.alpha / worlds), "non-binding: whoever never discards"
+    for gain, t in ((0.0, null), (1.5, drawn(design, worlds, 1.5, seed=1))):
+        said = operating(design, gain)
+        kept, discarded, runs = ends(edges, t)
+        for share, expected in ((kept.mean(), said.kept), (discarded.mean(), sum(said.discard))):
+            assert abs(share - expected) < 4 * np.sqrt(0.25 / worlds)
+        assert abs(runs.mean() - said.runs) < 4 * runs.std() / np.sqrt(worlds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", [DEFAULT, SequentialDesign(bank=5, most=8), SequentialDesign(bank=3, most=3)])
+def test_the_boundary_by_drawn_runs_is_the_integrated_one(design: SequentialDesign) -> None:
+    """The whole rule made again from drawn paths: the second derivation."""
+    t = np.concatenate([drawn(design, 400_000, seed=seed) for seed in range(5)])
+    worlds, spent, found = len(t), 0, [np.nan] * design.most
+    for look in range(design.first_keep, design.most + 1):
+        share = round(design.alpha * look / design.most * worlds) - spent
+        found[look - 1] = float(-np.partition(-t[:, look - 1], share)[share])
+        t, spent = t[t[:, look - 1] <= found[look - 1]], spent + share
+    np.testing.assert_allclose(found, boundary(design).keep, atol=0.01)
+
+
+def test_a_null_change_costs_some_two_runs_and_gains_are_found() -> None:
+    assert 2.0 < operating(DEFAULT, 0).runs < 2.6
+    assert sum(operating(DEFAULT, 2).discard) <= DEFAULT.futility + 1e-6
+    alone = SequentialDesign(bank=5, most=8, history_df=20, worth=None)
+    assert operating(alone, 0).runs > 7
+    np.testing.assert_allclose([operating(alone, gain).kept for gain in (1, 2, 3)], [0.49, 0.95, 1.0], atol=0.01)
+
+
+def test_the_statistic_is_students() -> None:
+    rng = np.random.default_rng(3)
+    base, own = rng.normal(3, 0.1, 6), rng.normal(2.9, 0.1, 4)
+    look = statistic(base, own, higher=False, min_gain=0.02)
+    expected = stats.ttest_ind(base - 0.02, own)
+    assert (look.k, look.df) == (4, 8)
+    assert look.t == pytest.approx(expected.statistic)
+    assert statistic(base[:4], own, higher=True, plan="paired").t == pytest.approx(
+        stats.ttest_rel(own, base[:4]).statistic
+    )
+    past = np.array([5.0, 5.3, 4.9])
+    pooled = statistic(base, own, higher=True, history=(float(past.std(ddof=1)), 2))
+    squares = sum(((group - group.mean()) ** 2).sum() for group in (base, own, past))
+    assert pooled.sigma == pytest.approx(np.sqrt(squares / 10))
+
+
+def test_values_of_any_size_have_a_statistic() -> None:
+    base, own = [1.0, 2.0, 3.0], [4.0, 6.0]
+    expected = statistic(base, own, higher=True).t
+    for size in (1e-300, 1e200):
+        scaled = statistic([size * value for value in base], [size * value for value in own], higher=True)
+        assert scaled.t == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "said"),
+    [
+        ([1.0, float("nan")], [2.0], "baseline has a value that is no finite number"),
+        ([1.0, 2.0], [float("inf")], "candidate has a value that is no finite number"),
+        ([], [1.0], "baseline has no runs"),
+        ([1.0], [2.0], "nothing to take the spread from"),
+        ([0.1, 0.1, 0.1], [0.3], "does the seed reach the trainer"),
+    ],
+)
+def test_what_no_statistic_is_of_is_refused(base: list[float], own: list[float], said: str) -> None:
+    with pytest.raises(PlumblineError, match=said):
+        statistic(base, own, higher=True)
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        ({"bank": 0}, "bank"),
+        ({"most": 1}, "first_keep"),
+        ({"alpha": 0.0}, "alpha"),
+        ({"history_df": float("nan")}, "history_df"),
+        ({"worth": -1.0}, "worth"),
+        ({"futility": 1.0}, "futility"),
+        ({"plan": "random"}, "plan"),
+    ],
+)
+def test_a_design_without_a_boundary_is_refused(terms: dict[str, object], said: str) -> None:
+    with pytest.raises(PlumblineError, match=said):
+        SequentialDesign(**{"bank": 5, "most": 8, **terms})  # type: ignore[arg-type]
+
+
+def test_the_rule_starts_without_heavy_libraries() -> None:
+    """`plumbline.stats` itself is left out: what is imported here is what these modules import."""
+    lines = (
+        "import sys, types, importlib.util as util",
+        "package = types.ModuleType('plumbline.stats')",
+        "package.__path__ = [util.find_spec('plumbline').submodule_search_locations[0] + '/stats']",
+        "sys.modules['plumbline.stats'] = package",
+        "import plumbline.stats.after_stopping, plumbline.stats.sentinel, plumbline.stats.sessions",
+        "import plumbline.stats.e_value, plumbline.stats.pooling",
+        "print([name for name in ('pandas', 'torch', 'scipy.stats', 'scipy.optimize') if name in sys.modules])",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
