@@ -104,9 +104,15 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
     assert list(read.order) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
     assert read.values["2026-04-01_Second"] == {"1": 1.0, "2": 1.2} and len(read.values["2026-03-17_First"]) == 1
     assert read.lost == {"2026-04-02_Third": {"3": "diverged"}}
-    assert read.notes[1] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
-    with pytest.raises(PlumblineError, match=r"'val_bp' is no number; name one of \['val_bpb', 'val_loss'\] with"):
-        read_submissions(tmp_path, "val_bp")
+    assert read.notes[0] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
+    submission(tmp_path, "2026-04-03_Fourth", val_loss=2.0)
+    assert read_submissions(tmp_path, "val_bpb").notes[-1] == (
+        "Without a value of `val_bpb`, and left out: `2026-04-03_Fourth`."
+    )
+    with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name one"):
+        read_submissions(tmp_path, "val_loss")
+    with pytest.raises(PlumblineError, match=r"no submission.json has 'val_bp'; name one of .*did you mean 'val_bpb'"):
+        read_submissions(tmp_path / "2026-03-17_First", "val_bp")
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(0, 5), st.integers(0, 4))
