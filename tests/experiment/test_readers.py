@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.__main__ import main
 from plumbline.experiment.readers.rows import ColumnNames, FileRow, FileRows, read_rows
 from plumbline.experiment.readers.score_table import ScoreTable, read_table
 from plumbline.experiment.readers.search_log import read_search
@@ -144,3 +145,11 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
             assert seen <= there and {method for method, _ in there - seen} <= {
                 method for method, _ in there if method not in found.order
             }
+
+
+def test_a_folder_may_be_named_by_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, values in (("old", (1.0, 1.1, 1.05)), ("new", (0.5, 0.6, 0.55))):
+        submission(tmp_path / "records", place, seed_results=dict(zip("123", values, strict=True)))
+    monkeypatch.chdir(tmp_path / "records")
+    assert main([".", "--baseline", "old", "--metric", "val_bpb", "--lower-is-better", "--candidate", "new"]) == 0
+    assert (tmp_path / "records.verdict.md").exists()
