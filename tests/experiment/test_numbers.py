@@ -199,7 +199,7 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
     assert "corrected for 3 tries" in (tmp_path / "page.md").read_text()
     other = text_of([(name, seed, value) for name, seed, value in BASE + NULL if name != "base" or seed != "5"])
     first.write_text(other.replace("base", "another"))
-    assert "1 try against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
+    assert "1 try counts against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
     assert "every p is multiplied by 1. 3 more, against other baselines" in page
 
 
@@ -223,7 +223,7 @@ def test_tries_announced_for_a_page_that_is_there_are_said_and_kept(tmp_path: Pa
     ):
         made = write(replace(request, planned=planned))
         assert (made.numbers["tries"], made.numbers["planned"]) == (20, 20) and words in made.page
-        assert "1 try against `base` in `loss`" in made.page
+        assert "1 try counts against `base` in `loss`" in made.page
         assert made.numbers["methods"]["good"]["p_corrected"] == pytest.approx(20 * before["p"])
     (tmp_path / "l.jsonl").unlink()
     (tmp_path / "page.md").unlink()

@@ -36,6 +36,11 @@ class Verb:
 
 
 VERBS = {
+    "try": Verb("plumbline.cli.experiments", "a change against its baseline, run until it is decided", part=True),
+    "confirm": Verb("plumbline.cli.experiments", "what was kept, with fresh seeds: the number to claim", part=True),
+    "noise": Verb("plumbline.cli.experiments", "the noise of a run, and what so many seeds resolve", part=True),
+    "log": Verb("plumbline.cli.experiments", "every decision, and what was tried", part=True),
+    "page": Verb("plumbline.cli.experiments", "the page of an experiment again", part=True),
     "init": Verb("plumbline.cli.init", "write a project: workflow, configuration, profiles"),
     "ls": Verb("plumbline.cli.ls", "list studies, methods, variants, targets, runs, presets"),
     "check": Verb("plumbline.operate.preflight", "what would stop a run, before anything runs", needs="snakemake"),
@@ -129,9 +134,8 @@ def main() -> None:
     """Pretraining studies, rebuilt from scratch and judged against a noise floor.
 
     Tables and figures are targets of Snakemake (snakemake results/table2.csv); these verbs do by hand what its rules
-    do, and what no rule does. A first look at a method takes three minutes: make quick METHOD=softpick. What fits an
-    evening: plumbline plan --fit 2h --method softpick. A verdict on a modification of your own:
-    snakemake results/verdict/cosine.md --config mine=examples/cosine.yaml. Completion of verbs and options in bash:
+    do, and what no rule does. Is a change real: plumbline try softpick, plumbline try examples/cosine.yaml, and in a
+    minute: make quick METHOD=softpick. Completion of verbs and options in bash:
 
         eval "$(_PLUMBLINE_COMPLETE=bash_source plumbline)"
     """

@@ -27,7 +27,6 @@ TRAVELS = (
     "envs/plumbline.yaml",
     "envs/plumbline.post-deploy.sh",
     "examples",
-    "benchmarks/pilot.json",
     "benchmarks/*.md",
     "records/README.md",
     "records/*/record.json",

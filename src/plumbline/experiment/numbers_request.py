@@ -75,11 +75,11 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
         if made > planned > 0:
             more = f" {planned} were announced with --comparisons, fewer than were made."
         said.append(
-            f"{counted(made, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among them; "
-            f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
+            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} in {name(metric)}, this page's "
+            f"among them; every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
         )
-    if other := len({entry.identity for entry in ledger.entries}) - there:
-        said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
+    if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
+        said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
     said.append("The page holds for this state of the ledger: after another try, rebuild it.")
     return " ".join(said) + "\n\n" + ledgers.statement(ledger, request.page.parent)
 

@@ -123,6 +123,7 @@ class Decision:
         fixed_runs: runs of a fixed design with the same chance to find `worth`; None where none is stated.
         more: of an undecided one, how many further candidate runs would probably decide; None where that is not known.
         at: when it was decided (ISO, UTC).
+        asked: what trains the arms, as whoever made the runs needs it to make others.
     """
 
     terms: ExperimentTerms
@@ -142,6 +143,7 @@ class Decision:
     fixed_runs: int | None = None
     more: int | None = None
     at: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:

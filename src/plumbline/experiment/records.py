@@ -1,4 +1,4 @@
-"""Writes a decision as plain data, and reads it back: for `--json`, and for a page that is made again."""
+"""Reads a decision from the numbers beside its page, for a page that is made again and for a claim."""
 
 from __future__ import annotations
 
@@ -14,29 +14,18 @@ from plumbline.experiment.outcome import ArmRun, Decision, ExperimentTerms
 from plumbline.stats.after_stopping import Estimate
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 
-#: The form of a record; a reader refuses a later one.
-SCHEMA = 1
 
-
-def plain(decision: Decision) -> dict[str, Any]:
-    """Write a decision as JSON has it: what is no number, or infinite, is null."""
-    found: dict[str, Any] = _plain(dataclasses.asdict(decision))
-    return {"schema": SCHEMA, "exit_code": decision.exit_code, **found}
-
-
-def read(path: Path) -> tuple[Decision, dict[str, Any]]:
-    """Read a decision, and everything that its file says.
+def read(path: Path) -> Decision:
+    """Read a decision.
 
     Raises:
-        PlumblineError: there is none, or it is of a later form.
+        PlumblineError: there is none.
     """
     found = read_json(path)
     if not isinstance(found, dict) or "terms" not in found:
         raise PlumblineError(f"{path} is no decision of an experiment; plumbline log lists those that there are")
-    if found.get("schema", 0) > SCHEMA:
-        raise PlumblineError(f"{path} is of a later Plumbline; update this one")
     try:
-        return _decision(found), found
+        return _decision(found)
     except (KeyError, TypeError) as error:
         raise PlumblineError(f"{path} is no decision of an experiment ({error!r}); repeat plumbline try") from None
 
@@ -70,11 +59,3 @@ def _estimate(found: Mapping[str, Any] | None) -> Estimate | None:
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,26 +1,19 @@
-"""Says what each target costs before it is run, on a named machine (``plumbline plan``).
-
-With ``--fit TIME`` it says which tokens, seeds and scale of one method against another one fit a time, as words for
---config to paste.
-"""
+"""Says what each target costs before it is run, on a named machine (``plumbline plan``)."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
 from plumbline.plan import counts, machines, page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
 from plumbline.project import load
-from plumbline.specs.config import PRESETS, load_config, studies
-from plumbline.specs.study_config import Study
+from plumbline.specs.config import PRESETS, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -37,27 +30,16 @@ def arguments() -> argparse.ArgumentParser:
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
-    fits = parser.add_argument_group("what fits a time")
-    fits.add_argument("--fit", metavar="TIME", help="such as 2h, 90min or 1h30m")
-    fits.add_argument("--method", help="the method to be compared, or a variant of one")
-    fits.add_argument("--baseline", metavar="METHOD", help="default: the study's reference")
-    fits.add_argument("--study", help="default: config/config.yaml's main_study")
-    fits.add_argument("--scale", help="default: the largest that reads one token per parameter, else the smallest")
-    fits.add_argument("--seeds", type=int, metavar="N", help="of each; default: 6, or what --gain needs")
-    fits.add_argument("--gain", type=float, metavar="NATS", help="in validation loss, to be resolved")
     return parser
 
 
 def main() -> None:
-    """Run `plumbline plan`: print the plan for a terminal, or with ``--fit`` what fits a time.
+    """Run `plumbline plan`: print the plan for a terminal.
 
     With ``--out`` the plan is also written, with all columns, as csv and md.
     """
     given = arguments().parse_args()
     config = _configuration(given)
-    if given.fit:
-        print(_fitting(given, config))
-        return
     machine = machines.load(config["machine"])
     if given.price is not None:
         machine = machines.priced(machine, given.price)
@@ -70,56 +52,6 @@ def main() -> None:
         text = page.markdown(priced, frame)
         atomic_write_text(given.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
         atomic_write_text(given.out, frame.to_csv(index=False))
-
-
-def _fitting(given: argparse.Namespace, config: dict[str, Any]) -> str:
-    from plumbline.plan import fit, fit_page, seed_noise
-
-    if given.method is None:
-        raise PlumblineError("--fit needs the method to compare; add --method METHOD")
-    if given.out:
-        raise PlumblineError("--out: --fit prints its page and writes none; leave out --out")
-    if given.seeds is not None and given.seeds < 2:
-        raise PlumblineError(f"--seeds {given.seeds}: noise needs at least 2 seeds of each; write --seeds 2 or more")
-    if given.gain is not None and not (math.isfinite(given.gain) and given.gain > 0):
-        raise PlumblineError(f"--gain {given.gain:g}: a gain is a number of nats above 0; write such as --gain 0.03")
-    name = given.study or config["main_study"]
-    if given.study and given.study not in (there := studies()):
-        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
-    planned = load(config | {"studies": [name], "main_study": name, "trial": {}})
-    against = given.baseline or planned.study(name).reference
-    if against is None:
-        raise PlumblineError(f"--fit: the study {name!r} has no reference; name the baseline with --baseline")
-    _require_methods(planned.study(name), {"--method": given.method, "--baseline": against})
-    asked = fit.FitQuestion(
-        seconds=fit.seconds_of(given.fit),
-        study=name,
-        method=given.method,
-        against=against,
-        scale=given.scale,
-        seeds=given.seeds,
-        gain=given.gain or 0.0,
-    )
-    runs = [*planned.runs.values(), *seed_noise.earlier(planned, name)]
-    known = counts.update(Path(planned.paths.counts), runs)
-    priced = estimator(
-        planned, machines.load(config["machine"]), sizes=counts.ModelCostLookup(known), calibrate_on=runs
-    )
-    sigmas = (*seed_noise.measured(planned, runs, against), *seed_noise.assumed(planned.root))
-    return fit_page.terminal(fit.BudgetFit(estimator=priced, asked=asked, sigmas=sigmas), given.profile)
-
-
-def _require_methods(study: Study, given: dict[str, str]) -> None:
-    """Name the option where there is no such method; what else a trial cannot be, its own check says."""
-    known = [*study.definition["methods"], *study.definition.get("arms", {}), *study.definition["inherited"]]
-    for option, method in given.items():
-        if method not in known and method.partition(".")[0] not in known:
-            raise PlumblineError(
-                f"{option}: the study {study.name!r} has no method {method!r}{nearest(method, known)} "
-                f"(there are {known})"
-            )
-    if given["--method"] == given["--baseline"]:
-        raise PlumblineError(f"--method: {given['--method']!r} is compared with itself; name another one")
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from plumbline.plan import data_stage
 from plumbline.plan.estimate import Estimator
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run, Study
-from plumbline.specs.trial import Trial
 
-WHOLE, TRIAL = "(whole study)", "(trial)"
+WHOLE = "(whole study)"
 #: Devices of a node in papers that give nodes.
 NODE = 8
 
@@ -40,8 +39,6 @@ def table(estimator: Estimator) -> pd.DataFrame:
         measured = plan.measurements.of_target(study.name)
         rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
         read = {kind: read[kind] | here[kind] for kind in here}
-    if plan.trial:
-        rows.append(trial_row(estimator, plan.trial))
     if len(studies) > 1:
         everything = {one.key: one for study in studies for one in plan.measurements.of_target(study.name).values()}
         once = {key: run for study in studies for key, run in study.runs.items()}
@@ -52,11 +49,6 @@ def table(estimator: Estimator) -> pd.DataFrame:
 def _of(kind: str, run: Run) -> str:
     """What tells a run's scores from others; probes are of the run, whichever study reads them."""
     return run.scores_key if kind == "scores" else run.key
-
-
-def trial_row(estimator: Estimator, trial: Trial) -> dict[str, object]:
-    """Price a trial's page: its runs alone, since their scores and probes are not needed."""
-    return row(estimator, trial.study.name, TRIAL, list(trial.runs.values()), {"scores": {}, "probes": {}})
 
 
 def row(

@@ -61,17 +61,21 @@ class StudyArms:
         return own.study if own and own.name == self.given["study"] else self.project.study(self.given["study"])
 
     @cached_property
-    def runs(self) -> dict[str, Run]:
+    def _runs(self) -> dict[str, Run]:
         """A run of each arm, by the arm's name."""
         asked = self.given | {"baseline_seeds": [0], "seeds": [0]}
         found = experiment_runs.load(asked, self.study, self.project.root, self.project.config["data"]["source"])
         theirs, ours = (found.of_method(name)[0] for name in (found.against, found.method))
         return {BASELINE: theirs, self.candidate: ours}
 
+    def run_of(self, arm: str) -> Run:
+        """A run of an arm, to read what all of its runs share."""
+        return self._runs[arm]
+
     @property
     def spec(self) -> RunSpec:
         """A spec of the baseline, to read the sizes that all runs share."""
-        return self.runs[BASELINE].spec
+        return self._runs[BASELINE].spec
 
     @cached_property
     def group(self) -> str:
@@ -92,11 +96,11 @@ class StudyArms:
     @property
     def differs(self) -> tuple[str, ...]:
         """In what the candidate's recipe differs beyond its model."""
-        return tuple(differences(self.runs[self.candidate].spec, self.spec))
+        return tuple(differences(self._runs[self.candidate].spec, self.spec))
 
     def method(self, arm: str) -> str:
         """Name what an arm trains: other code of the same name is another method."""
-        spec = self.runs[arm].spec
+        spec = self._runs[arm].spec
         return f"{spec.study}/{spec.method}@{spec.run_id}"
 
     def run_id(self, arm: str, seed: int) -> str:
@@ -105,7 +109,7 @@ class StudyArms:
 
     def _spec(self, arm: str, seed: int) -> RunSpec:
         both = {"data_seed": seed} if self.given.get("vary") == BOTH else {}
-        return structs.replace(self.runs[arm].spec, init_seed=seed, **both)
+        return structs.replace(self._runs[arm].spec, init_seed=seed, **both)
 
     def folder(self, arm: str, seed: int) -> Path:
         """The folder of a run's outputs."""

@@ -104,7 +104,9 @@ def _runs(
     readings: dict[str, list[tuple[str, _Reading]]] = {}
     for row in chosen:
         seed = seed_name(rows.text(row, columns.seed)) if seeded else ""
-        step = rows.number(row, columns.step) if stepped else math.nan
+        step = rows.number(row, columns.step) if stepped else 0.0
+        if not math.isfinite(step):
+            rows.fail(row, columns.step, "a step is a finite number")
         readings.setdefault(rows.text(row, columns.method), []).append(
             (seed, _reading(rows, columns, column, row, step))
         )

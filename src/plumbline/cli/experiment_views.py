@@ -1,0 +1,114 @@
+"""Prints what experiments have left: the noise of a run, the log of decisions, a page again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from plumbline.core.errors import PlumblineError, visible
+from plumbline.experiment import decision_page, ledger
+from plumbline.experiment.bank import Bank
+from plumbline.experiment.formatting import fixed
+from plumbline.stats.pooling import Spread, pooled, resolved_gain, sigma_interval
+
+#: Candidate runs for which it is said what they resolve.
+SEEDS = (2, 3, 5, 8, 12)
+
+
+def noise(bank: Bank) -> list[dict[str, Any]]:
+    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve."""
+    groups = sorted({(one.group, one.run.fingerprint) for one in bank.runs if one.run.has_value})
+    return [row for group, fingerprint in groups if (row := _row(bank, group, fingerprint)) is not None]
+
+
+def _row(bank: Bank, group: str, fingerprint: str) -> dict[str, Any] | None:
+    values = bank.spreads(group, (), fingerprint)
+    spread = pooled(values) if values else Spread(0.0, 0.0)
+    if not (spread.sigma > 0 and spread.df > 0):
+        return None
+    low, high = sigma_interval(spread, 0.95)
+    runs = max(len(each) for each in values)
+    return {
+        "group": group,
+        "fingerprint": fingerprint,
+        "methods": len(values),
+        "runs": sum(map(len, values)),
+        "sigma": spread.sigma,
+        "low": low,
+        "high": high,
+        "bank": runs,
+        "resolves": {str(seeds): _resolved(spread, runs, seeds) for seeds in SEEDS},
+    }
+
+
+def _resolved(spread: Spread, bank: int, seeds: int) -> float:
+    """The gain that so many candidate runs beside such a bank find with a chance of 80 %, if sigma is as estimated."""
+    return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05, history_df=spread.df).value
+
+
+def print_noise(given: argparse.Namespace, bank: Bank) -> int:
+    """Print the noise of every trainer and budget."""
+    rows = noise(bank)
+    if given.json:
+        print(json.dumps({"noise": rows}))
+        return 0
+    if not rows:
+        raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; plumbline try METHOD makes some")
+    for row in rows:
+        sigma = row["sigma"]
+        print(
+            f"{row['group']}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
+            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {row['methods']} methods. Beside {row['bank']} "
+            "runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
+        )
+        _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
+    return 0
+
+
+def print_log(given: argparse.Namespace, known: ledger.Ledger) -> int:
+    """Print every decision, and what was tried without one."""
+    decided = {(one.name, one.test): one for one in known.entries if one.verdict}
+    tried = [one for one in known.entries if one.is_try]
+    rows = [_logged(one, decided.get((one.name, one.test))) for one in tried]
+    if given.json:
+        print(json.dumps({"log": rows, "ledger": str(known.path), "length": len(known), "head": known.head}))
+        return 0
+    if not rows:
+        raise PlumblineError(f"{known.path}: nothing was tried yet; plumbline try METHOD")
+    _print(["when", "what", "verdict"], [[row["at"], visible(row["name"]), row["verdict"]] for row in rows])
+    for row in rows:
+        if row["sentence"]:
+            print(f"{visible(row['name'])}: {row['sentence']}")
+    return 0
+
+
+def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict[str, str]:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "baseline": one.baseline,
+        "metric": one.metric,
+        "verdict": decided.verdict if decided else "no decision" if one.kind == "try" else one.kind,
+        "sentence": decided.sentence if decided else "",
+        "at": decided.at if decided else "",
+    }
+
+
+def _print(heads: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
+    table = Table(*map(str, heads), box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, emoji=False, highlight=False).print(table)
+
+
+def print_page(given: argparse.Namespace, decision: Any, page: Any) -> int:
+    """Write a page again from its numbers, and print it."""
+    decision_page.write(decision, page)
+    print(json.dumps(decision_page.numbers(decision)) if given.json else page.read_text(encoding="utf-8"), end="\n")
+    return 0
