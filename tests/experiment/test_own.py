@@ -58,7 +58,9 @@ class Made:
         found = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
         report = {"fingerprint": own.of_checks(self.mine), "checks": ["causality"], "methods": {"capped": found}}
         place = self.root / "checks.json"
-        place.write_text(json.dumps(report | {"size": {"layers": 4, "width": 32, "vocabulary": 1024}}))
+        trained = {"contexts": [128], "words": ["causality held at the trained context of 128 tokens"]}
+        size = {"layers": 4, "width": 32, "vocabulary": 1024}
+        place.write_text(json.dumps(report | {"size": size, "trained": trained}))
         request = own.VerdictInputs(
             mine=self.mine,
             work=self.world.root,
@@ -85,6 +87,7 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     page = null.page.read_text()
     assert page.startswith(f"# Verdict\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n")
     assert "survive" not in page and "must be at most 0.025" in page
+    assert "Causality held at the trained context of 128 tokens." in section(null, "Before the runs")
     assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
     assert "hangs on normal tails" in section(null, "Limits")
     for title in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
