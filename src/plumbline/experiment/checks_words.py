@@ -19,6 +19,6 @@ def checked(report: Mapping[str, Any]) -> str:
     return (
         f"Before anything was trained, {', '.join(report['checks'])} held for "
         f"{listed([name(visible(method)) for method in found])}, {tried} with inputs of 2 tokens up to their context."
-        f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates at "
-        "the same steps; a method that does not is refused."
+        f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates "
+        "at the same steps; a method that does not is refused."
     )
