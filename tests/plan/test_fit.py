@@ -72,7 +72,8 @@ def test_speed_is_that_of_finished_runs_of_earlier_experiments_too(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("time", "says"), [("1min", "1 minutes is too short for 13 runs"), ("2x", "is not a time"), ("0h", "into no time")]
+    ("time", "says"),
+    [("20s", "is too short for 13 runs: give more time"), ("2x", "is not a time"), ("0h", "into no time")],
 )
 def test_what_fits_nothing_is_said(tmp_path: Path, time: str, says: str) -> None:
     with pytest.raises(PlumblineError, match=says):
