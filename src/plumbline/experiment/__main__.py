@@ -144,7 +144,16 @@ def _shown(word: str) -> str:
 
 def default_page(results: Path) -> Path:
     """Name the page of a file of numbers: ``results.verdict.md`` beside ``results.csv``."""
-    return results.with_name(f"{results.stem}.verdict.md")
+    return _beside(results, f"{_named(results).stem}.verdict.md")
+
+
+def _named(results: Path) -> Path:
+    """A path whose last part is a name: `.` and `..` are the folder that they stand for."""
+    return results if results.name not in ("", "..") else results.resolve()
+
+
+def _beside(results: Path, name: str) -> Path:
+    return _named(results).with_name(name)
 
 
 def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
@@ -181,7 +190,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         path=given.results,
         terms=terms,
         columns=columns,
-        ledger=given.ledger or given.results.with_name("ledger.jsonl"),
+        ledger=given.ledger or _beside(given.results, "ledger.jsonl"),
         page=given.out or default_page(given.results),
         baseline=given.baseline,
         goal=given.goal,

@@ -20,6 +20,9 @@ from plumbline.experiment.readers.score_table import read_table
 from plumbline.experiment.readers.search_log import read_search
 from plumbline.experiment.readers.submissions import read_submissions
 
+#: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
+MOST_TRIES = 1_000_000
+
 
 def verdict(request: NumbersRequest, keep: Callable[[WrittenVerdict], None] = lambda _: None) -> WrittenVerdict:
     """Judge numbers, and enter them in the ledger; nothing is entered where they cannot be judged.
@@ -31,8 +34,8 @@ def verdict(request: NumbersRequest, keep: Callable[[WrittenVerdict], None] = la
         PlumblineError: the file, its terms or the ledger are at fault; or the page to be replaced was made with a
             ledger that this one is not a continuation of.
     """
-    if request.planned < 0:
-        raise PlumblineError(f"--comparisons {request.planned} must be a number of tries, 1 or more")
+    if not 0 <= request.planned <= MOST_TRIES:
+        raise PlumblineError(f"--comparisons must be a number of tries, from 1 to {MOST_TRIES:,}")
     entries, draft = _drafted(request)
     made: list[WrittenVerdict] = []
 

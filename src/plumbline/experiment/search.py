@@ -201,7 +201,9 @@ def judge_search(
         sigma=sigma,
         freedom=freedom,
         noise=where,
-        spread=float(np.std([value_of(step) for step in changes], ddof=1)) if len(changes) > 1 else math.nan,
+        spread=sigma * float(np.std([value_of(step) / sigma for step in changes], ddof=1))
+        if len(changes) > 1
+        else math.nan,
         total=total,
         selection=selection,
         selection_low=low,
