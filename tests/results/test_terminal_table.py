@@ -82,11 +82,3 @@ def test_a_table_of_no_rows_and_a_table_that_is_not_there(tmp_path: Path) -> Non
     assert "T." in show(tmp_path / "t.csv")
     with pytest.raises(PlumblineError, match="there is no table"):
         show(tmp_path / "u.csv")
-
-
-def test_a_trials_page_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(PlumblineError, match=r"there is no .*trial\.md: make quick .*--fit 2h"):
-        show(tmp_path / "trial.md")
-    (tmp_path / "trial.md").touch()
-    with pytest.raises(PlumblineError, match="is the page of a trial, not a table; open it"):
-        show(tmp_path / "trial.csv")

@@ -19,6 +19,7 @@ from plumbline.experiment import decision_page, records
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.bank import Bank
 from plumbline.experiment.decision_console import print_decision
+from plumbline.experiment.formatting import counted
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.experiment.loop import Experiment, Schedule
 from plumbline.experiment.outcome import BASELINE, EXIT_CODES, Decision, ExperimentTerms
@@ -173,9 +174,9 @@ def _told(decision: Decision, page: Path, *, as_json: bool) -> int:
         print(json.dumps(decision_page.numbers(decision) | {"page": str(page)}))
         return decision.exit_code
     print_decision(decision)
-    own = sum(run.arm != BASELINE for run in decision.runs)
+    own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
-    print(f"{own} runs of it, {decision.seconds:.0f} s of training{fixed}.", *decision.notes, f"\n{page}", sep=" ")
+    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {_rule(decision.terms)}\n{page}")
     return decision.exit_code
 
 

@@ -5,6 +5,7 @@ Beside the page (`x.md`) stand its picture (`x.svg`) and every number of it (`x.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,6 @@ from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
-from plumbline.experiment import records
 from plumbline.experiment.checks_words import checked
 from plumbline.experiment.decision_sentences import amount, interval, next_step
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
@@ -42,7 +42,10 @@ def write(decision: Decision, page: Path) -> None:
 
 def numbers(decision: Decision) -> dict[str, Any]:
     """Every number of a decision as JSON has them: what is not finite is null."""
-    return records.plain(decision)
+    import msgspec
+
+    found: dict[str, Any] = json.loads(msgspec.json.encode(decision))
+    return found | {"exit_code": decision.exit_code}
 
 
 def picture(decision: Decision) -> Picture:
