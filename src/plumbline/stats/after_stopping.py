@@ -3,10 +3,10 @@
 - Interval: repeated confidence interval (Jennison and Turnbull 1989; 2000, chapter 9): all gains that the boundary of
   keeps would not reject. It holds whatever made the runs end, and excludes `min_gain` exactly where the rule keeps. Its
   upper end has a boundary of its own, which may act from the first look on, at the same level.
-- Median: the gain at which a result so far out, in the stage-wise order (an earlier keep is farther out than a later
-  one, and t orders one look), has the chance 1/2 (Fairbanks and Madsen 1982; Tsiatis, Rosner and Mehta 1984). The
-  standardised gain gain / sigma is exactly median-unbiased; times the estimated sigma it is nearly so:
-  benchmarks/experiment_rules.md has by how much.
+- Median: the gain at which a result so far out has the chance 1/2, in the stage-wise order: an earlier keep is farther
+  out than a later one, and one look is ordered by (mean difference - gain) / sigma (Fairbanks and Madsen 1982; Tsiatis,
+  Rosner and Mehta 1984). The chance of coming to a look needs the true sigma, for which the estimate stands: by how
+  much the median is off for that has benchmarks/experiment_rules.md.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Literal
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential.boundary import Boundary, boundary
+from plumbline.stats.noncentral import sigma_law
+from plumbline.stats.sequential.boundary import Boundary, boundary, computed
 from plumbline.stats.sequential.design import SequentialDesign
+from plumbline.stats.sequential.law import z_of_t
 from plumbline.stats.sequential.look import Look
-from plumbline.stats.sequential.operating import reached
+from plumbline.stats.sequential.operating import above_of, beyond, reached
 
 #: What ended the runs; `undecided` where neither boundary did.
 StoppedBy = Literal["keep", "discard", "undecided"]
@@ -62,17 +64,45 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
     last = _checked(design, looks, edges, stopped_by)
     heeded = all(not look.t <= edges.discard[look.k - 1] for look in looks[:-1])
 
-    def beyond(gain: float) -> float:
-        return float(reached(design, gain, last.k, last.t, heeded=heeded))
+    def farther(gain: float) -> float:
+        return float(chance_farther(design, gain, last.k, np.array([last.t]), heeded=heeded)[0])
 
     root = math.sqrt(last.information)
-    standard = _crossing(beyond, last.t / root, 1 / root)
+    standard = _crossing(farther, last.t / root, 1 / root)
     unit = last.sigma / root
     upper = boundary(replace(design, first_keep=1, worth=None)).keep[last.k - 1]
     low = last.gain - _or_infinite(edges.keep[last.k - 1]) * unit
     high = last.gain + _or_infinite(upper) * unit
     median = min(max(last.min_gain + standard * last.sigma, low), high)
-    return Estimate(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=beyond(0.0))
+    p = float(reached(design, 0.0, last.k, last.t, heeded=heeded))
+    return Estimate(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
+
+
+def chance_farther(
+    design: SequentialDesign, gain: float, look: int, t_P: np.ndarray, *, heeded: bool = True
+) -> np.ndarray:
+    """Chance of a result that is farther out than each of several t at one look, were a gain (in sigma) true.
+
+    Args:
+        heeded: whether a discard ends the runs; else only keeps do.
+    """
+    edges, paths = computed(design)
+    total_P = np.zeros(len(t_P))
+    for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
+        here, shift = paths.look(state), gain * math.sqrt(state.information)
+        if here < look:
+            above = above_of(paths.grid, state, still, gain)
+            total_P += beyond(paths.grid, state, above, edges.keep[here - 1])
+        if here == look:
+            sigma_S, weight_S = (part[::4] for part in sigma_law(state.df))
+            low_PS = np.clip((t_P - shift)[:, None] * sigma_S, -9, 9)
+            nodes_N, weight_N = np.polynomial.legendre.leggauss(48)
+            half_PS = (9 - low_PS) / 2
+            z_PSN = low_PS[..., None] + half_PS[..., None] * (nodes_N + 1)
+            reached_PSN = paths.grid.at(z_of_t((z_PSN + shift) / sigma_S[:, None], state.df), still)
+            inner_PS = half_PS * ((np.exp(-(z_PSN**2) / 2) * reached_PSN) @ weight_N)
+            total_P += inner_PS @ weight_S * 4 / math.sqrt(2 * math.pi)
+    return total_P
 
 
 def _checked(design: SequentialDesign, looks: Sequence[Look], edges: Boundary, stopped_by: StoppedBy) -> Look:
@@ -101,17 +131,17 @@ def _or_infinite(bound: float) -> float:
     return math.inf if math.isnan(bound) else bound
 
 
-def _crossing(beyond: Callable[[float], float], start: float, step: float) -> float:
+def _crossing(farther: Callable[[float], float], start: float, step: float) -> float:
     """The gain at which a chance that grows with it is 1/2, to 1e-4 of a step."""
     low, high = start - step, start + step
-    while beyond(low) > 0.5:
+    while farther(low) > 0.5:
         low, high = low - 2 * step, low
-    while beyond(high) < 0.5:
+    while farther(high) < 0.5:
         low, high = high, high + 2 * step
-    at_low, at_high = beyond(low) - 0.5, beyond(high) - 0.5
+    at_low, at_high = farther(low) - 0.5, farther(high) - 0.5
     for _ in range(40):  # the Illinois rule: a false position that never keeps one end
         middle = (low * at_high - high * at_low) / (at_high - at_low)
-        at = beyond(middle) - 0.5
+        at = farther(middle) - 0.5
         if abs(at) < 1e-6 or high - low < 1e-4 * step:
             return middle
         if np.sign(at) == np.sign(at_high):

@@ -27,8 +27,14 @@ def log_ratio(r: np.ndarray, df: float, ncp: float) -> np.ndarray:
 
 def upper_tail(t: float, df: float, ncp: float) -> float:
     """P(T >= t) for noncentral t: the mean over sigma's law of the normal tail."""
-    width = 1 / math.sqrt(2 * df)
-    at = math.log(df) / 2 + width * np.arange(-(9 + 30 / math.sqrt(df)), 9, 0.1)
-    big = np.exp(at)
-    logs = df * at - big * big / 2 + (1 - df / 2) * math.log(2) - special.gammaln(df / 2)
-    return float((np.exp(logs) * special.ndtr(ncp - t * big / math.sqrt(df))).sum() * width * 0.1)
+    sigma, weight = sigma_law(df)
+    return float(weight @ special.ndtr(ncp - t * sigma))
+
+
+def sigma_law(df: float) -> tuple[np.ndarray, np.ndarray]:
+    """Estimates of a sigma of 1 with df degrees of freedom, and weights with which to take means over them."""
+    step = 0.1 / math.sqrt(2 * df)
+    logs = math.log(df) / 2 + step * np.arange(-(90 + 300 / math.sqrt(df)), 90)
+    chi = np.exp(logs)
+    constant = (1 - df / 2) * math.log(2) - special.gammaln(df / 2)
+    return chi / math.sqrt(df), np.exp(df * logs - chi * chi / 2 + constant) * step

@@ -71,8 +71,8 @@ class Grid:
         return np.concatenate([np.cumsum(cells[::-1])[::-1], [0.0]]) * (self.z[1] - self.z[0]) / 24
 
     def at(self, z: np.ndarray | float, values: np.ndarray) -> np.ndarray:
-        """Interpolate values of the grid's points, by cubics through four of them."""
-        place = (np.asarray(z) - self.z[0]) / (self.z[1] - self.z[0])
+        """Interpolate values of the grid's points, by cubics through four of them; those at its ends beyond them."""
+        place = (np.clip(z, self.z[0], self.z[-1]) - self.z[0]) / (self.z[1] - self.z[0])
         first = np.clip(place.astype(np.int64) - 1, 0, len(self.z) - 4)
         x = place - first
         w, u, v = x - 1, x - 2, x - 3

@@ -44,10 +44,10 @@ def operating(design: SequentialDesign, gain: float) -> Operating:
     keep, discard = [0.0] * design.most, [0.0] * design.most
     for state, still in zip(paths.state, paths.still, strict=True):
         look = paths.look(state)
-        above = _above(paths.grid, state, still, gain)
-        keep[look - 1] = float(_beyond(paths.grid, state, above, edges.keep[look - 1]))
+        above = above_of(paths.grid, state, still, gain)
+        keep[look - 1] = float(beyond(paths.grid, state, above, edges.keep[look - 1]))
         if math.isfinite(edges.discard[look - 1]):
-            discard[look - 1] = float(above[0] - _beyond(paths.grid, state, above, edges.discard[look - 1]))
+            discard[look - 1] = float(above[0] - beyond(paths.grid, state, above, edges.discard[look - 1]))
     return Operating(keep=tuple(keep), discard=tuple(discard))
 
 
@@ -65,17 +65,17 @@ def reached(
     for state, still in zip(paths.state, paths.still if heeded else paths.still_kept, strict=True):
         here = paths.look(state)
         if here <= look:
-            above = _above(paths.grid, state, still, gain)
-            total = total + _beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
+            above = above_of(paths.grid, state, still, gain)
+            total = total + beyond(paths.grid, state, above, t if here == look else edges.keep[here - 1])
     return total
 
 
-def _above(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.ndarray:
+def above_of(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.ndarray:
     """Chance of coming to a look and lying above each point there."""
     ratio = log_ratio(r_of(grid.z, state.df), state.df, gain * math.sqrt(state.information))
     return grid.above(null_density(grid.z, state.df) * np.exp(ratio) * still)
 
 
-def _beyond(grid: Grid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
+def beyond(grid: Grid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
     """The same above each t; 0 where that is NaN."""
     return np.zeros(()) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)
