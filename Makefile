@@ -144,7 +144,7 @@ test-triton: setup
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet torch==2.13.0
-	.venv-lock/bin/python -m pip install --quiet --editable '.[test]'
+	.venv-lock/bin/python -m pip install --quiet --editable '.[pipeline,test]'
 	.venv-lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed 's/+cpu$$//' > requirements.lock
 	rm -rf .venv-lock
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core.pipeline_packages import lacking
+
 if TYPE_CHECKING:
     from plumbline.cli.train import changed as changed
     from plumbline.core.errors import PlumblineError as PlumblineError
@@ -59,7 +61,10 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"plumbline.api has no {name!r} (it has {', '.join(__all__)})")
     module, _, attribute = _PLACES[name].partition(":")
-    return getattr(import_module(module), attribute)
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise lacking(error, f"plumbline.api.{name}") or error from None
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.audit.coverage import UncheckedNumbers, coverage, keyed, printed_cells, read_unchecked
+from plumbline.audit.coverage import UncheckedNumbers, coverage, printed_cells, read_unchecked
 from plumbline.audit.expression import cells_of
 from plumbline.audit.number import PrintedColumn, PrintedNumber
 from plumbline.audit.published import PrintedNumbers
@@ -30,7 +30,12 @@ def test_every_number_outside_the_key_is_a_cell(small):
         ("table1", "theirs", "loss"),
         ("prose", "gain", "printed"),
     ]
-    assert list(keyed(small.table("table1")).index) == ["ours#1", "ours#2", "theirs"]
+
+
+def test_a_row_of_more_or_fewer_cells_than_the_head_is_named(small):
+    (small.directory / "table1.csv").write_text("method,loss\nours,2.71\ntheirs,2.7,1\n")
+    with pytest.raises(PlumblineError, match=r"table1.csv: the row 'theirs' has 3 cells, and the head 2"):
+        printed_cells(small)
 
 
 def test_a_cell_is_read_listed_or_missing(small):

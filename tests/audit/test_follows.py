@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 from plumbline.audit.published import PrintedNumbers
@@ -10,7 +11,7 @@ from plumbline.audit.report import build
 
 def moved(study, root, repository):
     """Rows whose recomputed value or verdict differ between two roots."""
-    before, after = (build([study], folder).set_index("id") for folder in (repository, root))
+    before, after = (pd.DataFrame(build([study], folder)).set_index("id") for folder in (repository, root))
     assert list(before.index) == list(after.index)
     differs = (before["verdict"] != after["verdict"]) | (before["recomputed"] != after["recomputed"])
     return set(before.index[differs])

@@ -14,13 +14,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from plumbline.experiment import decision_page
+from plumbline.experiment import decision_page, records
 from plumbline.experiment.decision_console import print_decision
 from plumbline.experiment.decision_sentences import sentence
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
 from plumbline.experiment.picture import LEFT, RIGHT
 from plumbline.stats.after_stopping import estimate
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
+from plumbline.stats.sessions import false_keeps
 
 BANK = (5.0021, 5.0043, 4.9972, 5.0011, 4.9993)
 HISTORY = (0.003, 20.0)
@@ -115,6 +116,7 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
     assert numbers["verdict"] == "keep" and numbers["exit_code"] == 0 and numbers["sentence"] in page
     assert [run["value"] for run in numbers["runs"]] == [*BANK, 4.9912, 4.9935]
     assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == kept.looks[1].t
+    assert decision_page.markdown(records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
 def test_each_verdict_has_its_words() -> None:
@@ -141,6 +143,14 @@ def test_each_verdict_has_its_words() -> None:
     assert not re.search(r"\d\.\d", told) and "`plumbline confirm`" in told, "no number where none is right"
     for one in (kept, poor, still, lost):
         assert "survive" not in one.sentence + decision_page.markdown(one, "x.svg")
+
+
+def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> None:
+    made = replace(decided((4.9945, 4.9947)), tries=40)
+    kept = false_keeps(made.terms.design, 40)
+    said = decision_page.decides(made)
+    assert f"of 40 tried against this baseline so far {kept.mean:.2g} would be kept if none did anything" in said
+    assert f"and {kept.low} to {kept.high} in 9 of 10" in said and kept.high > 3 * kept.mean
 
 
 def test_what_is_required_is_in_sentence_and_picture() -> None:

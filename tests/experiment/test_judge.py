@@ -14,9 +14,12 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.judge import MethodVerdict, Seeds, judge, judge_all, sigma_interval
-from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.stats import noise_floor, power_of_gain, two_sided_t
+from plumbline.experiment.goal import judge_goal
+from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge, judge_all
+from plumbline.experiment.power import ComparisonDesign, seeds_each, sigma_interval
+from plumbline.experiment.seed_values import CannotBeJudgedError, Seeds
+from plumbline.experiment.sentences import sentence
+from plumbline.stats.noise_floor import noise_floor
 
 UP = ComparisonTerms(higher=True)
 
@@ -33,8 +36,8 @@ def test_a_case_by_hand() -> None:
     judged = judge("a", seeds(4.0, 5.0, 6.0), BASE, UP, tries=2)
     assert (judged.gain, judged.sigma, judged.freedom, judged.z) == (3.0, 1.0, 4, 3.0)
     assert judged.t == pytest.approx(3 / math.sqrt(2 / 3))
-    assert judged.p_corrected == 2 * judged.p == pytest.approx(2 * 2 * stats.t.sf(3.6742346, 4), rel=1e-6)
-    assert judged.high - judged.gain == pytest.approx(stats.t.isf(0.0125, 4) * math.sqrt(2 / 3))
+    assert judged.p_corrected == 2 * judged.p == pytest.approx(2 * stats.t.sf(3.6742346, 4), rel=1e-6)
+    assert judged.high - judged.gain == pytest.approx(stats.t.isf(0.025 / 2, 4) * math.sqrt(2 / 3))
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
@@ -42,46 +45,49 @@ def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
     rng = np.random.default_rng(n)
     ours, theirs = rng.normal(size=n), rng.normal(size=5)
     judged = judge("a", seeds(*ours), seeds(*theirs), UP)
-    assert judged.p == pytest.approx(stats.ttest_ind(ours, theirs).pvalue)
-    assert judged.welch.p == pytest.approx(stats.ttest_ind(ours, theirs, equal_var=False).pvalue)
+    assert judged.p == pytest.approx(stats.ttest_ind(ours, theirs, alternative="greater").pvalue)
+    welch = stats.ttest_ind(ours, theirs, equal_var=False, alternative="greater").pvalue
+    assert judged.welch.p_greater == pytest.approx(welch)
     paired = judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, paired=True))
     shared = min(n, 5)
-    assert paired.p == pytest.approx(stats.ttest_rel(ours[:shared], theirs[:shared]).pvalue) and paired.n == shared
+    of_pairs = stats.ttest_rel(ours[:shared], theirs[:shared], alternative="greater").pvalue
+    assert paired.p == pytest.approx(of_pairs) and paired.n == shared
     assert judged.pairs is not None and judged.pairs.p == pytest.approx(paired.p)
 
 
 def test_one_seed_is_the_prediction_t() -> None:
     judged, floor = judge("a", seeds(4.5), BASE, UP), noise_floor([1.0, 2.0, 3.0])
     assert judged.t == pytest.approx(float(floor.prediction(4.5))) and judged.p == pytest.approx(
-        two_sided_t(judged.t, 2)
+        stats.t.sf(judged.t, 2)
     )
     assert judged.prediction == pytest.approx((judged.t, judged.p)) and math.isnan(judged.welch.p)
 
 
 def test_a_given_sigma_is_taken_with_the_runs_it_is_from() -> None:
     known = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0))
-    assert known.p == pytest.approx(2 * stats.norm.sf(2 / math.sqrt(2))) == known.p_face
+    assert known.p == pytest.approx(stats.norm.sf(2 / math.sqrt(2))) == known.p_face
     of_four = judge("a", seeds(3.0), seeds(1.0), ComparisonTerms(higher=True, sigma=1.0, sigma_runs=4))
-    assert of_four.p == pytest.approx(2 * stats.t.sf(2 / math.sqrt(2), 3))
+    assert of_four.p == pytest.approx(stats.t.sf(2 / math.sqrt(2), 3))
 
 
 def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
     asked = judge("a", seeds(6.0, 7.0, 8.0), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
     assert asked.gain == 5.0 and asked.p == pytest.approx(judge("a", seeds(4.0, 5.0, 6.0), BASE, UP).p)
     reached = judge("a", seeds(2.9, 3.9, 4.9), BASE, ComparisonTerms(higher=True, minimum_gain=2.0))
-    assert reached.outcome is MethodVerdict.FAILS and reached.t < 0 < reached.gain
+    assert reached.t < 0 < reached.gain and reached.p > 0.5
 
 
 @pytest.mark.parametrize(
     ("method", "terms", "outcome"),
     [
-        (seeds(9.0, 10.0, 11.0), UP, MethodVerdict.SURVIVES),
-        (seeds(2.0, 3.0, 4.0), UP, MethodVerdict.FAILS),  # 1 sigma: within the noise even if sigma were known
-        (seeds(3.8, 4.0, 4.2), UP, MethodVerdict.OPEN),  # beyond it, were sigma known
-        (seeds(-9.0, -10.0, -11.0), UP, MethodVerdict.FAILS),
-        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), MethodVerdict.SURVIVES),
+        (seeds(9.0, 10.0, 11.0), UP, MethodVerdict.IMPROVES),
+        (seeds(2.0, 3.0, 4.0), UP, MethodVerdict.OPEN),  # a gain of one sigma: these could not have seen it
+        (seeds(1.0, 2.0, 3.1), UP, MethodVerdict.OPEN),
+        (seeds(-9.0, -10.0, -11.0), UP, MethodVerdict.RULED_OUT),
+        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, worth=9.0), MethodVerdict.RULED_OUT),
+        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), MethodVerdict.IMPROVES),
         (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), MethodVerdict.OPEN),
-        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), MethodVerdict.FAILS),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), MethodVerdict.RULED_OUT),
     ],
 )
 def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: MethodVerdict) -> None:
@@ -94,7 +100,7 @@ def test_every_further_try_makes_the_same_numbers_weaker() -> None:
     assert corrected[3].p_corrected == 1 and [each.high for each in corrected] == sorted(
         each.high for each in corrected
     )
-    assert (corrected[0].outcome, corrected[2].outcome) == (MethodVerdict.SURVIVES, MethodVerdict.OPEN)
+    assert (corrected[0].outcome, corrected[2].outcome) == (MethodVerdict.IMPROVES, MethodVerdict.OPEN)
 
 
 VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
@@ -125,9 +131,10 @@ def test_a_metric_turned_over_and_better_downwards_is_the_same_verdict(ours, the
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_power_of_as_many_seeds_on_both_sides_is_the_librarys(n: int) -> None:
-    design = ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.05)
-    assert design.power(3.0) == pytest.approx(power_of_gain(3.0, 1.0, n), abs=1e-4)
+def test_power_is_that_of_the_noncentral_t(n: int) -> None:
+    design = ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.025)
+    expected = stats.nct.sf(stats.t.isf(0.025, 2 * n - 2), 2 * n - 2, 3.0 / math.sqrt(2 / n))
+    assert design.power(3.0) == pytest.approx(expected, abs=1e-6)
     assert design.power(design.resolved(0.8)) == pytest.approx(0.8, abs=1e-4)
 
 
@@ -152,18 +159,41 @@ def test_power_of_one_seed_against_five_is_what_a_simulation_finds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("paired", "of"),
+    ("plan", "of"),
     [
-        (False, lambda n: ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.01)),
-        (True, lambda n: ComparisonDesign(math.sqrt(1 / n), n - 1, 0.01)),
-        (False, lambda n: ComparisonDesign(math.sqrt(2 / n), math.inf, 0.01)),
+        ("two", lambda n: ComparisonDesign(math.sqrt(2 / n), 2 * n - 2, 0.01)),
+        ("pairs", lambda n: ComparisonDesign(math.sqrt(1 / n), n - 1, 0.01)),
+        ("two", lambda n: ComparisonDesign(math.sqrt(2 / n), math.inf, 0.01)),
     ],
 )
-def test_seeds_that_would_decide_are_the_fewest(paired: bool, of) -> None:
-    n = seeds_each(0.5, 1.0, of(4), 0.8, paired=paired)
+def test_seeds_that_would_decide_are_the_fewest(plan: Any, of) -> None:
+    n = seeds_each(0.5, 1.0, of(4), 0.8, plan=plan)
     assert n is not None and of(n - 1).power(0.5) < 0.8 <= of(n).power(0.5)
-    assert seeds_each(0.0, 1.0, of(4), 0.8, paired=paired) is None
-    assert seeds_each(1e-6, 1.0, of(4), 0.8, paired=paired) is None
+    assert seeds_each(0.0, 1.0, of(4), 0.8, plan=plan) is None
+    assert seeds_each(1e-6, 1.0, of(4), 0.8, plan=plan) is None
+
+
+def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> None:
+    judged = judge("a", seeds(2.0, 3.0, 4.0), BASE, UP)
+    more = judged.more
+    assert more is not None and more.in_sigma and (more.method, more.baseline) == (more.each - 3, more.each - 3)
+    after = ComparisonDesign(math.sqrt(2 / more.each), 2 * more.each - 2, 0.025 / 2)
+    fewer = ComparisonDesign(math.sqrt(2 / (more.each - 1)), 2 * more.each - 4, 0.025 / 2)
+    assert fewer.power(2.0) < 0.8 <= after.power(2.0)
+    assert f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 sigma with 80 %" in sentence(
+        judged, "base", "loss"
+    )
+    named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, worth=2.0)).more
+    assert (
+        named is not None and named.low is not None and named.high is not None and named.low < named.each < named.high
+    )
+
+
+def test_a_goal_is_judged_by_the_one_sample_t() -> None:
+    judged = judge_goal("a", seeds(1.0, 2.0, 4.0), 1.5, ComparisonTerms(higher=True, alpha=0.01))
+    assert judged.p == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 1.5, alternative="greater").pvalue)
+    assert (judged.n_baseline, judged.mean_baseline) == (0, 1.5)
+    assert "3 seeds against the fixed value 1.5" in sentence(judged, "goal 1.5", "loss")
 
 
 def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
@@ -176,6 +206,8 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
     ("method", "baseline", "terms", "words"),
     [
         (seeds(1.0, 2.0), seeds(1.0), UP, "the baseline has one seed"),
+        (seeds(3.0), seeds(1.0), UP, r"improves if sigma of one run <= 0.72 \(one-sided 0.025\)"),
+        (seeds(0.5), seeds(1.0), UP, "no sigma makes it better"),
         (seeds(0.1, 0.1, 0.1), seeds(0.3, 0.3), UP, "no spread over seeds"),
         ({"x": 1.0}, BASE, ComparisonTerms(higher=True, paired=True), "share 0 seeds"),
     ],
@@ -183,8 +215,58 @@ def test_the_interval_of_sigma_holds_it_as_often_as_it_says() -> None:
 def test_where_there_is_no_noise_floor_it_is_said(
     method: Seeds, baseline: Seeds, terms: ComparisonTerms, words: str
 ) -> None:
-    with pytest.raises(PlumblineError, match=words):
+    with pytest.raises(CannotBeJudgedError, match=words):
         judge("a", method, baseline, terms)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ({}, "has no seeds"),
+        (seeds(math.nan, 1.0), "seed '0': nan is no finite number"),
+        (seeds(1.0, -math.inf), "seed '1': -inf is no finite number"),
+        (seeds(1e301), "too large to compare"),
+        ({"1": 2.0, "01": 3.0}, "has seed '1' twice"),
+    ],
+)
+def test_values_that_are_none_are_refused_on_either_side(method: Seeds, words: str) -> None:
+    calls = [
+        lambda: judge("a", method, BASE, UP),
+        lambda: judge("a", BASE, method, UP),
+        lambda: judge_goal("a", method, 1.0, UP),
+    ]
+    for call in calls:
+        with pytest.raises(PlumblineError, match=words):
+            call()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=4),
+)
+def test_any_finite_values_are_judged_or_refused_in_a_sentence(ours, theirs) -> None:
+    try:
+        judged = judge("a", seeds(*ours), seeds(*theirs), UP)
+    except PlumblineError:
+        return
+    assert isinstance(judged, BaselineComparison) and 0 <= judged.p <= 1 and judged.low <= judged.high
+    assert sentence(judged, "base", "loss") and judged.welch and judged.pairs is not False
+
+
+def test_of_values_of_1e200_and_of_1_the_same_is_said() -> None:
+    small = judge("a", seeds(5.0, 6.0, 7.5), BASE, UP)
+    large = judge("a", seeds(5e200, 6e200, 7.5e200), seeds(1e200, 2e200, 3e200), UP)
+    assert (large.outcome, large.p, large.z) == (small.outcome, pytest.approx(small.p), pytest.approx(small.z))
+    assert large.welch.p_greater == pytest.approx(small.welch.p_greater) and large.pairs is not None
+
+
+def test_a_real_gain_of_one_sigma_is_seldom_discarded_and_never_called_none() -> None:
+    """With 3 seeds against 3, 72 % of files with such a gain were once said not to survive."""
+    rng = np.random.default_rng(0)
+    judged = [judge("a", seeds(*rng.normal(1.0, size=3)), seeds(*rng.normal(size=3)), UP) for _ in range(1000)]
+    assert np.mean([each.outcome is MethodVerdict.RULED_OUT for each in judged]) < 0.1
+    assert np.mean([each.high < 1.0 for each in judged]) < 0.04  # what is ruled out is not there: 2.5 % promised
 
 
 def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
@@ -201,6 +283,9 @@ def test_a_baseline_that_is_not_there_is_named_with_the_nearest() -> None:
         {"minimum_gain": -1.0},
         {"minimum_gain": math.nan},
         {"claimed_gain": 0.0},
+        {"worth": 0.0},
+        {"worth": 1.0, "claimed_gain": 1.0},
+        {"may_diverge": -1},
         {"sigma": 0.0},
         {"sigma_runs": 5},
         {"sigma": 1.0, "sigma_runs": 1},
@@ -216,4 +301,4 @@ def test_the_example_of_the_page(repository: Path) -> None:
     page = (repository / "docs/verdict.md").read_text().partition("\n## From Python\n")[2]
     found: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], found)
-    assert found["judged"].outcome is MethodVerdict.SURVIVES and found["judged"].tries == 4
+    assert found["judged"].outcome is MethodVerdict.IMPROVES and found["judged"].tries == 4

@@ -58,7 +58,9 @@ class Made:
         found = {"failed": {}, "flagged": {}, "parity": {}, "starts_as": True}
         report = {"fingerprint": own.of_checks(self.mine), "checks": ["causality"], "methods": {"capped": found}}
         place = self.root / "checks.json"
-        place.write_text(json.dumps(report | {"size": {"layers": 4, "width": 32, "vocabulary": 1024}}))
+        trained = {"contexts": [128], "words": ["causality held at the trained context of 128 tokens"]}
+        size = {"layers": 4, "width": 32, "vocabulary": 1024}
+        place.write_text(json.dumps(report | {"size": size, "trained": trained}))
         request = own.VerdictInputs(
             mine=self.mine,
             work=self.world.root,
@@ -72,18 +74,24 @@ class Made:
         return json.loads(self.page.with_suffix(".json").read_text())
 
 
-def test_a_gain_survives_and_nothing_does_not(tmp_path: Path) -> None:
+def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     (tmp_path / "gain").mkdir()
     (tmp_path / "null").mkdir()
     said = Made(tmp_path / "gain", gain=0.05).write()
-    assert said.startswith("At 1.2M (preset demo, scale base): `capped` survives at p = ")
+    assert said.startswith("At 1.2M (preset demo, scale base): `capped` improves `validation_loss` by 0.049")
     null = Made(tmp_path / "null")
     said = null.write()
-    assert said.startswith("At 1.2M (preset demo, scale base): `capped` does not survive: with 3 seeds against 5 of")
+    assert said.startswith(
+        "At 1.2M (preset demo, scale base): `capped`: a gain in `validation_loss` is ruled out above"
+    )
     page = null.page.read_text()
-    assert page.startswith(f"# Verdict\n\n{said}\n")
-    for section in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
-        assert f"\n## {section}\n" in page
+    assert page.startswith(f"# Verdict\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n")
+    assert "survive" not in page and "must be at most 0.025" in page
+    assert "Causality held at the trained context of 128 tokens." in section(null, "Before the runs")
+    assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
+    assert "hangs on normal tails" in section(null, "Limits")
+    for title in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):
+        assert f"\n## {title}\n" in page
     assert str(tmp_path) not in page + null.page.with_suffix(".json").read_text(), "where somebody keeps files"
     assert "mine='…/caps.yaml'" in page
     assert "Stouffer over 12 tasks" in page and " accuracy, mean of the tasks |" in page
@@ -133,11 +141,15 @@ def test_a_third_entry_changes_the_corrected_p_of_the_first(tmp_path: Path) -> N
     assert third["p_corrected"] == pytest.approx(min(1, 3 * first["p"]))
 
 
-def test_a_method_of_which_a_seed_diverged_does_not_survive(tmp_path: Path) -> None:
+def test_a_method_of_which_a_seed_diverged_has_no_gain(tmp_path: Path) -> None:
     made = Made(tmp_path, gain=0.05)
     made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
-    assert made.write() == ("At 1.2M (preset demo, scale base): `capped` does not survive: of its 3 seeds 1 diverged.")
-    assert made.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]}
+    said = made.write()
+    assert (
+        "`capped` crashed or diverged: 1 of its 3 runs has no value (seed 43: diverged), and none of `baseline`" in said
+    )
+    assert made.numbers()["diverged"] == {"capped": ["caps/base/capped/s43"]} and made.numbers()["methods"] == {}
+    assert ">2 runs, 1 diverged<" in made.page.with_suffix(".svg").read_text()
     assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 1, "it was a try"
 
 
@@ -204,7 +216,7 @@ def test_a_method_that_diverges_at_the_larger_scale_is_said_so_and_has_no_gain_t
     made.run("large", "baseline", 43, 4.8)
     made.world.diverged("large", "capped", 43, 20, history("sudden", 20))
     said = made.write()
-    assert "`capped` survives at p = " in said
+    assert "`capped` improves `validation_loss`" in said
     assert said.endswith(" At 2.8M (scale large) 1 of 2 seeds of `capped` diverged.")
     page = made.page.read_text()
     assert "At 2.8M `capped` lowers" not in page, "a gain of the other seed would choose among its runs"
@@ -265,4 +277,43 @@ def test_where_every_method_lost_a_seed_the_page_says_so(tmp_path: Path) -> None
     made = Made(tmp_path)
     made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
     made.write()
-    assert "Every method has a diverged seed" in made.page.read_text()
+    assert "Diverged seeds leave nothing to compare" in made.page.read_text()
+
+
+def test_a_baseline_of_which_a_seed_diverged_leaves_nothing_to_judge_by_unless_the_file_allows_it(
+    tmp_path: Path,
+) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.world.diverged("base", "baseline", 44, 20, history("sudden", 20))
+    assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()
+    assert made.numbers()["methods"] == {} and list(made.numbers()["not judged"]) == ["capped"]
+    made.file.write_text(yaml.safe_dump(MINE | {"may_diverge": 1}))
+    made.mine = mine.load(str(made.file), "demo")
+    assert (
+        "`capped` improves `validation_loss` by" in made.write() and "3 seeds against 4 of `baseline`" in made.write()
+    )
+    made.world.diverged("base", "capped", 43, 20, history("sudden", 20))
+    assert "2 seeds against 4 of `baseline`" in made.write(), "it may lose as many"
+
+
+def test_the_picture_shows_the_values_and_the_interval_of_the_verdict(tmp_path: Path) -> None:
+    made = Made(tmp_path, gain=0.05)
+    made.write()
+    picture, judged = made.page.with_suffix(".svg").read_text(), made.numbers()["methods"]["capped"]
+    assert picture.count('<circle class="baseline"') == 5 and picture.count('<circle class="candidate"') == 3 + 1
+    for end in ("gain", "low", "high"):
+        assert f"{judged[end]:.4f}" in picture
+    assert "95 % interval" in picture
+
+
+def test_a_page_that_cannot_be_written_costs_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(tmp_path)
+
+    def full(*_: object) -> None:
+        raise PlumblineError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own.files, "atomic_write_text", full)
+        with pytest.raises(PlumblineError, match="full"):
+            made.write()
+    assert len(ledger.read(made.root / "verdict/ledger.jsonl")) == 0

@@ -116,8 +116,11 @@ def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str
     assert "There is none yet" in read["audit.html"].text
 
 
-def test_the_list_of_verdicts_says_each(read: dict[str, Read]) -> None:
-    assert '<a href="verdicts/mine.html">mine</a>: mine does not survive.' in read["verdicts.html"].text
+def test_the_list_of_verdicts_says_each_and_its_page_shows_the_picture(pages: Path, read: dict[str, Read]) -> None:
+    assert '<a href="verdicts/mine.html">mine</a>: mine is not decided.' in read["verdicts.html"].text
+    page = read["verdicts/mine.html"].text
+    (source,) = re.findall(r'<img src="([^"]+)"', page)
+    assert (pages / "verdicts" / source).read_text().startswith("<svg") and "a picture" not in page
 
 
 @pytest.mark.parametrize("damage", [b"", b"half a file"])

@@ -90,7 +90,8 @@ def broken_project(root: Path) -> Project:
         (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     verdicts = made.parent / "verdict"
     verdicts.mkdir()
-    said = "# Verdict\n\n`mine` does not survive."
+    said = "# Verdict\n\n`mine` is not decided.\n\n![a picture](mine.svg)"
+    (verdicts / "mine.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' width='700' height='90'/>")
     (verdicts / "mine.md").write_text(f"{said}\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
     log = Path("logs/paper/pretrain/transfer.base.qknorm.s44.log")
     log.parent.mkdir(parents=True)

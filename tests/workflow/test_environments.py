@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable
 from importlib import metadata
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from plumbline.core.pipeline_packages import MODULES
 from plumbline.operate.preflight.environment import PYTHON
 
 #: What comes along with a CUDA build of the pinned torch; a CPU build has none of it.
@@ -62,7 +64,8 @@ def with_what_they_need(texts: list[str], lock: dict[str, Version]) -> set[str]:
 
 def test_the_lock_is_what_the_project_needs_no_more_and_no_less(project: dict, lock: dict[str, Version]) -> None:
     declared = project["project"]
-    texts = declared["dependencies"] + declared["optional-dependencies"]["test"] + project["build-system"]["requires"]
+    extras = [text for extra in ("pipeline", "test") for text in declared["optional-dependencies"][extra]]
+    texts = declared["dependencies"] + extras + project["build-system"]["requires"]
     assert set(lock) == with_what_they_need(texts, lock)
 
 
@@ -77,22 +80,34 @@ def test_every_pin_is_for_the_oldest_python(project: dict, lock: dict[str, Versi
     assert {name: str(needed) for name, needed in wanted.items() if not needed.contains(oldest)} == {}
 
 
-def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, lock: dict[str, Version]) -> None:
-    """By the package, and by the harness's `hf` model: what tests need is not there where it is installed."""
-    declared = project["project"]
-    optional = [text for extra in ("gpu", "tensorboard", "mlflow") for text in declared["optional-dependencies"][extra]]
-    there = with_what_they_need(declared["dependencies"], lock) | {Requirement(text).name for text in optional}
-    harness = Path(find_spec("lm_eval").origin).parent / "models/huggingface.py"
-    imported = set()
-    for file in (harness, *repository.glob("src/**/*.py")):
+def imported(files: Iterable[Path]) -> set[str]:
+    """Top-level names of the modules that source files import."""
+    found = set()
+    for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Import):
-                imported |= {name.name.partition(".")[0] for name in node.names}
+                found |= {name.name.partition(".")[0] for name in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                imported.add(node.module.partition(".")[0])
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, lock: dict[str, Version]) -> None:
+    """By the package, and by the harness's `hf` model: what tests need is not there where it is installed.
+
+    What the extra `pipeline` brings is known by its modules' names, so that a verb can say what it lacks.
+    """
+    declared, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
+    alone = with_what_they_need(declared, lock)
+    optional = {Requirement(text).name for extra in ("gpu", "tensorboard", "mlflow") for text in extras[extra]}
+    there = with_what_they_need(declared + extras["pipeline"], lock) | optional
     owners = {module: {canonicalize_name(name) for name in names} for module, names in packages_distributions().items()}
     owners.pop("plumbline", None)
-    assert [module for module in sorted(imported) if owners.get(module, there).isdisjoint(there)] == []
+    harness = Path(find_spec("lm_eval").origin).parent / "models/huggingface.py"
+    own = imported(repository.glob("src/**/*.py"))
+    assert [name for name in sorted(own | imported([harness])) if owners.get(name, there).isdisjoint(there)] == []
+    brought = {name for name in own if owners.get(name, alone).isdisjoint(alone)}
+    assert {name for name in brought if owners.get(name, there).isdisjoint(optional)} <= MODULES
 
 
 def test_what_runs_here_is_what_is_locked(lock: dict[str, Version]) -> None:

@@ -55,7 +55,7 @@ ELSEWHERE = {
     "plumbline rebuild records/": RECORD,
     "python -m plumbline.bundle.records": RECORD,
     "pip wheel --no-deps": WHEEL,
-    "pip install dist/plumbline_lm": WHEEL,
+    'pip install "$(ls dist/plumbline_lm': WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
     "plumbline init my-project": WHEEL,
     "cd my-project && snakemake -n": WHEEL,

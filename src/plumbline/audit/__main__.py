@@ -1,4 +1,4 @@
-"""Recomputes printed numbers that follow from other printed numbers. Needs no torch.
+"""Recomputes printed numbers that follow from other printed numbers. Needs neither torch nor pandas.
 
 Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdict.
 """
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from plumbline.audit.page import to_markdown
-from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
+from plumbline.audit.report import as_markdown, build, choose, covered, findings, summary, to_csv
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
@@ -44,15 +44,15 @@ def main() -> int:
     for study in studies:
         for words in study_folders.misspelt(study_folders.folder(study, ROOT)):
             print(f"warning: {visible(words)}", file=sys.stderr)
-    frame = build(studies)
-    atomic_write_text(given.out, to_csv(frame))
+    rows = build(studies)
+    atomic_write_text(given.out, to_csv(rows))
     told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
     atomic_write_text(
         given.out.with_suffix(".md"),
-        to_markdown(frame, studies, told, read, {study: paper_of(study) for study in studies}),
+        to_markdown(rows, studies, told, read, {study: paper_of(study) for study in studies}),
     )
     fingerprint_file.write(given.out, given.fingerprint)
-    print(summary(frame, studies).to_markdown())
+    print(as_markdown(summary(rows, studies)))
     print(f"\n{given.out}\n{given.out.with_suffix('.md')}")
     return 0
 

@@ -1,7 +1,7 @@
 """Finds the printed numbers that no row of the audit reads, and reads the list of those that nothing can test.
 
-A printed number is a cell of a CSV in `published/` that holds a number, outside the first column. Its row is named by
-the first column's text; where that stands in several rows, `#1`, `#2`, ... in the file's order follow it.
+A printed number is a cell of a CSV in `published/` that holds a number, outside the first column, which names the rows
+(`PrintedNumbers.cells`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import Path
-
-import pandas as pd
 
 from plumbline.audit.interval import Cell
 from plumbline.audit.published import PrintedNumbers
@@ -61,20 +59,12 @@ class Coverage:
         return self.printed - len(self.missing) - sum(map(len, self.listed.values()))
 
 
-def keyed(table: pd.DataFrame) -> pd.DataFrame:
-    """A printed table with a unique key for each row: the text of its index, with `#1`, `#2`, ... if repeated."""
-    repeated = table.index.duplicated(keep=False)
-    ordinal = table.groupby(level=0, sort=False).cumcount() + 1
-    keys = [f"{key}#{n}" if again else key for key, n, again in zip(table.index, ordinal, repeated, strict=True)]
-    return table.set_axis(pd.Index(keys, name=table.index.name))
-
-
 def printed_cells(published: PrintedNumbers) -> list[Cell]:
     """Every printed number of a paper, as (file, row, column), in the order of its files."""
     found = []
     for name in published.tables():
-        for row in keyed(published.table(name)).reset_index(names="").to_dict("records"):
-            found += [(name, row[""], str(column)) for column, text in row.items() if column and _is_number(text)]
+        for row, texts in published.cells(name).items():
+            found += [(name, row, column) for column, text in texts.items() if _is_number(text)]
     if published.path("prose").is_file():
         found += [("prose", name, "printed") for name in published.prose()]
     return found

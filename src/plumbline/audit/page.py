@@ -6,14 +6,11 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
-
-import pandas as pd
 
 from plumbline.audit.coverage import Coverage
 from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
-from plumbline.audit.report import summary
+from plumbline.audit.report import Row, as_markdown, counts, summary
 from plumbline.audit.rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS
 from plumbline.specs.paper import Paper
 
@@ -29,7 +26,7 @@ INTRODUCTION = (
 
 
 def to_markdown(
-    frame: pd.DataFrame,
+    rows: Sequence[Row],
     studies: Sequence[str],
     told: Mapping[str, Sequence[Finding]],
     covered: Mapping[str, Coverage],
@@ -38,7 +35,7 @@ def to_markdown(
     """The page.
 
     Args:
-        frame: rows as `report.build` gives them.
+        rows: the audit's, as `report.build` gives them.
         studies: the studies shown, in this order within one bearing.
         told: findings of each paper.
         covered: coverage of each paper.
@@ -46,26 +43,26 @@ def to_markdown(
     """
     parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]
-    parts += ["", summary(frame, studies).to_markdown(), ""]
+    parts += ["", as_markdown(summary(rows, studies)), ""]
     parts += [
-        line for study in studies for line in _item(_in_short(study, frame, told[study], covered[study], papers[study]))
+        line for study in studies for line in _item(_in_short(study, rows, told[study], covered[study], papers[study]))
     ]
     parts += [""]
     for bearing, meaning in BEARINGS.items():
-        parts += _findings_that_bear_on(bearing, meaning, frame, studies, told)
-    parts += _mismatches_without_finding(frame)
-    parts += _knife_edges(frame)
-    parts += _classes(frame) + _unread(studies, covered) + _functions(frame)
+        parts += _findings_that_bear_on(bearing, meaning, rows, studies, told)
+    parts += _mismatches_without_finding(rows)
+    parts += _knife_edges(rows)
+    parts += _classes(rows, studies) + _unread(studies, covered) + _functions(rows)
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered: Coverage, paper: Paper | None) -> str:
-    rows, name = frame[frame["study"] == study], f"`{study}`, {paper}" if paper else f"`{study}`"
-    if rows.empty:
+def _in_short(study: str, rows: Sequence[Row], told: Sequence[Finding], covered: Coverage, paper: Paper | None) -> str:
+    own, name = _of(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
+    if not own:
         return f"{name}: no checks yet (they go into `audit.py` of its folder)."
-    broken = set(rows["id"][rows["verdict"] == MISMATCH])
+    broken = {row["id"] for row in own if row["verdict"] == MISMATCH}
     reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
-    held = f"{len(broken)} of {len(rows)} checks do not hold" if broken else f"all {len(rows)} checks hold"
+    held = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
     why = f" ({', '.join(reasons)})" if reasons else ""
     left = covered.printed - covered.read - len(covered.missing)
     rest = f"; left out with a reason: {left}" * bool(left)
@@ -73,48 +70,52 @@ def _in_short(study: str, frame: pd.DataFrame, told: Sequence[Finding], covered:
     return f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
 
 
+def _of(rows: Sequence[Row], study: str) -> list[Row]:
+    return [row for row in rows if row["study"] == study]
+
+
 def _findings_that_bear_on(
-    bearing: str, meaning: str, frame: pd.DataFrame, studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
+    bearing: str, meaning: str, rows: Sequence[Row], studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
 ) -> list[str]:
     shown = [(study, finding) for study in studies for finding in told[study] if finding.bears_on == bearing]
     if not shown:
         return []
     lines = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
     for study, finding in shown:
-        rows = frame[(frame["study"] == study) & frame["id"].isin(finding.rows)]
-        broken = rows[rows["verdict"] == MISMATCH]
-        of = int((frame["study"] == study).sum())
-        classes = ", ".join(dict.fromkeys(broken["class"]))
-        count = f"{len(broken)} of {of} checks" + f", {classes}" * bool(classes)
+        own = _of(rows, study)
+        about = [row for row in own if row["id"] in finding.rows]
+        broken = [row for row in about if row["verdict"] == MISMATCH]
+        classes = ", ".join(dict.fromkeys(row["class"] for row in broken))
+        count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
         lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
-        for row in rows.to_dict("records"):
+        for row in about:
             lines += _row(row)
         lines += [""]
     return lines
 
 
-def _mismatches_without_finding(frame: pd.DataFrame) -> list[str]:
-    rows = frame[(frame["verdict"] == MISMATCH) & (frame["finding"] == "")]
-    if rows.empty:
+def _mismatches_without_finding(rows: Sequence[Row]) -> list[str]:
+    untold = [row for row in rows if row["verdict"] == MISMATCH and not row["finding"]]
+    if not untold:
         return []
     lines = ["## Mismatches that no finding explains", ""]
-    for row in rows.to_dict("records"):
+    for row in untold:
         lines += _row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
-def _knife_edges(frame: pd.DataFrame) -> list[str]:
-    rows = frame[frame["verdict"] == EDGE]
-    if rows.empty:
+def _knife_edges(rows: Sequence[Row]) -> list[str]:
+    edges = [row for row in rows if row["verdict"] == EDGE]
+    if not edges:
         return []
     said = "These hold only if every number involved was rounded from the very end of its range."
     lines = ["## Knife edges", "", *_wrapped(said), ""]
-    for row in rows.to_dict("records"):
+    for row in edges:
         lines += _row(row, f"{row['study']}: ")
     return [*lines, ""]
 
 
-def _row(row: Mapping[Any, Any], before: str = "") -> list[str]:
+def _row(row: Row, before: str = "") -> list[str]:
     """A row in two lines: what it is, and what is printed beside what it comes to."""
     verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
     first = _item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
@@ -122,12 +123,12 @@ def _row(row: Mapping[Any, Any], before: str = "") -> list[str]:
     return [*first, *_wrapped(numbers, "  ")]
 
 
-def _classes(frame: pd.DataFrame) -> list[str]:
-    if frame.empty:
+def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
+    if not rows:
         return []
-    table = pd.crosstab(frame["study"], frame["class"]).reindex(columns=list(CLASSES), fill_value=0)
+    table = counts(rows, sorted(study for study in studies if _of(rows, study)), "class", list(CLASSES))
     meanings = [line for name, meaning in CLASSES.items() for line in _item(f"**{name}**: {meaning}.")]
-    return ["## Classes of rows", "", *meanings, "", table.to_markdown(), ""]
+    return ["## Classes of rows", "", *meanings, "", as_markdown(table), ""]
 
 
 def _unread(studies: Sequence[str], covered: Mapping[str, Coverage]) -> list[str]:
@@ -138,8 +139,8 @@ def _unread(studies: Sequence[str], covered: Mapping[str, Coverage]) -> list[str
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
 
 
-def _functions(frame: pd.DataFrame) -> list[str]:
-    called = dict.fromkeys(name for formula in frame["formula"] for name in re.findall(r"\b(\w+)\(", formula))
+def _functions(rows: Sequence[Row]) -> list[str]:
+    called = dict.fromkeys(name for row in rows for name in re.findall(r"\b(\w+)\(", row["formula"]))
     lines = [line for name in called if name in FUNCTIONS for line in _item(f"`{name}`: {FUNCTIONS[name].meaning}")]
     return ["## Functions in formulas", "", *lines, ""] if lines else []
 
@@ -155,7 +156,7 @@ def _item(text: str) -> list[str]:
     return [f"- {lines[0].removeprefix('  ')}", *lines[1:]]
 
 
-def _recomputed(row: Mapping[Any, Any]) -> str:
+def _recomputed(row: Row) -> str:
     """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
     digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
     numbers = [row[name] for name in ("recomputed", "recomputed_low", "recomputed_high")]

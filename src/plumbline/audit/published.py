@@ -7,16 +7,18 @@ says how far the number was rounded. What a paper does not print is an empty cel
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
+
+if TYPE_CHECKING:  # tables compare with frames; the audit reads cells, and stands where there is no pandas
+    import pandas as pd
 
 #: The word in a cell where the paper prints nothing.
 NOT_PRINTED = "not printed"
@@ -85,13 +87,38 @@ class PrintedNumbers:
         """Names of the tables and lists of numbers, sorted; running text is `prose`."""
         return sorted(path.stem for path in self.directory.glob("*.csv") if path.stem != "prose")
 
+    def cells(self, name: str) -> dict[str, dict[str, str]]:
+        """The texts of a printed table: row -> column -> what is printed, or an empty text; without the first column.
+
+        That one names the rows. Where it says the same of several, `#1`, `#2`, ... in the file's order follow.
+
+        Raises:
+            PlumblineError: also where a row has more or fewer cells than the table's head.
+        """
+        path = self._file(f"{name}.csv")
+        with path.open(newline="", encoding="utf-8") as handle:
+            head, *rows = (row for row in csv.reader(handle) if row)
+        odd = next((row for row in rows if len(row) != len(head)), None)
+        if odd is not None:
+            raise PlumblineError(f"{path}: the row {odd[0]!r} has {len(odd)} cells, and the head {len(head)}")
+        times, seen = Counter(row[0] for row in rows), Counter[str]()
+        found = {}
+        for key, *texts in rows:
+            seen[key] += 1
+            found[f"{key}#{seen[key]}" if times[key] > 1 else key] = dict(zip(head[1:], texts, strict=True))
+        return found
+
     def table(self, name: str, key: str | list[str] | None = None) -> pd.DataFrame:
         """A printed table indexed by `key` (by default its first column), every cell as printed or empty."""
+        import pandas as pd
+
         frame = pd.read_csv(self._file(f"{name}.csv"), dtype=str, keep_default_na=False)
         return frame.set_index(frame.columns[0] if key is None else key)
 
     def numbers(self, name: str) -> pd.DataFrame:
         """A printed table with every column that holds only numbers as float64; missing cells are NaN."""
+        import pandas as pd
+
         frame = self.table(name)
         for column in frame.columns:
             parsed = pd.to_numeric(frame[column], errors="coerce")

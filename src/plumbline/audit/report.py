@@ -1,11 +1,14 @@
-"""Collects the audit as a frame and a CSV: every row with its class and finding, and what no row reads."""
+"""Collects the audit as rows and a CSV: every row with its class and finding, and what no row reads."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
-import pandas as pd
+from tabulate import tabulate
 
 from plumbline.audit.coverage import Coverage, coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
@@ -14,6 +17,12 @@ from plumbline.audit.rows import COLUMNS, VERDICTS, AuditRows
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders, study_parts
 from plumbline.specs.config import ROOT, papers
+
+#: A row of the audit with its class and its finding: column of `COLUMNS` -> value.
+Row: TypeAlias = dict[str, Any]
+
+#: Paper -> what is counted -> how many rows.
+Counts: TypeAlias = dict[str, dict[str, int]]
 
 
 def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
@@ -56,8 +65,8 @@ def covered(study: str, root: Path = ROOT) -> Coverage:
     return coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
 
 
-def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
-    """Every row of the audit, columns `COLUMNS`: of the named studies, or of every folder with printed numbers.
+def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
+    """Every row of the audit: of the named studies, or of every folder with printed numbers.
 
     Raises:
         PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
@@ -76,22 +85,38 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> pd.DataFrame:
             told = {"finding": finding.id, "explanation": finding.text} if finding else {}
             values = {name: getattr(row, name, "") for name in COLUMNS}
             rows.append({**values, "class": row.kind, **told})
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return rows
 
 
-def to_csv(frame: pd.DataFrame) -> str:
+def to_csv(rows: Sequence[Row]) -> str:
     """The audit as the text of a CSV; ten significant digits make it the same text on every machine."""
-    return frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: f"{value:.10g}" if isinstance(value, float) else value for name, value in row.items()})
+    return text.getvalue()
 
 
-def summary(frame: pd.DataFrame, studies: Sequence[str]) -> pd.DataFrame:
+def summary(rows: Sequence[Row], studies: Sequence[str]) -> Counts:
     """Number of rows per paper and verdict, with totals; a paper without rows is listed too."""
-    table = pd.crosstab(frame["study"], frame["verdict"])
-    table = table.reindex(index=list(studies), columns=list(VERDICTS), fill_value=0)
-    table.index.name = "study"
-    table.loc["all"] = table.sum()
-    table["rows"] = table.sum(axis=1)
-    return table
+    table = counts(rows, studies, "verdict", list(VERDICTS))
+    table["all"] = {verdict: sum(of[verdict] for of in table.values()) for verdict in VERDICTS}
+    return {study: of | {"rows": sum(of.values())} for study, of in table.items()}
+
+
+def counts(rows: Sequence[Row], studies: Sequence[str], column: str, values: Sequence[str]) -> Counts:
+    """Number of rows per paper and value of a column."""
+    return {
+        study: {value: sum(row["study"] == study and row[column] == value for row in rows) for value in values}
+        for study in studies
+    }
+
+
+def as_markdown(table: Counts) -> str:
+    """Write counts per paper as a table of Markdown."""
+    heads = next(iter(table.values()))
+    return tabulate([[study, *of.values()] for study, of in table.items()], ["study", *heads], "pipe")
 
 
 def _beside(study: str, name: str, root: Path) -> Path:

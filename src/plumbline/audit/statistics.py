@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 
-from scipy import stats as scipy_stats
-
 from plumbline.audit.expression import function
 from plumbline.audit.functions import Intervals
 from plumbline.audit.interval import Interval, high, low, monotone, over_corners, span
-from plumbline.stats import adjust, noise_floor, spearman, welch
+from plumbline.stats.combine import welch
+from plumbline.stats.distributions import normal_sf, t_sf
+from plumbline.stats.multiplicity import adjust
+from plumbline.stats.noise_floor import noise_floor
+from plumbline.stats.ranks import spearman
 
 
 @function("sqrt(sum (x - mean)^2 / (n - 1))")
@@ -21,7 +23,7 @@ def sample_sd(x: Intervals) -> Interval:
 
 
 def _two_sided(z: float) -> float:
-    return float(2 * scipy_stats.norm.sf(z))
+    return float(2 * normal_sf(z))
 
 
 @function("2 (1 - Phi(|z|))")
@@ -33,7 +35,7 @@ def two_sided_p(z: Interval) -> Interval:
 @function("1 - Phi(z)")
 def one_sided_p(z: Interval) -> Interval:
     """One-sided p-value of a z under the standard normal: 1 - Phi(z)."""
-    return monotone(lambda value: float(scipy_stats.norm.sf(value)), z)
+    return monotone(lambda value: float(normal_sf(value)), z)
 
 
 def _survivors(correction: str, z: Intervals, m: Interval, alpha: Interval) -> Interval:
@@ -76,7 +78,7 @@ def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
 
 def _welch_p(t: float, sd_a: float, sd_b: float, n: float) -> float:
     a, b = sd_a**2 / n, sd_b**2 / n
-    return float(2 * scipy_stats.t.sf(abs(t), (a + b) ** 2 / ((a**2 + b**2) / (n - 1))))
+    return float(2 * t_sf(abs(t), (a + b) ** 2 / ((a**2 + b**2) / (n - 1))))
 
 
 @function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
@@ -127,7 +129,7 @@ def p_of_rho(rho: Interval, n: Interval) -> Interval:
 
     def p(value: float) -> float:
         pairs = low(n)
-        return float(2 * scipy_stats.t.sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
+        return float(2 * t_sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
 
     return monotone(p, abs(rho))
 

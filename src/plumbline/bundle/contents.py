@@ -30,7 +30,7 @@ REMAKE = "plumbline.bundle.remake"
 
 #: Packages that decide a product's bytes: numbers, drawing, and the writing of tables.
 PACKAGES = (
-    *("numpy", "pandas", "scipy", "statsmodels", "torch", "mpmath", "networkx", "pyarrow"),
+    *("numpy", "pandas", "scipy", "torch", "mpmath", "networkx", "pyarrow"),
     *("matplotlib", "pillow", "contourpy", "kiwisolver", "tabulate", "jinja2"),
 )
 

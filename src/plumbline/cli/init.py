@@ -13,6 +13,7 @@ import argparse
 import json
 import shlex
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from plumbline import __version__
 from plumbline.core import command_line, package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_json, make_folder, sha256_file, sha256_text
+from plumbline.core.pipeline_packages import INSTALL
 from plumbline.specs.config import PROJECT
 
 #: What may lie in the folder of a new project.
@@ -174,9 +176,10 @@ def main() -> None:
             print(line)
         return
     number = write(given.folder)
+    more = "" if find_spec("snakemake") else f"  {INSTALL}    which brings snakemake and torch\n"
     print(
         f"{given.folder}: a project of {number} files. Then:\n"
-        f"  cd {shlex.quote(str(given.folder))}\n"
+        f"{more}  cd {shlex.quote(str(given.folder))}\n"
         "  snakemake -n results/table2.csv    what would be done\n"
         "  snakemake results/table2.csv       do it, at demo size; README.md says more"
     )

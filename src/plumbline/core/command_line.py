@@ -10,6 +10,7 @@ from collections.abc import Callable
 from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
+from plumbline.core.pipeline_packages import lacking
 from plumbline.core.system import unsupported
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
@@ -20,6 +21,12 @@ def prog(module: str) -> str:
     """The name under which the running verb was called, for its own help: `plumbline <verb>`, or else `module`."""
     called = sys.argv[0]
     return called if called.partition(" ")[0] == "plumbline" else module
+
+
+def _called() -> str:
+    """The running verb as it was typed, or `this command` where it was called by its module."""
+    words = sys.argv[0].split() if " " in sys.argv[0] else sys.argv[:2]
+    return " ".join(words) if words[0] == "plumbline" else "this command"
 
 
 def described(documentation: str | None) -> str:
@@ -63,9 +70,9 @@ def not_negative(text: str) -> int:
 def run(main: Callable[[], int | None]) -> None:
     """Run the main function of a verb and exit with its code.
 
-    A PlumblineError, a disk that is full or fails and a file that belongs to another user are shown as one line, and
-    the exit code is 1; any other error gives a traceback. Ctrl-C ends the process by its signal, without a word. On a
-    system that Plumbline does not support, nothing is run.
+    A PlumblineError, a package of the extra `[pipeline]` that is not installed, a disk that is full or fails and a file
+    that belongs to another user are shown as one line, and the exit code is 1; any other error gives a traceback.
+    Ctrl-C ends the process by its signal, without a word. On a system that Plumbline does not support, nothing is run.
     """
     if words := unsupported():
         sys.exit(f"error: {words}")
@@ -76,6 +83,12 @@ def run(main: Callable[[], int | None]) -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         interruption.end()
+    except ModuleNotFoundError as error:
+        words = lacking(error, _called())
+        if words is None:
+            raise
+        print(f"error: {words}", file=sys.stderr)
+        sys.exit(1)
     except OSError as error:
         if isinstance(error, PermissionError) and error.filename is not None:
             from plumbline.core.permissions import denied

@@ -1,7 +1,12 @@
 """Judges numbers from any program, with the power of the comparison and the ledger: `plumbline verdict results.csv`.
 
-Reads .csv, .tsv and .jsonl: a table (method, seed, metric), or the log of a sequential search (commit, metric, status).
-Writes a page and its numbers beside the file, and enters what was tried in the ledger. See docs/verdict.md.
+Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric), or the log of a sequential search (commit, metric,
+status); a folder of submission.json files; or two folders of lm-eval --log_samples. Writes a page and its numbers
+beside them, and enters what was tried in the ledger. See docs/verdict.md.
+
+Exit codes with --candidate: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11 not
+decided, 12 the candidate crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
+--candidate: 0 when a page was made.
 """
 
 from __future__ import annotations
@@ -14,36 +19,58 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import numbers
-from plumbline.experiment.comparison_terms import ALPHA, ComparisonTerms
+from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
-from plumbline.experiment.read_numbers import ColumnNames
+from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.numbers_request import NumbersRequest, WrittenVerdict
+from plumbline.experiment.readers.rows import ColumnNames
+from plumbline.experiment.seed_values import CannotBeJudgedError
+
+#: What a loop does with a candidate, by its verdict, and the exit code that says so.
+CANNOT = 13
+EXIT = {
+    MethodVerdict.IMPROVES: 0,
+    MethodVerdict.RULED_OUT: 10,
+    MethodVerdict.OPEN: 11,
+    MethodVerdict.LOST: 12,
+    MethodVerdict.CANNOT: CANNOT,
+}
 
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline verdict`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment"), description=described(__doc__))
     add, columns = parser.add_argument, ColumnNames()
-    add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers: .csv, .tsv or .jsonl")
+    add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers, or a folder")
     better = parser.add_mutually_exclusive_group()
     better.add_argument("--higher-is-better", dest="higher", action="store_true", default=None)
     better.add_argument("--lower-is-better", dest="higher", action="store_false", default=None)
-    add("--baseline", metavar="METHOD", help="the method to compare with")
+    against = parser.add_mutually_exclusive_group()
+    against.add_argument("--baseline", metavar="METHOD", help="the method (or folder of samples) to compare with")
+    against.add_argument("--goal", type=float, metavar="VALUE", help="a fixed value to compare with instead")
+    against.add_argument("--chain", action="store_true", help="compare each method with the one before it in the file")
+    add("--candidate", metavar="METHOD", help="the exit code is the verdict on this one")
+    add("--json", action="store_true", help="print one JSON object instead of sentences")
     add("--metric", default=columns.metric, help="the column of numbers, or a metric's name in the column 'metric'")
-    for column in ("method", "seed", "value", "commit", "status"):
+    for column in ("method", "seed", "step", "value", "commit", "status"):
         add(f"--{column}-column", metavar="COLUMN", default=getattr(columns, column), help="default: %(default)s")
-    add("--shape", choices=["table", "search"], help="default: as the columns say")
+    add("--shape", choices=["table", "search", "submissions", "items"], help="default: as the columns or files say")
+    add("--at-step", default="", metavar="STEP", help="the step whose value counts: a number, last, or best (of a run)")
     add(
         "--alpha",
         type=float,
         default=ALPHA,
-        help="promised error rate over all tries against this baseline in this metric; default: %(default)s",
+        help="promised error rate, one-sided, over all tries against this baseline in this metric; default: "
+        f"%(default)s, a claim's; a loop that runs again what it keeps may take {LOOP:g}",
     )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
+    add("--worth", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
+    add("--may-diverge", type=int, default=0, metavar="N", help="seeds of the baseline that may diverge; default: 0")
     add("--sigma", type=float, help="standard deviation of one run, from other runs")
     add(
         "--sigma-runs",
@@ -68,13 +95,45 @@ def arguments() -> argparse.ArgumentParser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run `plumbline verdict` with the command line `words` (default: this process's), and return the exit code."""
     words = sys.argv[1:] if words is None else words
-    given = arguments().parse_args(words)
+    parser = arguments()
+    given = parser.parse_args(words)
     if given.check_page is not None:
         return check(given.check_page, given.ledger)
-    made = numbers.write(request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}"))
-    page = given.out or default_page(given.results)
-    print(f"{made.sentence}\n\n{page}\n{page.with_suffix('.json')}")
-    return 0
+    try:
+        asked = request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}")
+    except PlumblineError as error:
+        parser.error(str(error))
+    try:
+        made = numbers.write(asked)
+    except CannotBeJudgedError as error:
+        if given.json:
+            print(json.dumps({"verdict": MethodVerdict.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
+        if given.candidate is None and not given.json:
+            raise
+        print(f"cannot be judged: {error}", file=sys.stderr)
+        return CANNOT if given.candidate is not None else 1
+    found = None if given.candidate is None else outcome(made, given.candidate)
+    code = 0 if found is None else EXIT[found]
+    if given.json:
+        said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
+        print(json.dumps(said | made.numbers))
+    else:
+        print(f"{made.sentence}\n\n{asked.page}\n{asked.page.with_suffix('.json')}")
+    return code
+
+
+def outcome(made: WrittenVerdict, candidate: str) -> MethodVerdict:
+    """Find what was said of a candidate.
+
+    Raises:
+        PlumblineError: it is none of those that were judged.
+    """
+    if candidate not in made.outcomes:
+        raise PlumblineError(
+            f"--candidate {candidate!r} is none of what was judged, {sorted(made.outcomes)} (of a search, the last "
+            f"kept change){nearest(candidate, made.outcomes)}"
+        )
+    return made.outcomes[candidate]
 
 
 def _shown(word: str) -> str:
@@ -85,10 +144,19 @@ def _shown(word: str) -> str:
 
 def default_page(results: Path) -> Path:
     """Name the page of a file of numbers: ``results.verdict.md`` beside ``results.csv``."""
-    return results.with_name(f"{results.stem}.verdict.md")
+    return _beside(results, f"{_named(results).stem}.verdict.md")
 
 
-def request(given: argparse.Namespace, repeat: str) -> numbers.NumbersRequest:
+def _named(results: Path) -> Path:
+    """A path whose last part is a name: `.` and `..` are the folder that they stand for."""
+    return results if results.name not in ("", "..") else results.resolve()
+
+
+def _beside(results: Path, name: str) -> Path:
+    return _named(results).with_name(name)
+
+
+def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
     """Turn the flags of the command line into a request.
 
     Raises:
@@ -103,6 +171,8 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.NumbersRequest:
         alpha=given.alpha,
         minimum_gain=given.minimum_gain,
         claimed_gain=given.claimed_gain,
+        worth=given.worth,
+        may_diverge=given.may_diverge,
         sigma=given.sigma,
         sigma_runs=given.sigma_runs,
         paired=given.paired,
@@ -110,18 +180,22 @@ def request(given: argparse.Namespace, repeat: str) -> numbers.NumbersRequest:
     columns = ColumnNames(
         method=given.method_column,
         seed=given.seed_column,
+        step=given.step_column,
         metric=given.metric,
         value=given.value_column,
         commit=given.commit_column,
         status=given.status_column,
     )
-    return numbers.NumbersRequest(
+    return NumbersRequest(
         path=given.results,
         terms=terms,
         columns=columns,
-        ledger=given.ledger or given.results.with_name("ledger.jsonl"),
+        ledger=given.ledger or _beside(given.results, "ledger.jsonl"),
         page=given.out or default_page(given.results),
         baseline=given.baseline,
+        goal=given.goal,
+        chain=given.chain,
+        at_step=given.at_step,
         kind=given.shape,
         planned=given.comparisons,
         repeat=repeat,
@@ -157,7 +231,7 @@ def _families(page: Path) -> set[tuple[str, str]] | None:
         numbers = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
         if "decides" in numbers:
             return {(baseline, numbers["decides"]) for baseline in numbers["tries"]}
-        return {(numbers["baseline"], numbers["metric"])}
+        return {(baseline, metric) for baseline, metric in numbers["families"]}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

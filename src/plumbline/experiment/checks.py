@@ -17,6 +17,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json
 from plumbline.core.fingerprint_file import read
 from plumbline.experiment.checks_fingerprint import of_checks
+from plumbline.experiment.trained_size import trained_sizes
 from plumbline.specs import corpus
 from plumbline.specs.config import PRESETS
 from plumbline.specs.mine import Mine, load, models
@@ -27,15 +28,22 @@ def report(mine: Mine) -> dict[str, Any]:
 
     Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
     something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
-    it cannot be built).
+    it cannot be built). `trained`: the contexts of the runs, at which models were looked at, and words for the page.
     """
-    from plumbline.experiment import cost_parity, model_checks  # torch, which who only reads a report goes without
+    # torch, which who only reads a report goes without
+    import torch
 
+    from plumbline.experiment import cost_parity, model_checks, trained_size_checks
+    from plumbline.runtime.allocator import keep_memory
+
+    keep_memory()
+    torch.set_num_threads(1)  # small models: more threads wait for each other
     found: dict[str, Any] = {}
     known = models(mine)
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
-        failed, raised = model_checks.made(small.model, small_baseline.model)
+        sizes = trained_sizes(mine, method)
+        failed, raised = model_checks.made(small.model, small_baseline.model, sizes)
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
         if not failed:
@@ -47,10 +55,15 @@ def report(mine: Mine) -> dict[str, Any]:
                     entry["flagged"][f"parity at {scale}"] = one.words
         found[method] = entry
     size = known[mine.compared[0]][0].model
+    trained = trained_sizes(mine, *mine.against)
     return {
         "fingerprint": of_checks(mine),
         "checks": list(model_checks.CHECKS),
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
+        "trained": {
+            "contexts": sorted({one.context for one in trained}),
+            "words": [trained_size_checks.words(one, size) for one in trained],
+        },
         "methods": found,
     }
 

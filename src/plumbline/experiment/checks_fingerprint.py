@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.experiment.trained_size import trained_sizes
 from plumbline.specs import code_hash
 from plumbline.specs.mine import Mine, models
 
@@ -17,5 +19,7 @@ def of_checks(mine: Mine) -> str:
     files = code_hash.product_files(code_hash.PACKAGE / "experiment" / "checks.py")
     asked: list[Any] = [mine.against, mine.asked["parity"]]
     for method, (small, whole) in models(mine).items():
-        asked.append([method, small.to_dict()["model"], small.components, {k: v.to_dict() for k, v in whole.items()}])
+        sizes = [dataclasses.asdict(size) for size in trained_sizes(mine, method)]
+        runs = {k: v.to_dict() for k, v in whole.items()}
+        asked.append([method, small.to_dict(), small.components, runs, sizes])
     return sha256_text(canonical_json([code_hash.tree_hash(files), asked]))[:16]

@@ -14,9 +14,11 @@ def checked(report: Mapping[str, Any]) -> str:
     size, found = report["size"], report["methods"]
     starts = [name(visible(method)) for method, entry in found.items() if entry["starts_as"]]
     begins = f" Initialised with their baseline's logits: {', '.join(starts)}." if starts else ""
+    trained = "".join(f" {words[0].upper()}{words[1:]}." for words in report["trained"]["words"])
+    tried = f"tried on models of {size['layers']} layers and width {size['width']}"
     return (
         f"Before anything was trained, {', '.join(report['checks'])} held for "
-        f"{listed([name(visible(method)) for method in found])}, tried on models of {size['layers']} layers and width "
-        f"{size['width']} with inputs of 2 tokens up to their context.{begins} Data: every run of a comparison reads "
-        "the same sequences in the same order, and evaluates at the same steps; a method that does not is refused."
+        f"{listed([name(visible(method)) for method in found])}, {tried} with inputs of 2 tokens up to their context."
+        f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates "
+        "at the same steps; a method that does not is refused."
     )

@@ -19,15 +19,14 @@ from plumbline.experiment.decision_sentences import amount, interval, next_step
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.picture import Picture, PicturedArm, PicturedGain, PicturedPath
+from plumbline.stats.sessions import false_keeps
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
 
-#: What a session's control of the error promises, and what it does not.
+#: What the control of a session of candidates promises.
 SESSIONS = {
-    "each": "the level holds for each candidate by itself: of {tries} that were tried against this baseline so far, up "
-    "to {false:.2g} would be kept on average if none did anything; and where one is, others are more often too, for "
-    "they share the baseline's runs",
+    "each": "the level holds for each candidate by itself",
     "fdr": "e-LOND, so that on average at most that share of what a session keeps does nothing, though candidates "
     "share a baseline; with so few seeds it finds little",
     "fwer": "the level was spread over the candidates that were planned, so that it holds for all of them together",
@@ -127,12 +126,20 @@ def decides(decision: Decision) -> str:
                 f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
                 f"{percent(design.futility)} of candidates that gain so much are lost by it."
             )
-        false = decision.tries * terms.alpha
-        session = SESSIONS[terms.session].format(tries=decision.tries, false=false)
-        said.append(f"Session `{terms.session}`: {session}.")
+        said.append(f"Session `{terms.session}`: {SESSIONS[terms.session]}{_false_keeps(decision)}.")
     if terms.history is not None and terms.history[1] > 0:
         said.append(f"Sigma is pooled with that of past runs ({terms.history[1]:g} degrees of freedom).")
     return " ".join(said)
+
+
+def _false_keeps(decision: Decision) -> str:
+    """How many of so many candidates are kept for nothing, where the level holds for each by itself."""
+    design, tries = decision.terms.design, decision.tries
+    if decision.terms.session != "each" or design.plan != "bank" or tries < 2:
+        return ""
+    kept = false_keeps(design, tries)
+    span = f"and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs"
+    return f"; of {tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did anything, {span}"
 
 
 def _runs(decision: Decision) -> str:

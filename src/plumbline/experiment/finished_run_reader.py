@@ -13,7 +13,10 @@ import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger_costs
-from plumbline.experiment.judge import BaselineComparison, Seeds, judge
+from plumbline.experiment.formatting import counted, name
+from plumbline.experiment.judge import BaselineComparison, judge
+from plumbline.experiment.seed_values import Seeds
+from plumbline.experiment.sentences import lost_sentence
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
 from plumbline.specs.mine import Mine
@@ -119,6 +122,24 @@ class FinishedRunReader:
         """List the runs of a method at a scale that diverged."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
 
+    def unjudged(self, method: str) -> str:
+        """Say why a method is not judged by its runs; empty where it is.
+
+        A run that diverged has one rule. Of the method's, where none of its baseline did, it is the method's outcome.
+        Of the baseline's, nothing can be judged unless the file said how many may; the method may then lose as many.
+        """
+        baseline = self.mine.against[method]
+        ours, theirs = (self.diverged(self.mine.scale, side) for side in (method, baseline))
+        if len(theirs) > self.mine.asked["may_diverge"]:
+            return (
+                f"{name(method)} cannot be judged: {counted(len(theirs), 'run')} of {name(baseline)} diverged, and "
+                f"what they would have given is not known (`may_diverge: {len(theirs)}`, said beforehand, allows it)."
+            )
+        if len(ours) > len(theirs):
+            seeds = {str(self.frames.runs.loc[key, "seed"]): "diverged" for key in ours}
+            return lost_sentence(method, seeds, len(self.keys(self.mine.scale, method)), baseline, len(theirs))
+        return ""
+
     def lost_larger(self, method: str) -> list[str]:
         """List the runs of a method that diverged at the larger scale; none where the file asks for no larger scale."""
         return self.diverged(self.mine.larger, method) if self.mine.larger else []
@@ -151,7 +172,7 @@ class FinishedRunReader:
             PlumblineError: there is no noise to judge by.
         """
         scale = scale or self.mine.scale
-        ours, theirs = (self.values(metric, scale, name) for name in (method, self.mine.against[method]))
+        ours, theirs = (self.values(metric, scale, side) for side in (method, self.mine.against[method]))
         if not ours or not theirs:
             raise PlumblineError(f"{method}: no finished run has {metric.label}")
         terms = ledger_costs.terms(self.mine, higher=metric.higher)
@@ -164,7 +185,7 @@ class FinishedRunReader:
 
         None without two finished seeds of both, or without a suite.
         """
-        sides = [self._of_tasks(name) for name in (method, self.mine.against[method])]
+        sides = [self._of_tasks(side) for side in (method, self.mine.against[method])]
         if any(len(side) < 2 for side in sides) or set(sides[0].columns) != set(sides[1].columns):
             return None
         each = welch_per_task(*sides)
@@ -193,7 +214,7 @@ class FinishedRunReader:
         scale = self.mine.larger
         if scale is None or self.lost_larger(method) or self.lost_larger(self.mine.against[method]):
             return None
-        ours, theirs = (self.values(self.deciding, scale, name) for name in (method, self.mine.against[method]))
+        ours, theirs = (self.values(self.deciding, scale, side) for side in (method, self.mine.against[method]))
         if not ours or not theirs:
             return None
         mean, mean_baseline = _mean(ours), _mean(theirs)

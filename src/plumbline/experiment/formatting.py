@@ -6,8 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 
-from tabulate import tabulate
-
 
 def name(text: str) -> str:
     """Write a name from a file, which may hold anything, as code in a line or a cell of Markdown."""
@@ -65,5 +63,12 @@ def freedom(value: float) -> str:
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a Markdown table, its first column to the left and the others to the right."""
-    align = ["left", *["right"] * (len(columns) - 1)]
-    return tabulate([list(row) for row in rows], list(columns), "pipe", disable_numparse=True, colalign=align)
+    lines = [list(columns), *(list(row) for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    cells = [
+        [cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in enumerate(zip(line, widths))]
+        for line in lines
+    ]
+    marks = [f"{'-' * (width + 1)}:" if place else f":{'-' * (width + 1)}" for place, width in enumerate(widths)]
+    head, *body = (f"| {' | '.join(line)} |" for line in cells)
+    return "\n".join([head, f"|{'|'.join(marks)}|", *body])

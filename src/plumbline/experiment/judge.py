@@ -1,8 +1,8 @@
-"""Judges a method against a baseline: one test of the difference of two means, and the words for its result.
+"""Judges a method against a baseline or a fixed goal: one test of the difference of two means, and its outcome.
 
 The test is Student's t with the noise pooled over the seeds of the method and of the baseline,
 
-    t = (gain - minimum gain) / (sigma sqrt(1/n + 1/n')),  n + n' - 2 degrees of freedom, two-sided,
+    t = (gain - minimum gain) / (sigma sqrt(1/n + 1/n')),  n + n' - 2 degrees of freedom, one-sided,
 
 because it is the only one of the usual ones that keeps its promise with the few seeds that pretraining has. If the
 method does nothing, its runs and the baseline's are drawn from one law; if that is normal, t follows Student's law
@@ -10,6 +10,8 @@ exactly, whatever the numbers of seeds. With one seed of the method it *is* the 
 `plumbline.stats.noise_floor`. Welch's test has no value for one seed, and is approximate, and weak, for three; it is
 shown beside, since a method that spreads wider than the baseline is outside what is assumed. The z of the papers
 takes mean and sigma as known: with three seeds of a reference it crowns far more often than it says.
+
+One-sided, because the question is whether the method is better: 0.025 is the two-sided 0.05 of papers.
 
 Pairing is a choice that is made beforehand (`ComparisonTerms.paired`) and not derived from seed numbers being the same:
 with three seeds it leaves two degrees of freedom of four, and finds a gain of three sigma with 50 % chance instead of
@@ -28,32 +30,64 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
-from plumbline.experiment.power import ComparisonDesign, seeds_each
-from plumbline.stats import (
-    PairedResult,
-    WelchResult,
-    noise_floor,
-    paired_difference,
-    two_sided_normal,
-    two_sided_t,
-    welch,
+from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
+from plumbline.experiment.seed_noise import noise
+from plumbline.experiment.seed_values import (
+    CannotBeJudgedError,
+    Seeds,
+    checked,
+    difference_of,
+    rounding_of,
+    scale_of,
+    sorted_values,
 )
-
-#: Seed -> value, of one method.
-Seeds = Mapping[str, float]
+from plumbline.stats.combine import WelchResult, welch
 
 
 class MethodVerdict(StrEnum):
     """The verdict on a method, in the words of a page."""
 
-    SURVIVES = "survives"
-    FAILS = "does not survive"
-    OPEN = "cannot be decided"
+    IMPROVES = "improves"
+    RULED_OUT = "ruled out"
+    OPEN = "not decided"
+    LOST = "crashed or diverged"
+    CANNOT = "cannot be judged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedSeeds:
+    """The paired test over the seeds that both sides have: mean and sigma of the differences, t and its one-sided p."""
+
+    mean: float
+    sigma: float
+    n: int
+    t: float
+    p: float
+    wins: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoreRuns:
+    """The runs that would find a gain with a chance of `POWER`: so many more of the method and of the baseline.
+
+    Attributes:
+        method, baseline: runs to add (pairs, the same of both, if paired).
+        each: runs of each then.
+        gain: the gain that they would find, in the metric's units; in_sigma: whether it was named in units of sigma,
+            for which the number of runs is exact.
+        low, high: the number of each at the ends of the 95 % interval of sigma; None above a million.
+    """
+
+    method: int
+    baseline: int
+    each: int
+    gain: float
+    in_sigma: bool
+    low: int | None
+    high: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,19 +95,19 @@ class BaselineComparison:
     """The judgement of a method against the baseline. Gains count upwards when better, in the units of the metric.
 
     Attributes:
-        n, n_baseline: seeds that decided (the pairs, twice, if paired).
-        mean, mean_baseline: of those seeds.
+        n, n_baseline: seeds that decided (the pairs, twice, if paired); no seeds of a goal.
+        mean, mean_baseline: of those seeds; the goal itself.
         sigma: standard deviation of one run (of a difference, if paired).
         freedom: its degrees of freedom; infinite if it was given as known.
         gain: how much better the method's mean is.
         z: gain / sigma.
-        t, p: of the test that decides, against the minimum gain.
+        t, p: of the test that decides, against the minimum gain; p is one-sided.
         p_face: the same taking sigma as known.
         tries: what p is multiplied by; p_corrected is that, at most 1.
-        low, high: ends of the gain's interval at 1 - alpha / tries.
+        low, high: the gain's bounds, each of them one-sided at 1 - alpha / tries.
         outcome: what is said.
         design: for the power of the comparison.
-        method, baseline: every seed that was given, as it was given.
+        method, baseline: every seed that was given, as it was given; a goal has none.
     """
 
     name: str
@@ -99,6 +133,13 @@ class BaselineComparison:
     baseline: Seeds
 
     @property
+    def plan(self) -> Plan:
+        """What was compared: two sets of runs, pairs, or runs with a goal."""
+        if not self.baseline:
+            return "goal"
+        return "pairs" if self.terms.paired else "two"
+
+    @property
     def resolved(self) -> float:
         """The smallest gain, in units of the metric, that these seeds find with a chance of POWER."""
         return self.terms.minimum_gain + self.sigma * self.design.resolved(POWER)
@@ -111,32 +152,70 @@ class BaselineComparison:
         """
         return self.seeds_for(self.gain)
 
-    def seeds_for(self, gain: float) -> int | None:
-        """Compute how many seeds of each side find a gain of this size (units of the metric) with a chance of POWER."""
+    def seeds_for(self, gain: float, *, sigma: float | None = None) -> int | None:
+        """Compute how many seeds of each side find a gain of this size (units of the metric) with a chance of POWER.
+
+        They are another look, which is corrected for. `sigma`: if it were this and not what was estimated.
+        """
         beyond = gain - self.terms.minimum_gain
-        return seeds_each(beyond, self.sigma, self.design, POWER, paired=self.terms.paired)
+        design = ComparisonDesign(self.design.error, self.freedom, self.terms.alpha / (self.tries + 1))
+        return seeds_each(beyond, sigma or self.sigma, design, POWER, plan=self.plan)
+
+    @property
+    def more(self) -> MoreRuns | None:
+        """The runs that would find the gain that is asked after, or, where these find it already, the seen one.
+
+        None where they would be more than a million.
+        """
+        for gain, in_sigma in (
+            (self.terms.worth_at(self.sigma), self.terms.asked_gain is None),
+            (self.gain, False),
+        ):
+            each = self.seeds_for(gain)
+            added = 0 if each is None else max(each - self.n, 0 if self.plan != "two" else each - self.n_baseline)
+            if each is not None and added > 0:
+                ends = (each, each)
+                if not in_sigma:
+                    low, high = sigma_interval(self.sigma, self.freedom)
+                    ends = (self.seeds_for(gain, sigma=low), self.seeds_for(gain, sigma=high))
+                of_baseline = 0 if self.plan == "goal" else max(0, each - self.n_baseline)
+                return MoreRuns(
+                    method=max(0, each - self.n),
+                    baseline=of_baseline,
+                    each=each,
+                    gain=gain,
+                    in_sigma=in_sigma,
+                    low=ends[0],
+                    high=ends[1],
+                )
+        return None
 
     @property
     def prediction(self) -> tuple[float, float] | None:
-        """t and p of the prediction test, which takes sigma from the baseline alone.
+        """t and one-sided p of the prediction test, which takes sigma from the baseline alone.
 
         None if the baseline has no spread.
         """
-        floor = noise_floor(_sorted(self.baseline))
-        if not floor.usable:
+        ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
+        if len(theirs) < 2:
             return None
-        gain = self.terms.sign * float(_sorted(self.method).mean() - floor.mean) - self.terms.minimum_gain
-        t = gain / (floor.sigma * math.sqrt(1 / len(self.method) + 1 / floor.n))
-        return t, float(two_sided_t(t, floor.n - 1))
+        scale = scale_of(ours, theirs)
+        sigma = scale * float((theirs / scale).std(ddof=1))
+        if sigma <= rounding_of(theirs):
+            return None
+        gain = self.terms.sign * difference_of(ours, theirs, scale) - self.terms.minimum_gain
+        t = gain / (sigma * math.sqrt(1 / len(ours) + 1 / len(theirs)))
+        return t, upper_tail(t, len(theirs) - 1)
 
     @property
     def welch(self) -> WelchResult:
         """Welch's test against the minimum gain, which does not assume one sigma; its fields are NaN with one seed."""
-        ours, theirs = (self.terms.sign * _sorted(side) for side in (self.method, self.baseline))
-        return welch(ours - self.terms.minimum_gain, theirs)
+        ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
+        scale = scale_of(ours, theirs)
+        return welch(self.terms.sign * ours / scale - self.terms.minimum_gain / scale, self.terms.sign * theirs / scale)
 
     @property
-    def pairs(self) -> PairedResult | None:
+    def pairs(self) -> PairedSeeds | None:
         """The paired test over the seeds that both sides have, beyond the minimum gain.
 
         None of fewer than two shared seeds, or if all differences are the same.
@@ -144,53 +223,84 @@ class BaselineComparison:
         shared = sorted(self.method.keys() & self.baseline.keys())
         if len(shared) < 2:
             return None
-        sides = (self.method, self.baseline)
-        ours, theirs = (pd.Series([self.terms.sign * side[seed] for seed in shared], shared) for side in sides)
-        pairs = paired_difference(ours - self.terms.minimum_gain, theirs)
-        return pairs if pairs.sigma > _rounding(ours, theirs) else None
+        ours, theirs = (np.array([side[seed] for seed in shared]) for side in (self.method, self.baseline))
+        difference = self.terms.sign * (ours - theirs) - self.terms.minimum_gain
+        scale = float(np.abs(difference).max()) or 1.0
+        sigma = scale * float((difference / scale).std(ddof=1))
+        if sigma <= rounding_of(ours, theirs):
+            return None
+        mean, n = scale * float((difference / scale).mean()), len(shared)
+        t = mean / (sigma / math.sqrt(n))
+        return PairedSeeds(mean=mean, sigma=sigma, n=n, t=t, p=upper_tail(t, n - 1), wins=int((difference > 0).sum()))
 
 
 def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, tries: int = 1) -> BaselineComparison:
     """Judge one method against a baseline by their seeds' values; `tries`: what p is multiplied by.
 
     Raises:
-        PlumblineError: there is no noise to judge by: too few seeds, or no spread.
+        CannotBeJudgedError: there is no noise to judge by: too few seeds, or no spread.
+        PlumblineError: a side is empty, or a value is no finite number.
     """
-    shared = sorted(method.keys() & baseline.keys())
-    ours, theirs = _sorted(method), _sorted(baseline)
+    method, baseline = checked(name, method), checked("the baseline", baseline)
+    ours, theirs = sorted_values(method), sorted_values(baseline)
     if terms.paired:
+        shared = sorted(method.keys() & baseline.keys())
         if len(shared) < 2:
-            raise PlumblineError(
+            raise CannotBeJudgedError(
                 f"--paired: {name!r} and the baseline share {len(shared)} seeds; run two or more with both, or leave "
                 "out --paired"
             )
         ours, theirs = (np.array([side[seed] for seed in shared]) for side in (method, baseline))
-    sigma, freedom = _noise(name, ours, theirs, terms)
+    scale = scale_of(ours, theirs)
+    sigma, freedom = noise(name, ours, theirs, terms, tries)
     error = math.sqrt(1 / len(ours)) if terms.paired else math.sqrt(1 / len(ours) + 1 / len(theirs))
+    found = (scale * float((ours / scale).mean()), scale * float((theirs / scale).mean()))
+    gain = terms.sign * difference_of(ours, theirs, scale)
+    counts = (len(ours), len(theirs))
+    return judged_by(name, method, baseline, terms, tries, counts, found, gain, sigma, freedom, error)
+
+
+def judged_by(
+    name: str,
+    method: Seeds,
+    baseline: Seeds,
+    terms: ComparisonTerms,
+    tries: int,
+    counts: tuple[int, int],
+    means: tuple[float, float],
+    gain: float,
+    sigma: float,
+    freedom: float,
+    error: float,
+) -> BaselineComparison:
+    """Test a gain by its sigma, the degrees of freedom and its standard error in units of sigma, and name the verdict.
+
+    `counts`, `means`: of the method and of what it is compared with.
+    """
+    if tries < 1:
+        raise PlumblineError(f"p is multiplied by the number of tries, 1 or more; got {tries}")
     design = ComparisonDesign(error, freedom, terms.alpha / tries)
-    gain = terms.sign * float(ours.mean() - theirs.mean())
     t = (gain - terms.minimum_gain) / (sigma * error)
-    p, p_face = float(two_sided_t(t, freedom)), float(two_sided_normal(t))
-    reach = design.critical * sigma * error
-    corrected = min(1.0, tries * p)
+    p = upper_tail(t, freedom)
+    reach, corrected = design.critical * sigma * error, min(1.0, tries * p)
     return BaselineComparison(
         name=name,
-        n=len(ours),
-        n_baseline=len(theirs),
-        mean=float(ours.mean()),
-        mean_baseline=float(theirs.mean()),
+        n=counts[0],
+        n_baseline=counts[1],
+        mean=means[0],
+        mean_baseline=means[1],
         sigma=sigma,
         freedom=freedom,
         gain=gain,
         z=gain / sigma,
         t=t,
         p=p,
-        p_face=p_face,
+        p_face=upper_tail(t, math.inf),
         tries=tries,
         p_corrected=corrected,
         low=gain - reach,
         high=gain + reach,
-        outcome=_outcome(t, corrected, tries * p_face, gain + reach, terms),
+        outcome=outcome(corrected, gain + reach, sigma, terms),
         design=design,
         terms=terms,
         method=method,
@@ -198,17 +308,14 @@ def judge(name: str, method: Seeds, baseline: Seeds, terms: ComparisonTerms, *, 
     )
 
 
-def _outcome(t: float, corrected: float, face: float, high: float, terms: ComparisonTerms) -> MethodVerdict:
-    """A gain survives if its corrected p is at most alpha. Otherwise it is undecided, and not refuted,
+def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> MethodVerdict:
+    """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
-    - where a gain is claimed: if that lies within the gain's interval;
-    - else: if it would survive were sigma known, so that only the fewness of the seeds is in the way.
+    Ruled out is the gain that is asked after (claimed, or worth having); where none was named, `WORTH` sigma.
     """
-    if t > 0 and corrected <= terms.alpha:
-        return MethodVerdict.SURVIVES
-    if terms.claimed_gain is not None:
-        return MethodVerdict.OPEN if high >= terms.claimed_gain else MethodVerdict.FAILS
-    return MethodVerdict.OPEN if t > 0 and face <= terms.alpha else MethodVerdict.FAILS
+    if corrected <= terms.alpha:
+        return MethodVerdict.IMPROVES
+    return MethodVerdict.RULED_OUT if high < terms.worth_at(sigma) else MethodVerdict.OPEN
 
 
 def judge_all(
@@ -230,49 +337,3 @@ def judge_all(
         raise PlumblineError(f"there is no method besides the baseline {baseline!r}; add the rows of one")
     count = len(others) if tries is None else tries
     return {name: judge(name, values[name], values[baseline], terms, tries=count) for name in others}
-
-
-def _sorted(seeds: Seeds) -> np.ndarray:
-    """Values in the order of the seeds' names, so that sums do not hang on the order of rows."""
-    return np.array([seeds[seed] for seed in sorted(seeds)])
-
-
-def _noise(name: str, ours: np.ndarray, theirs: np.ndarray, terms: ComparisonTerms) -> tuple[float, float]:
-    """Sigma of one run (of a difference, if paired) and its degrees of freedom."""
-    if terms.sigma is not None:
-        return terms.sigma, terms.sigma_freedom
-    if terms.paired:
-        sigma, freedom = float((ours - theirs).std(ddof=1)), len(ours) - 1
-    else:
-        if len(theirs) < 2:
-            raise PlumblineError(
-                "the baseline has one seed, so there is no noise floor: run the same configuration again with another "
-                "seed, or give --sigma (and --sigma-runs) from other runs"
-            )
-        freedom = len(ours) + len(theirs) - 2
-        squares = sum(float(((side - side.mean()) ** 2).sum()) for side in (ours, theirs))
-        sigma = math.sqrt(squares / freedom)
-    if sigma <= _rounding(ours, theirs):
-        what = "differ equally at every seed" if terms.paired else "have no spread over seeds"
-        remedy = "leave out --paired" if terms.paired else "give --sigma from other runs"
-        raise PlumblineError(
-            f"{name!r} and the baseline {what}, so there is no noise floor: are these seeds copies of one run? If they "
-            f"are not, {remedy}"
-        )
-    return sigma, freedom
-
-
-def _rounding(*sides: np.ndarray | pd.Series) -> float:
-    """A spread that numbers without any have once means and differences were taken of them."""
-    return 1e-12 * max(float(np.abs(side).max()) for side in sides)
-
-
-def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute the interval of the true sigma from an estimate with these degrees of freedom, for normally distributed
-    runs.
-    """
-    if math.isinf(freedom):
-        return sigma, sigma
-    tail = (1 - confidence) / 2
-    low, high = (sigma * math.sqrt(freedom / float(stats.chi2.ppf(q, freedom))) for q in (1 - tail, tail))
-    return low, high

@@ -19,9 +19,8 @@ def terms(mine: Mine, *, higher: bool) -> ComparisonTerms:
     `higher`: whether the metric is better higher.
     """
     asked = mine.asked
-    return ComparisonTerms(
-        higher=higher, alpha=asked["alpha"], minimum_gain=asked["minimum_gain"], paired=asked["paired"]
-    )
+    keys = ("alpha", "minimum_gain", "paired", "may_diverge")
+    return ComparisonTerms(higher=higher, **{key: asked[key] for key in keys})
 
 
 def baseline(mine: Mine, method: str) -> str:

@@ -12,34 +12,29 @@ in training only is looked at in training mode too.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 
+from plumbline.experiment import leaks, trained_size_checks
+from plumbline.experiment.leaks import LONG, lively
+from plumbline.experiment.trained_size import TrainedSize
 from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.roles import roles
 from plumbline.specs.spec import ModelSpec
 
-#: Logits agree within this share of their size (a tenth of the largest, at least 1): float32, in another order of sums.
-TOLERANCE = 2e-4
-#: Lengths that are tried one by one, and a longer one after them, beyond the first chunk of queries of any mixer.
-SHORT, LONG = range(2, 9), 40
+#: Lengths that are tried one by one; longer ones come after them.
+SHORT = range(2, 9)
 #: How many tokens are decoded at a time where one at a time would take long.
 STRIDE = 7
 
+#: What is said to have failed if something is raised at the trained size.
+AT_SIZE = "trained size"
+
 Check = Callable[[ModelSpec, ModelSpec], str | None]
-
-
-def lively(spec: ModelSpec) -> Decoder:
-    """Build a model with every parameter moved off its start."""
-    model = create(spec, init_seed=5)
-    generator = torch.Generator().manual_seed(6)
-    for value in model.parameters():
-        value.data += 0.1 * torch.randn(value.shape, generator=generator)
-    return model.eval()
 
 
 def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
@@ -58,6 +53,11 @@ def repeatable(spec: ModelSpec, baseline: ModelSpec) -> str | None:
                     return f"{read}: noise, or state that is kept between calls"
                 model(others)
                 model(others[:, :3])
+                before = _counters(model)
+                model(others[:, :3])
+                for name, value in _counters(model).items():
+                    if value != before.get(name):
+                        return f"{name} is {before.get(name)} and then {value}{mode}: it changes with every call"
                 if not torch.equal(model(tokens_BT), first):
                     return (
                         f"{_named(tokens_BT)} get different logits{mode} after another input was read: "
@@ -79,7 +79,7 @@ def causality(spec: ModelSpec, baseline: ModelSpec) -> str | None:
             for place in range(1, length) if length in SHORT else (length - 1, length // 2):
                 other = tokens_BT.clone()
                 other[0, place] = (other[0, place] + spec.vocabulary // 2) % spec.vocabulary
-                off = _off(model(other)[:, :place], expected[:, :place])
+                off = leaks.differs(model(other)[:, :place], expected[:, :place])
                 if off is not None:
                     changed = f"token {place} of {_named(tokens_BT)} changed to {int(other[0, place])}"
                     moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
@@ -99,7 +99,7 @@ def decoding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
             if size < length:
                 cache = DecodingCache()
                 found = [model(part, cache=cache) for part in tokens_BT.split(size, dim=1)]
-                off = _off(torch.cat(found, dim=1), expected)
+                off = leaks.differs(torch.cat(found, dim=1), expected)
                 if off is not None:
                     how = "one at a time" if size == 1 else f"{size} at a time"
                     return (
@@ -118,7 +118,7 @@ def padding(spec: ModelSpec, baseline: ModelSpec) -> str | None:
             padded_BT = torch.nn.functional.pad(tokens_BT, (left, right))
             padding_BT = torch.nn.functional.pad(torch.zeros_like(tokens_BT), (left, right), value=1).bool()
             found = model(padded_BT, padding_BT=padding_BT)[:, left : left + tokens_BT.shape[1]]
-            off = _off(found, expected)
+            off = leaks.differs(found, expected)
             if off is not None:
                 side = "left" if left else "right"
                 return (
@@ -136,7 +136,7 @@ def rows(spec: ModelSpec, baseline: ModelSpec) -> str | None:
         for mode in _modes(model):
             together = model(rows_BT)
             for row, alone_BT in enumerate(rows_BT.split(1)):
-                off = _off(together[row : row + 1], model(alone_BT))
+                off = leaks.differs(together[row : row + 1], model(alone_BT))
                 if off is not None:
                     said = (
                         f"row {row} of a batch of 3, {_named(alone_BT)}, has other logits at token {off[0]} than alone"
@@ -227,11 +227,13 @@ def starts_as(spec: ModelSpec, baseline: ModelSpec) -> bool:
     """Whether a method's model starts with its baseline's logits, up to rounding. No demand: a thing to know."""
     tokens_BT = _tokens(spec, 9)
     mine, theirs = (create(one, init_seed=5).eval()(tokens_BT) for one in (spec, baseline))
-    return _off(mine, theirs) is None
+    return leaks.differs(mine, theirs) is None
 
 
-def made(spec: ModelSpec, baseline: ModelSpec) -> tuple[dict[str, str], list[str]]:
+def made(spec: ModelSpec, baseline: ModelSpec, sizes: Iterable[TrainedSize] = ()) -> tuple[dict[str, str], list[str]]:
     """Make every check; returns words for those that do not hold, and the names of those that could not be made.
+
+    At the `sizes` of the runs a model is looked at only where its short inputs have shown nothing.
 
     A check cannot be made if something was raised, by the component or by what it needs of its environment. What
     several raise alike is said once. A model that cannot be built fails as `build`, and no other check is made of it.
@@ -251,6 +253,12 @@ def made(spec: ModelSpec, baseline: ModelSpec) -> tuple[dict[str, str], list[str
                 found[name] = words
             if raised == ["build"]:
                 break
+        for size in () if found else sizes:
+            try:
+                found |= trained_size_checks.failed(spec, size)
+            except Exception as error:
+                found[AT_SIZE] = f"a sequence of {size.context:,} tokens: {type(error).__name__}: {error}"
+                raised.append(AT_SIZE)
     return found, raised
 
 
@@ -297,6 +305,16 @@ def _other_random_state() -> Iterator[None]:
         random.setstate(states[2])
 
 
+def _counters(model: Decoder) -> dict[str, float]:
+    """The numbers that the parts of a model hold beside their tensors."""
+    return {
+        f"{name}.{key}": value
+        for name, part in model.named_modules()
+        for key, value in vars(part).items()
+        if isinstance(value, (int, float)) and key != "training"
+    }
+
+
 def _tensors(model: Decoder) -> dict[str, torch.Tensor]:
     """All that a model holds: parameters, and buffers, those outside of its state too."""
     return {
@@ -323,19 +341,4 @@ def _tokens(spec: ModelSpec, length: int, seed: int = 7) -> torch.Tensor:
 
 
 def _named(tokens_BT: torch.Tensor) -> str:
-    listed = tokens_BT[0].tolist()
-    shown = ", ".join(map(str, listed[:8]))
-    return f"the {len(listed)} tokens ({shown}{', ...' if len(listed) > 8 else ''})" if len(listed) > 1 else "one token"
-
-
-def _off(found_BTV: torch.Tensor, expected_BTV: torch.Tensor) -> tuple[int, float] | None:
-    """The first token whose logits differ, and by how much at most; None where all agree."""
-    if found_BTV.shape[1] == 0:
-        return None
-    size = max(1.0, float(expected_BTV.abs().max()) / 10)
-    difference_BTV = (found_BTV - expected_BTV).abs()
-    far_T = ~(difference_BTV <= TOLERANCE * (size + expected_BTV.abs())).all(-1).all(0)  # not a number is far
-    if not far_T.any():
-        return None
-    place = int(far_T.nonzero()[0])
-    return place, float(difference_BTV[:, place].max())
+    return leaks.named(tokens_BT[0])

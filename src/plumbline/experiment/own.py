@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from plumbline.experiment.checks_fingerprint import of_checks
 from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.numbers import of_judgement, plain
+from plumbline.experiment.numbers_request import of_judgement, plain
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
@@ -79,50 +80,46 @@ def write(request: VerdictInputs) -> str:
     )
     seen = FinishedRunReader(mine, frames)
     seen.require_there()
-    lost = {method: runs for method in mine.against if (runs := seen.diverged(mine.scale, method))}
-    judged(seen, lost, {})  # what cannot be judged is no try
+    judged(seen, {})  # no noise to judge by is no try
     published = prints.beside(mine, seen)
-    ledger = _enter(request)
-    corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
-    result = own_page.VerdictContents(
-        seen=seen,
-        judged=judged(seen, lost, corrected),
-        lost=lost,
-        found=found,
-        tries=corrected,
-        ledger=ledger,
-        statement=ledgers.statement(ledger, request.page.parent),
-        orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
-        published=published,
-        page=request.page,
-    )
-    page, picture, sentence = own_page.page(result), own_page.picture(result).svg(), own_page.first(result)
-    files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
-    files.atomic_write_text(request.page.with_suffix(".svg"), picture)
-    files.atomic_write_text(request.page, page)
+    with _entered(request) as ledger:
+        corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))
+        result = own_page.VerdictContents(
+            seen=seen,
+            judged=judged(seen, corrected),
+            found=found,
+            tries=corrected,
+            ledger=ledger,
+            statement=ledgers.statement(ledger, request.page.parent),
+            orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
+            published=published,
+            page=request.page,
+        )
+        page, picture, sentence = own_page.page(result), own_page.picture(result).svg(), own_page.first(result)
+        files.atomic_write_json(request.page.with_suffix(".json"), _numbers(result, sentence))
+        files.atomic_write_text(request.page.with_suffix(".svg"), picture)
+        files.atomic_write_text(request.page, page)
     numbers = {decision_accuracy_from_pages.NUMBERS: files.sha256_file(request.page.with_suffix(".json"))}
     fingerprint_file.write(request.page, request.fingerprint, **numbers)
     return sentence
 
 
-def judged(
-    seen: FinishedRunReader, lost: dict[str, list[str]], corrected: dict[str, int]
-) -> dict[str, BaselineComparison]:
-    """Judge every method without a diverged run by the deciding metric.
+def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, BaselineComparison]:
+    """Judge every method that can be by the deciding metric.
 
     `corrected`: baseline -> what p is multiplied by.
     """
     return {
         method: seen.judged(method, seen.deciding, tries_=corrected.get(ledger_costs.baseline(seen.mine, method), 1))
         for method in seen.mine.against
-        if method not in lost
+        if not seen.unjudged(method)
     }
 
 
-def _enter(request: VerdictInputs) -> Ledger:
+def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
     if (said := ledgers.stated(request.page)) is not None:
         ledgers.compare(ledgers.read(request.ledger), request.page, said)
-    return ledgers.append(request.ledger, ledger_costs.entries(request.mine))
+    return ledgers.entered(request.ledger, ledger_costs.entries(request.mine))
 
 
 def _own_orders(seen: FinishedRunReader, page: Path) -> list[decision_accuracy.DecisionAccuracy]:
@@ -174,7 +171,8 @@ def _numbers(result: own_page.VerdictContents, sentence: str) -> dict[str, Any]:
             "asked": mine.asked
             | {"published": files.shown(mine.asked["published"]) if mine.asked["published"] else ""},
             "methods": {method: of_judgement(each) for method, each in result.judged.items()},
-            "diverged": result.lost,
+            "not judged": {method: why for method in mine.against if (why := seen.unjudged(method))},
+            "diverged": {method: lost for method in mine.compared if (lost := seen.diverged(mine.scale, method))},
             "tries": result.tries,
             "ledger": {"length": len(result.ledger), "head": result.ledger.head},
             "checks": result.found,

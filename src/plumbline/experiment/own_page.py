@@ -24,6 +24,7 @@ from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.picture import Picture, PicturedArm, PicturedGain
 from plumbline.experiment.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
+from plumbline.experiment.sentences import headline, sentence
 from plumbline.specs.mine import Mine
 
 #: What the picture shows, where it cannot be seen.
@@ -35,8 +36,7 @@ class VerdictContents:
     """Everything that the page shows.
 
     Attributes:
-        judged: method -> judgement by the metric that decides; without those of which a run diverged.
-        lost: the methods of which a run diverged, with their diverged runs.
+        judged: method -> judgement by the metric that decides; without those that diverged runs leave unjudged.
         found: the report of the checks before the runs.
         tries: baseline, as the ledger has it -> what every p is multiplied by.
         statement: the line that binds the page to the ledger.
@@ -44,7 +44,6 @@ class VerdictContents:
 
     seen: FinishedRunReader
     judged: dict[str, BaselineComparison]
-    lost: dict[str, list[str]]
     found: dict[str, Any]
     tries: dict[str, int]
     ledger: Ledger
@@ -67,10 +66,8 @@ def first(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
-    said = [pages.headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
-    for method, runs in result.lost.items():
-        seeds = counted(len(mine.runs(mine.scale, method)), "seed")
-        said.append(f"{name(method)} does not survive: of its {seeds} {len(runs)} diverged.")
+    said = [headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
+    said += [why for method in mine.against if (why := result.seen.unjudged(method))]
     return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
 
 
@@ -99,8 +96,8 @@ def page(result: VerdictContents) -> str:
         every = list(judged.values())
         sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Also shown, not deciding:"]
         sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
-    sections += ["### By other metrics, not deciding", _measures(seen, result.lost)]
-    sections += _downstream(seen, result.lost)
+    sections += ["### By other metrics, not deciding", _measures(seen)]
+    sections += _downstream(seen)
     sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
     for judged in groups.values():
         sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
@@ -147,7 +144,7 @@ def _each(result: VerdictContents) -> list[str]:
     seen, against = result.seen, result.seen.mine.against
     said, metric = [], seen.deciding.name
     if len(result.judged) > 1:
-        said += [f"- {pages.sentence(each, against[method], metric)}" for method, each in result.judged.items()]
+        said += [f"- {sentence(each, against[method], metric)}" for method, each in result.judged.items()]
     for method in result.judged:
         if (larger := seen.larger(method)) is not None:
             assert seen.mine.larger is not None
@@ -188,11 +185,11 @@ def _how(result: VerdictContents) -> str:
     )
 
 
-def _measures(seen: FinishedRunReader, lost: dict[str, list[str]]) -> str:
+def _measures(seen: FinishedRunReader) -> str:
     rows = []
     for method in seen.mine.against:
         for metric in seen.metrics:
-            if method in lost or metric.name == seen.deciding.name:
+            if seen.unjudged(method) or metric.name == seen.deciding.name:
                 continue
             try:
                 one = seen.judged(method, metric)
@@ -203,16 +200,16 @@ def _measures(seen: FinishedRunReader, lost: dict[str, list[str]]) -> str:
             found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
             rows.append((name(method), metric.label, *means, *found))
     nothing = "The study evaluates nothing else."
-    if len(lost) == len(seen.mine.against):
-        nothing = "Every method has a diverged seed: there is nothing to compare."
-    columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "p, of this alone")
+    if all(map(seen.unjudged, seen.mine.against)):
+        nothing = "Diverged seeds leave nothing to compare."
+    columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "one-sided p, of this alone")
     return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
 
 
-def _downstream(seen: FinishedRunReader, lost: dict[str, list[str]]) -> list[str]:
+def _downstream(seen: FinishedRunReader) -> list[str]:
     sections = []
     for method in seen.mine.against:
-        tasks = None if method in lost or seen.mine.study.suite is None else seen.tasks(method)
+        tasks = None if seen.unjudged(method) or seen.mine.study.suite is None else seen.tasks(method)
         if tasks is None:
             continue
         rows = [
@@ -221,20 +218,20 @@ def _downstream(seen: FinishedRunReader, lost: dict[str, list[str]]) -> list[str
                 tasks.sources.get(str(task), ""),
                 f"{row['difference']:+.4f}",
                 "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
-                formatting.p(row["p"]),
+                formatting.p(row["p_greater"]),
             )
             for task, row in tasks.each.iterrows()
         ]
         joint = tasks.joint
         with_tasks = (
-            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_two_sided)}"
+            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_one_sided)}"
         )
         missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
         sections += [
             f"### {name(method)}, task by task",
-            grid(("task", "items", "accuracy more", "Welch's t", "p"), rows),
-            f"Stouffer over {tasks.plain.tasks} tasks{missing}: Z = {tasks.plain.z:.2f}, p = "
-            f"{formatting.p(tasks.plain.p_two_sided)} if tasks were independent; with their correlation over these few "
+            grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
+            f"Stouffer over {tasks.plain.tasks} tasks{missing}, one-sided: Z = {tasks.plain.z:.2f}, p = "
+            f"{formatting.p(tasks.plain.p_one_sided)} if tasks were independent; with their correlation over these few "
             f"seeds {with_tasks}. It does not decide.",
         ]
     return sections
@@ -257,7 +254,7 @@ def _larger(result: VerdictContents) -> str:
         test = "no noise floor" if one.judged is None else formatting.p(one.judged.p)
         seeds = f"{one.seeds} / {one.seeds_baseline}"
         rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
-    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "p, of this alone")
+    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "one-sided p, of this alone")
     return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
 
 
@@ -358,13 +355,11 @@ def _limits(result: VerdictContents) -> str:
         for method in mine.compared
         if (runs := seen.lost_larger(method))
     ]
-    for baseline in mine.references:
-        if lost := seen.diverged(mine.scale, baseline):
-            said.append(
-                f"{counted(len(lost), 'run')} of {name(baseline)} diverged and are not used: {', '.join(lost)}."
-            )
     said += [
-        f"{name(method)} lost {', '.join(runs)}; its other seeds do not decide." for method, runs in result.lost.items()
+        f"{counted(len(lost), 'run')} of {name(method)} diverged and {'is' if len(lost) == 1 else 'are'} not used: "
+        f"{', '.join(lost)}."
+        for method in mine.compared
+        if (lost := seen.diverged(mine.scale, method))
     ]
     said += seen.frames.notes
     return "\n".join(f"- {one}" for one in said)

@@ -1,20 +1,31 @@
 """Computes what a comparison of so many seeds can find: the smallest gain, and how many seeds another gain needs.
 
-Gains are in the units of sigma. The deciding test is two-sided at level alpha; what counts as found is a method called
-better, its upper tail. Equal numbers of seeds and both tails: `plumbline.stats.power_of_gain`.
+Gains are in the units of sigma. The deciding test is one-sided at level alpha; what counts as found is a method called
+better.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
-from scipy import optimize, stats
-
-from plumbline.stats import seeds_needed
+from scipy.special import chdtr, chdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 #: Here scipy's series for the noncentral t ends, and the numerator hardly varies: t is this over the estimated sigma.
 FAR = 1000.0
+#: From so many degrees of freedom on, sigma is as good as known.
+KNOWN = 1e5
+#: More seeds than this are not counted.
+MOST = 1_000_000
+
+#: What a comparison compares: two sets of runs, differences of pairs, or one set of runs with a fixed value.
+Plan = Literal["two", "pairs", "goal"]
+
+
+def upper_tail(t: float, freedom: float) -> float:
+    """Compute the chance of a t at least this large: the one-sided p. Sigma is known where `freedom` is infinite."""
+    return float(ndtr(-t)) if math.isinf(freedom) else float(stdtr(freedom, -t))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +36,7 @@ class ComparisonDesign:
     Attributes:
         error: sqrt(1/n + 1/n') of two sets of seeds, sqrt(1/n) of n differences.
         freedom: degrees of freedom of sigma; infinite if it is known.
-        alpha: level of the two-sided test, after correction.
+        alpha: level of the one-sided test, after correction.
     """
 
     error: float
@@ -34,50 +45,62 @@ class ComparisonDesign:
 
     @property
     def critical(self) -> float:
-        """The critical value: what |t| has to reach."""
-        return float(stats.t.isf(self.alpha / 2, self.freedom))
+        """The critical value: what t has to reach."""
+        return -float(ndtri(self.alpha) if math.isinf(self.freedom) else stdtrit(self.freedom, self.alpha))
 
     def power(self, gain: float) -> float:
         """Compute the chance that a method with this gain (in units of sigma) is called better."""
         shift = gain / self.error
-        if math.isinf(self.freedom):
-            return float(stats.norm.sf(self.critical - shift))
+        if self.freedom >= KNOWN:
+            return float(ndtr(shift - self.critical))
         if shift > FAR:
-            return float(stats.chi2.cdf(self.freedom * (shift / self.critical) ** 2, self.freedom))
-        return float(stats.nct.sf(self.critical, self.freedom, shift))
+            return float(chdtr(self.freedom, self.freedom * (shift / self.critical) ** 2))
+        return 1 - float(nctdtr(self.freedom, shift, self.critical))
 
     def resolved(self, power: float) -> float:
         """Compute the smallest gain (in units of sigma) that is found with the chance `power`."""
-        high = self.critical * self.error
+        low, high = 0.0, self.critical * self.error
         while self.power(high) < power:
-            high *= 2
-        return float(optimize.brentq(lambda gain: self.power(gain) - power, 0, high, xtol=1e-6 * high))
+            low, high = high, 2 * high
+        while high - low > 1e-7 * high:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.power(middle) >= power else (middle, high)
+        return high
 
 
-def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float, *, paired: bool) -> int | None:
+def seeds_each(gain: float, sigma: float, design: ComparisonDesign, power: float, *, plan: Plan = "two") -> int | None:
     """Compute how many seeds of both the method and the baseline find a gain with the chance `power`.
 
-    None above a million. `gain` and `sigma` are in units of the metric. Of pairs, it is their number, and sigma that of
-    a difference.
+    None above a million, or of no gain. `gain` and `sigma` are in units of the metric. Of pairs it is their number, and
+    sigma that of a difference; against a fixed goal it is the method's.
     """
-    if gain <= 0:
+    if not gain > 0:
         return None
-    if not paired and math.isfinite(design.freedom):
-        try:
-            return seeds_needed(gain, sigma, alpha=design.alpha, power=power)
-        except ValueError:
-            return None
+    known = math.isinf(design.freedom)
 
     def found(n: int) -> float:
-        freedom = n - 1 if paired else math.inf
-        return ComparisonDesign(math.sqrt((1 if paired else 2) / n), freedom, design.alpha).power(gain / sigma)
+        freedom = math.inf if known else (2 * n - 2 if plan == "two" else n - 1)
+        if freedom == 0:
+            return 0.0
+        return ComparisonDesign(math.sqrt((2 if plan == "two" else 1) / n), freedom, design.alpha).power(gain / sigma)
 
-    low, high = 1, 2
+    low, high = (0, 1) if known else (1, 2)
     while found(high) < power:
         low, high = high, 2 * high
-        if high > 1_000_000:
+        if high > MOST:
             return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if found(middle) >= power else (middle, high)
     return high
+
+
+def sigma_interval(sigma: float, freedom: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Compute the interval of the true sigma from an estimate with these degrees of freedom, for normally distributed
+    runs.
+    """
+    if math.isinf(freedom):
+        return sigma, sigma
+    tail = (1 - confidence) / 2
+    low, high = (sigma * math.sqrt(freedom / float(chdtri(freedom, q))) for q in (tail, 1 - tail))
+    return low, high

@@ -18,7 +18,9 @@ class Verdicts:
 
     @property
     def pages(self) -> list[str]:
-        """The verdict's page, its picture and its numbers, as files below a folder of results; none without a user's own file."""
+        """The verdict's page, picture and numbers, as files below a folder of results; none without a user's own
+        file.
+        """
         return (
             [f"{VERDICTS}/{self.configuration.mine.name}{ending}" for ending in (".md", ".svg", ".json")]
             if self.configuration.mine

@@ -26,10 +26,11 @@ DEFAULTS: dict[str, Any] = {
     "reference_seeds": [42, 43, 44, 45, 46],
     "decides": "validation_loss",
     "last": 0.25,
-    "alpha": 0.05,
+    "alpha": 0.025,  # one-sided: what a claim is held to
     "minimum_gain": 0.0,
     "paired": False,
     "tries": 0,
+    "may_diverge": 0,
     "parity": 1.0,
     "published": "",
 }

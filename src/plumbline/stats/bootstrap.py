@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 
@@ -49,6 +48,8 @@ def bootstrap_interval(
     Raises:
         PlumblineError: fewer than two values.
     """
+    from scipy import stats
+
     sample = np.asarray(list(values), dtype=float)
     sample = sample[~np.isnan(sample)]
     n = int(sample.size)

@@ -9,12 +9,15 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import normal_isf, normal_sf, t_sf
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,9 +39,16 @@ def welch(a: Iterable[float], b: Iterable[float]) -> WelchResult:
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if min(first.size, second.size) < 2 or first.var() + second.var() == 0:
         return WelchResult(t=math.nan, df=math.nan, p=math.nan, p_greater=math.nan)
-    result = stats.ttest_ind(first, second, equal_var=False)
-    t, df = float(result.statistic), float(result.df)
-    return WelchResult(t=t, df=df, p=float(result.pvalue), p_greater=float(stats.t.sf(t, df)))
+    (mean_a, of_a), (mean_b, of_b) = (_squared_error_of_mean(side) for side in (first, second))
+    df = (of_a + of_b) ** 2 / (of_a**2 / (first.size - 1) + of_b**2 / (second.size - 1))
+    t = (mean_a - mean_b) / math.sqrt(of_a + of_b)
+    return WelchResult(t=t, df=df, p=float(2 * t_sf(abs(t), df)), p_greater=float(t_sf(t, df)))
+
+
+def _squared_error_of_mean(values: np.ndarray) -> tuple[float, float]:
+    """Mean and var / n, rounded at each step as `scipy.stats.ttest_ind` does."""
+    n, mean = values.size, values.mean()
+    return float(mean), float(((values - mean) ** 2).mean() * (n / (n - 1)) / n)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,11 +87,11 @@ def stouffer(p_one_sided: Iterable[float], correlation: np.ndarray | None = None
         return StoufferResult(z=math.nan, p_one_sided=math.nan, p_two_sided=math.nan, tasks=0, missing=p.size)
     if not variance > 0:
         raise PlumblineError(f"this correlation gives the sum of the tasks' z the variance {variance:g}")
-    z = float(stats.norm.isf(p[there]).sum() / math.sqrt(variance))
+    z = float(np.sum(normal_isf(p[there])) / math.sqrt(variance))
     return StoufferResult(
         z=z,
-        p_one_sided=float(stats.norm.sf(z)),
-        p_two_sided=float(2 * stats.norm.sf(abs(z))),
+        p_one_sided=float(normal_sf(z)),
+        p_two_sided=float(2 * normal_sf(abs(z))),
         tasks=tasks,
         missing=int(p.size - tasks),
     )
@@ -93,6 +103,8 @@ def welch_per_task(method: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame
     Raises:
         PlumblineError: the two frames do not have the same tasks.
     """
+    import pandas as pd
+
     if set(method.columns) != set(baseline.columns):
         different = sorted(set(method.columns) ^ set(baseline.columns))
         raise PlumblineError(f"the two sides have different tasks: {different}")
@@ -111,6 +123,8 @@ def task_correlation(groups: Iterable[pd.DataFrame]) -> pd.DataFrame:
     where the pooled degrees of freedom are fewer than the tasks: the estimate is then of low rank and noisy.
     A task that never varies correlates with nothing (0, and 1 with itself).
     """
+    import pandas as pd
+
     frames = [group.astype(float) for group in groups]
     residuals = pd.concat([frame - frame.mean() for frame in frames]).dropna()
     freedom = len(residuals) - len(frames)

@@ -41,13 +41,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import NoiseFloor, two_sided_t
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Items a task below which their spread is not taken from them.
 FEWEST = 8
@@ -95,6 +98,8 @@ def mean_by_item(runs: Sequence[pd.Series], like: pd.Series | None = None) -> pd
     Raises:
         PlumblineError: there is no run or no item, or the runs (and `like`) did not answer the same items.
     """
+    import pandas as pd
+
     if not runs or runs[0].empty:
         raise PlumblineError("items are compared with those of at least one run that has some; there is none")
     first = runs[0] if like is None else like
@@ -146,6 +151,8 @@ def item_verdicts(distances: Mapping[str, MeanDifference], floor: NoiseFloor, *,
         items; and t_seeds_and_items, p_seeds_and_items and p_seeds_and_items_bonferroni: other seeds on other items.
         What cannot be computed is NaN.
     """
+    import pandas as pd
+
     both = [with_seeds(one, floor) for one in distances.values()]
     frame = pd.DataFrame(
         {

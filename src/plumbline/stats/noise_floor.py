@@ -9,14 +9,17 @@ import math
 import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import chi_squared_quantile, f_quantile, f_sf, normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.power import chance_called, resolved_distance
+
+if TYPE_CHECKING:  # tables are of pandas, what a verdict needs is not
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,8 +62,9 @@ class NoiseFloor:
         """Confidence interval of the true spread at `level`, as multiples of `sigma`, for normal seeds; else NaN."""
         if not self.usable:
             return math.nan, math.nan
-        low, high = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], self.n - 1)
-        return math.sqrt((self.n - 1) / low), math.sqrt((self.n - 1) / high)
+        freedom = self.n - 1
+        low, high = (float(chi_squared_quantile(p, freedom)) for p in ((1 + level) / 2, (1 - level) / 2))
+        return math.sqrt(freedom / low), math.sqrt(freedom / high)
 
     def smallest_called(self, *, m: int = 1, alpha: float = 0.05) -> float:
         """The smallest |x - mean| that the prediction calls different at level alpha over m tests (Bonferroni).
@@ -123,18 +127,18 @@ def signal_of_noise(methods: int, n: int, beyond: float) -> tuple[float, float]:
     """
     if methods < 2 or n < 2:
         raise PlumblineError(f"a spread needs two methods and two seeds; got {methods=}, {n=}")
-    law = stats.f(methods - 1, n - 1)
-    return math.sqrt(law.median()), float(law.sf(beyond**2))
+    freedom = methods - 1, n - 1
+    return math.sqrt(f_quantile(0.5, *freedom)), f_sf(beyond**2, *freedom)
 
 
 def two_sided_normal(z: np.ndarray | float) -> np.ndarray:
     """Two-sided p of a z under the standard normal; below about 1e-308 (|z| > 37) it underflows to 0."""
-    return 2 * stats.norm.sf(np.abs(z))
+    return 2 * np.asarray(normal_sf(np.abs(z)))
 
 
 def two_sided_t(t: np.ndarray | float, df: float) -> np.ndarray:
     """Two-sided p of a t statistic with `df` degrees of freedom."""
-    return 2 * stats.t.sf(np.abs(t), df)
+    return 2 * np.asarray(t_sf(np.abs(t), df))
 
 
 def verdicts(
@@ -162,6 +166,8 @@ def verdicts(
     Raises:
         PlumblineError: m is smaller than the number of tests made, or `baseline` is not a row.
     """
+    import pandas as pd
+
     if baseline is not None and baseline not in values.index:
         raise PlumblineError(f"baseline {baseline!r} is not among the methods {list(values.index)}")
     if not values.index.is_unique:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import pandas as pd
-from scipy import stats
+from typing import TYPE_CHECKING
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import t_sf
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +52,7 @@ def paired_difference(a: pd.Series, b: pd.Series) -> PairedResult:
         n=n,
         missing=len(difference) - n,
         t=t,
-        p=float(2 * stats.t.sf(abs(t), n - 1)) if testable else math.nan,
+        p=float(2 * t_sf(abs(t), n - 1)) if testable else math.nan,
         wins=int((there > 0).sum()),
         ties=int((there == 0).sum()),
     )

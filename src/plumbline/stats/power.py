@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-from scipy import optimize, stats
-
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import noncentral_t_cdf, noncentral_t_sf, t_isf
 
 #: A gain that needs more seeds per arm than this is out of reach for pretraining; the search stops here.
 MOST_SEEDS = 1_000_000
@@ -28,11 +27,11 @@ def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05) -> 
     if n < 2:
         raise PlumblineError(f"a t test needs at least two seeds an arm; got n = {n}")
     df, ncp = 2 * n - 2, abs(gain) / sigma * math.sqrt(n / 2)
-    critical = stats.t.isf(alpha / 2, df)
-    upper = stats.nct.sf(critical, df, ncp)
+    critical = float(t_isf(alpha / 2, df))
+    upper = noncentral_t_sf(critical, df, ncp)
     # The other tail is negligible for a large ncp, where scipy's series for it can fail.
-    lower = stats.nct.cdf(-critical, df, ncp) if ncp < 5 else 0.0
-    return float(min(1.0, upper + lower))
+    lower = noncentral_t_cdf(-critical, df, ncp) if ncp < 5 else 0.0
+    return min(1.0, upper + lower)
 
 
 def seeds_needed(gain: float, sigma: float, *, alpha: float = 0.05, power: float = 0.8, m: int = 1) -> int:
@@ -83,9 +82,11 @@ def resolved_gain(sigma: float, n: int, *, m: int = 1, alpha: float = 0.05, powe
     """
     if not 0 < power < 1:
         raise PlumblineError(f"power must be in (0, 1); got {power}")
+    from scipy import optimize  # takes longer to import than all else that this module needs
+
     critical = _critical(sigma, n, m, alpha)
     # Above this many standard errors the gain is seen all but surely.
-    ncp = optimize.brentq(lambda ncp: stats.nct.sf(critical, n - 1, ncp) - power, 0.0, 20 * critical)
+    ncp = optimize.brentq(lambda ncp: noncentral_t_sf(critical, n - 1, ncp) - power, 0.0, 20 * critical)
     return float(sigma * ncp * math.sqrt(1 + 1 / n))
 
 
@@ -101,14 +102,14 @@ def chance_called(gain: float, sigma: float, n: int, *, m: int = 1, alpha: float
     if not gain >= 0:
         raise PlumblineError(f"a gain is at least 0; got {gain}")
     critical = _critical(sigma, n, m, alpha)
-    return float(stats.nct.sf(critical, n - 1, gain / (sigma * math.sqrt(1 + 1 / n))))
+    return noncentral_t_sf(critical, n - 1, gain / (sigma * math.sqrt(1 + 1 / n)))
 
 
 def _critical(sigma: float, n: int, m: int, alpha: float) -> float:
     _check(sigma, alpha)
     if n < 2 or m < 1:
         raise PlumblineError(f"need at least two seeds and one method; got {n=}, {m=}")
-    return float(stats.t.isf(alpha / m / 2, n - 1))
+    return float(t_isf(alpha / m / 2, n - 1))
 
 
 def _check(sigma: float, alpha: float) -> None:

@@ -9,12 +9,15 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from scipy import stats
 
 from plumbline.core.errors import PlumblineError
+from plumbline.stats.distributions import t_sf
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Up to this many pairs all permutations are visited (9! = 362,880).
 EXACT_UP_TO = 9
@@ -50,7 +53,7 @@ def spearman(x: Iterable[float], y: Iterable[float], *, resamples: int = 20_000,
     if first.shape != second.shape:
         raise PlumblineError(f"rank correlation needs pairs; got {first.size} and {second.size} values")
     there = ~(np.isnan(first) | np.isnan(second))
-    first, second = stats.rankdata(first[there]), stats.rankdata(second[there])
+    first, second = _mean_ranks(first[there]), _mean_ranks(second[there])
     n = int(there.sum())
     if n < 3:
         raise PlumblineError(f"rank correlation needs at least three pairs; got {n}")
@@ -69,11 +72,20 @@ def spearman(x: Iterable[float], y: Iterable[float], *, resamples: int = 20_000,
     extreme = np.abs(second[order] @ first) / scale >= abs(rho) - 1e-12
     share = float(extreme.mean()) if exact else float((extreme.sum() + 1) / (resamples + 1))
     t = rho * math.sqrt((n - 2) / (1 - rho**2)) if abs(rho) < 1 else math.copysign(math.inf, rho)
-    return SpearmanResult(rho=rho, n=n, p_permutation=share, exact=exact, p_t=float(2 * stats.t.sf(abs(t), n - 2)))
+    return SpearmanResult(rho=rho, n=n, p_permutation=share, exact=exact, p_t=float(2 * t_sf(abs(t), n - 2)))
+
+
+def _mean_ranks(values: np.ndarray) -> np.ndarray:
+    """Rank 1 is the smallest value; ties share their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return ((last - counts + 1 + last) / 2)[place]
 
 
 def signs_preserved(before: pd.Series, after: pd.Series) -> tuple[int, int]:
     """Count the effects that keep their sign, and all those with a non-zero sign before and a value after."""
+    import pandas as pd
+
     both = pd.concat([before, after], axis=1, keys=["before", "after"]).dropna()
     both = both[both["before"] != 0]
     return int((np.sign(both["before"]) == np.sign(both["after"])).sum()), len(both)

@@ -22,7 +22,7 @@ IMPORTS = {
     "pretrain": ("torch", "safetensors"),
     "probe": ("torch", "safetensors"),
     "evaluate": ("torch", "lm_eval", "transformers"),
-    "table": ("pandas", "scipy", "statsmodels"),
+    "table": ("pandas", "scipy"),
     "figure": ("matplotlib",),
 }
 _REMEDY = "make setup, or pip install --requirement requirements.lock"

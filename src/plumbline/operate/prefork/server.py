@@ -40,7 +40,6 @@ PRELOADED = (
     "lm_eval.evaluator",
     "lm_eval.tasks",
     "scipy.stats",
-    "statsmodels.stats.multitest",
 )
 
 #: The allocator of pyarrow's has a thread that it takes down and up again around a fork.

@@ -80,7 +80,7 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         "csv_sha256": sha256_text(csv_text),
         "published": table.published,
         "work": frames.named,
-        "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy", "statsmodels")},
+        "made_with": {name: version(name) for name in ("numpy", "pandas", "scipy")},
         "cells": cells,
         "sources": _of_cells(table, lambda row, column: row[column.name].source),
         "why_empty": _of_cells(table, table.word),

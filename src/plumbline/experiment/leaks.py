@@ -1,0 +1,264 @@
+"""Looks for leaks: logits that depend on later tokens, or on other rows of the batch, in every way a model is called.
+
+One call of a batch is asked several things at once. Its rows are pairs that are equal before a cut and different from
+it on, so that what is written before the cut must be the same; where gradients are enabled, the gradient of some rows'
+logits before their cut, by the embeddings from the cut on and by those of the other rows, must be exactly zero, which
+sees a leak of any size. Its first row must have the logits that it has alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from plumbline.model.decoder import Decoder, create
+from plumbline.specs.spec import ModelSpec
+
+#: Logits agree within this share of their size (a tenth of the largest, at least 1): float32, in another order of sums.
+TOLERANCE = 2e-4
+#: The same for a batch of another size under bfloat16, whose numbers have 8 bits.
+HALF_TOLERANCE = 5e-2
+#: The length that is past the first chunk of queries of any mixer; what is longer takes time.
+LONG = 40
+#: Rows of a batch: alone, a pair, two pairs, and three with one left over.
+BATCHES = (1, 2, 4, 7)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mode:
+    """A way in which a model is called. `compiled`: what asks whether it is being compiled is told that it is."""
+
+    training: bool = False
+    gradients: bool = False
+    half: bool = False
+    compiled: bool = False
+
+    @property
+    def words(self) -> str:
+        """What a message adds; empty for the plainest way: evaluation, without gradients, in float32."""
+        parts = [
+            *(["in training mode"] if self.training else []),
+            *(["with gradients enabled"] if self.gradients else []),
+            *(["in bfloat16"] if self.half else []),
+            *(["while it is compiled"] if self.compiled else []),
+        ]
+        return " " + ", ".join(parts) if parts else ""
+
+    @contextmanager
+    def of(self, model: Decoder) -> Iterator[None]:
+        """Call `model` so in the block; it is in evaluation mode afterwards."""
+        model.train(self.training)
+        asked = torch.compiler.is_compiling
+        try:
+            if self.compiled:
+                torch.compiler.is_compiling = lambda: True
+            device = model.embedding.device.type
+            with (
+                torch.set_grad_enabled(self.gradients),
+                torch.autocast(device, dtype=torch.bfloat16) if self.half else nullcontext(),
+            ):
+                yield
+        finally:
+            torch.compiler.is_compiling = asked
+            model.eval()
+
+
+#: The plainest first, so that what it shows is not told of a longer one.
+MODES = (
+    *(
+        Mode(half=half, training=training, gradients=gradients)
+        for half, training, gradients in itertools.product((False, True), repeat=3)
+    ),
+    Mode(training=True, gradients=True, compiled=True),
+)
+#: As a model is trained, by whether in bfloat16.
+TRAINED = {half: Mode(training=True, gradients=True, half=half) for half in (False, True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A leak: which check it fails (`causality` or `rows`), and words with the input that shows it."""
+
+    check: str
+    words: str
+
+
+def lively(spec: ModelSpec) -> Decoder:
+    """Build a model with every parameter moved off its start."""
+    model = create(spec, init_seed=5)
+    generator = torch.Generator().manual_seed(6)
+    for value in model.parameters():
+        value.data += 0.1 * torch.randn(value.shape, generator=generator)
+    return model.eval()
+
+
+def cuts(length: int) -> list[int]:
+    """Places at which inputs of a length are cut, in the order in which they are tried.
+
+    The last token, the first past 64 and past half of the length, powers of two and their neighbours, where chunks of
+    queries begin; then others, the same each time.
+    """
+    powers = [2**k for k in range(int(math.log2(max(length, 2))), 0, -1)]
+    draw = torch.randint(1, max(length, 2), (16,), generator=torch.Generator().manual_seed(length)).tolist()
+    chosen = [length - 1, 66, length // 2 + 1, *powers, *draw, 1, *(power + 1 for power in powers), length - 2]
+    return [place for place in dict.fromkeys(chosen) if 0 < place < length]
+
+
+def pairs(length: int, rows: int, places: Sequence[int], vocabulary: int, seed: int = 7) -> torch.Tensor:
+    """Make a batch (B, T): rows 2k and 2k + 1 are equal before ``places[k]`` and differ in every token from it on.
+
+    The first row is the same in every batch of a length, and an odd batch's last row is the first again.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    tokens_BT = torch.randint(0, vocabulary, (rows, length), generator=generator)
+    tokens_BT[0] = torch.randint(0, vocabulary, (length,), generator=torch.Generator().manual_seed(seed))
+    for pair in range(rows // 2):
+        place = places[pair % len(places)]
+        one, two = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
+        two[:place] = one[:place]
+        two[place:] = (one[place:] + 1 + torch.arange(length - place) % (vocabulary - 1)) % vocabulary
+    if rows % 2:
+        tokens_BT[-1] = tokens_BT[0]
+    return tokens_BT
+
+
+def found(
+    model: Decoder, mode: Mode, length: int, rows: int, places: Sequence[int], alone_1TV: torch.Tensor | None = None
+) -> Leak | torch.Tensor:
+    """Look for a leak in one call of `rows` sequences; returns the first, or the first row's logits (1, T, V).
+
+    Args:
+        places: where the pairs are cut; an odd batch's last row, and a single one, at the last of them.
+        alone_1TV: the first row's logits without the others.
+    """
+    tokens_BT = pairs(length, rows, places, model.spec.vocabulary).to(model.embedding.device)
+    size = f" in a batch of {rows}" if rows > 1 else ""
+    with mode.of(model):
+        embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
+        logits_BTV = model.logits(model.carried(embedded_BTD, model.context(tokens_BT, None, None)))
+        for pair in range(rows // 2):
+            place = places[pair % len(places)]
+            one, two = logits_BTV[2 * pair, :place], logits_BTV[2 * pair + 1, :place]
+            off = differs(two[None], one[None])
+            if off is not None:
+                moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+                return Leak("causality", f"{_changed(place, length, tokens_BT[2 * pair])} {moved}{mode.words}{size}")
+        if mode.gradients:
+            leak = _by_gradient(embedded_BTD, logits_BTV, tokens_BT, places, f"{mode.words}{size}")
+            if leak is not None:
+                return leak
+    first_1TV = logits_BTV[:1].detach()
+    for row in dict.fromkeys((0, rows - 1 if rows % 2 else 0)):
+        off = (
+            None
+            if alone_1TV is None
+            else differs(
+                logits_BTV[row : row + 1].detach(), alone_1TV, tolerance=HALF_TOLERANCE if mode.half else TOLERANCE
+            )
+        )
+        if off is not None:
+            said = f"row {row} of a batch of {rows}, {named(tokens_BT[row])}, has other logits at token {off[0]}"
+            return Leak("rows", f"{said} than alone (off by {off[1]:.2g}){mode.words}")
+    return first_1TV
+
+
+def _by_gradient(
+    embedded_BTD: torch.Tensor, logits_BTV: torch.Tensor, tokens_BT: torch.Tensor, places: Sequence[int], how: str
+) -> Leak | None:
+    """Take the gradient of every other pair's first row and the next one's second, before their cuts."""
+    rows, vocabulary = len(logits_BTV), logits_BTV.shape[-1]
+    weight_V = torch.randn(vocabulary, generator=torch.Generator().manual_seed(3)).to(logits_BTV.device)
+    read: dict[int, int] = {}
+    for pair in range(max(1, rows // 2)):
+        read[min(2 * pair + pair % 2, rows - 1)] = places[pair % len(places)]
+    total = sum((logits_BTV[row, :place] @ weight_V).sum() for row, place in read.items())
+    assert isinstance(total, torch.Tensor)
+    (gradient_BTD,) = torch.autograd.grad(total, embedded_BTD)
+    largest_BT = gradient_BTD.abs().amax(-1)
+    for row in range(rows):
+        place = read.get(row, 0)
+        late_T = ~(largest_BT[row, place:] == 0)  # not a number is no zero
+        if late_T.any():
+            token = place + int(late_T.nonzero()[0])
+            size = float(largest_BT[row, token])
+            if row in read:
+                words = (
+                    f"the logits before token {place} of {named(tokens_BT[row])} have a gradient by token {token} "
+                    f"({size:.2g}): they depend on what comes after them{how}"
+                )
+                return Leak("causality", words)
+            words = (
+                f"the logits of other rows have a gradient by row {row} of a batch of {rows}, at token {token} of "
+                f"{named(tokens_BT[row])} ({size:.2g}){how}"
+            )
+            return Leak("rows", words)
+    return None
+
+
+def searched(model: Decoder, calls: Sequence[tuple[Mode, int]], length: int) -> Leak | None:
+    """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
+
+    A batch is compared with its first row alone in the same mode, which is called for that where `calls` does not; a
+    pair of a long input is not, since that is seen of a short one.
+    """
+    every = cuts(length)
+    place = itertools.cycle(every)
+    alone: dict[Mode, torch.Tensor] = {}
+    for mode, rows in calls:
+        if mode not in alone and (rows > 2 or (rows > 1 and length <= LONG)):
+            plain = found(model, mode, length, 1, [next(place)])
+            if isinstance(plain, Leak):
+                return plain
+            alone[mode] = plain
+        one = found(model, mode, length, rows, [next(place) for _ in range(max(1, rows // 2))], alone.get(mode))
+        if isinstance(one, Leak):
+            return one
+        if rows == 1:
+            alone[mode] = one
+    return None
+
+
+def smallest(model: Decoder, calls: Sequence[tuple[Mode, int]], shown: Leak, shortest: int, length: int) -> Leak:
+    """Find the shortest input with the leak that was shown at `length`, by halving what lies between."""
+    low, best = shortest, shown
+    while length - low > 1:
+        middle = (low + length) // 2
+        leak = searched(model, calls, middle)
+        if leak is not None and leak.check == shown.check:
+            length, best = middle, leak
+        else:
+            low = middle
+    return best
+
+
+def differs(
+    found_BTV: torch.Tensor, expected_BTV: torch.Tensor, tolerance: float = TOLERANCE
+) -> tuple[int, float] | None:
+    """Find the first token whose logits differ, and by how much at most; None where all agree."""
+    if found_BTV.shape[1] == 0:
+        return None
+    found_BTV, expected_BTV = found_BTV.detach(), expected_BTV.detach()
+    size = max(1.0, float(expected_BTV.abs().max()) / 10)
+    difference_BTV = (found_BTV - expected_BTV).abs()
+    far_T = ~(difference_BTV <= tolerance * (size + expected_BTV.abs())).all(-1).all(0)  # not a number is far
+    if not far_T.any():
+        return None
+    place = int(far_T.nonzero()[0])
+    return place, float(difference_BTV[:, place].max())
+
+
+def named(tokens_T: torch.Tensor) -> str:
+    """Name an input in a message: how many tokens it has, and the first of them."""
+    listed = tokens_T.tolist()
+    shown = ", ".join(map(str, listed[:8]))
+    return f"the {len(listed)} tokens ({shown}{', ...' if len(listed) > 8 else ''})" if len(listed) > 1 else "one token"
+
+
+def _changed(place: int, length: int, tokens_T: torch.Tensor) -> str:
+    which = f"token {place}" if place == length - 1 else f"tokens {place} to {length - 1}"
+    return f"{which} of {named(tokens_T)} changed"

@@ -1,0 +1,222 @@
+"""Reads a file of rows (.csv, .tsv, .jsonl, .json), with the place of each cell, and tells which shape it has.
+
+Objects within objects have dotted names: ``{"metrics": {"loss": 3}}`` is the column ``metrics.loss``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from plumbline.core.errors import PlumblineError, nearest
+
+SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".json": ""}
+#: Objects within objects that are read, at most.
+DEEPEST = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnNames:
+    """The names of the columns that are read.
+
+    `metric` is a column of numbers, or a metric's name where each row has its own. `seed`, `step` and `status` of a
+    table may be missing.
+    """
+
+    method: str = "method"
+    seed: str = "seed"
+    metric: str = "metric"
+    step: str = "step"
+    value: str = "value"
+    commit: str = "commit"
+    status: str = "status"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A row of a file: the number of its line, and its cells by column, as text."""
+
+    line: int
+    cells: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """A file as it was read: its columns, and a row for each line; all cells are text."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: tuple[FileRow, ...]
+
+    def fail(self, row: FileRow, column: str, what: str) -> NoReturn:
+        """Raise the error about a cell, with file, line and column.
+
+        Raises:
+            PlumblineError: always.
+        """
+        raise PlumblineError(f"{self.path}, line {row.line}, column {column!r}: {what}")
+
+    def require(self, columns: Iterable[str], flags: Iterable[str]) -> None:
+        """Check that the file has these columns.
+
+        Raises:
+            PlumblineError: naming the missing column, the nearest one, and the flag that names another.
+        """
+        for column, flag in zip(columns, flags, strict=True):
+            if column not in self.columns:
+                raise PlumblineError(
+                    f"{self.path} has no column {column!r}; its columns are {list(self.columns)}: name the right "
+                    f"one with {flag}{nearest(column, self.columns)}"
+                )
+
+    def text(self, row: FileRow, column: str) -> str:
+        """Return the text of a cell.
+
+        Raises:
+            PlumblineError: the cell is empty.
+        """
+        if not (cell := row.cells[column]):
+            self.fail(row, column, "is empty; every row needs one")
+        return cell
+
+    def number(self, row: FileRow, column: str) -> float:
+        """Return the number in a cell; NaN or infinity where the run has none because it diverged.
+
+        Raises:
+            PlumblineError: the cell is empty, or holds no number.
+        """
+        cell = self.text(row, column)
+        try:
+            if "_" in cell:
+                raise ValueError
+            return float(cell)
+        except ValueError:
+            self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
+
+
+def read_rows(path: Path) -> FileRows:
+    """Read the rows of a .csv, .tsv, .jsonl or .json file.
+
+    Raises:
+        PlumblineError: another ending, not text, no header or rows, a column twice, a row of another length.
+    """
+    if path.suffix not in SUFFIXES:
+        raise PlumblineError(f"{path} must end in one of {', '.join(SUFFIXES)}, which gives the format")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise PlumblineError(f"{path} is not UTF-8 text (byte {error.start}); save it as that") from None
+    readers = {".jsonl": _json_lines, ".json": _json_array}
+    rows = readers.get(path.suffix, _delimited)(path, text)
+    if not rows.rows:
+        raise PlumblineError(f"{path} has no rows; it needs a header and a row for each run")
+    return rows
+
+
+def _delimited(path: Path, text: str) -> FileRows:
+    try:
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=SUFFIXES[path.suffix], strict=True)
+        read = [(lines.line_num, [cell.strip() for cell in cells]) for cells in lines]
+    except csv.Error as error:
+        raise PlumblineError(f"{path}, line {lines.line_num}: {error}; fix its quotes") from None
+    filled = [(line, cells) for line, cells in read if any(cells)]
+    columns = tuple(filled[0][1]) if filled else ()
+    for column in columns:
+        if columns.count(column) > 1:
+            raise PlumblineError(f"{path}, line {filled[0][0]}: the column {column!r} is there twice; rename one")
+    rows = []
+    for line, cells in filled[1:]:
+        if len(cells) != len(columns):
+            raise PlumblineError(
+                f"{path}, line {line}: {len(cells)} cells under {len(columns)} columns; are cells separated by "
+                f"{'tabs' if path.suffix == '.tsv' else 'commas'}, and those with one of them inside quoted?"
+            )
+        rows.append(FileRow(line, dict(zip(columns, cells, strict=True))))
+    return FileRows(path, columns, tuple(rows))
+
+
+def _json_lines(path: Path, text: str) -> FileRows:
+    records = []
+    for line, content in enumerate(text.split("\n"), start=1):
+        if content.strip():
+            record = _parsed(content)
+            if not isinstance(record, dict):
+                raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
+            records.append((line, record))
+    return _of_records(path, records)
+
+
+def _json_array(path: Path, text: str) -> FileRows:
+    """Rows of a .json file: its array of objects; a row's number is its place in the array."""
+    read = _parsed(text)
+    if isinstance(read, dict):
+        arrays = [value for value in read.values() if isinstance(value, list) and value]
+        read = arrays[0] if len(arrays) == 1 else None
+    if not isinstance(read, list) or not all(isinstance(record, dict) for record in read):
+        raise PlumblineError(
+            f"{path} is neither an array of objects, one a run, nor an object with one such array; write a line for "
+            "each run as .jsonl"
+        )
+    return _of_records(path, list(enumerate(read, start=1)))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _of_records(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
+    columns: dict[str, None] = {}
+    rows = []
+    for line, record in records:
+        cells: dict[str, str] = {}
+        for key, value in _flat(record):
+            if key in cells or key.count(".") > DEEPEST:
+                raise PlumblineError(f"{path}, line {line}: {key[:80]!r} is there twice, or too deep within objects")
+            cells[key] = _cell(path, line, key, value)
+        columns |= dict.fromkeys(cells)
+        rows.append(FileRow(line, cells))
+    return FileRows(
+        path, tuple(columns), tuple(replace(row, cells=dict.fromkeys(columns, "") | row.cells) for row in rows)
+    )
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in record.items():
+        if isinstance(value, dict) and prefix.count(".") <= DEEPEST:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _cell(path: Path, line: int, key: str, value: Any) -> str:
+    text = json.dumps(value) if isinstance(value, bool | list) else "" if value is None else str(value).strip()
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise PlumblineError(f"{path}, line {line}, column {key!r}: holds half a character (a lone surrogate)")
+    return text
+
+
+def shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
+    """Tell from a file's columns whether it is a table of methods or the log of a search.
+
+    Raises:
+        PlumblineError: both or neither.
+    """
+    found = {"table": columns.method in rows.columns, "search": {columns.commit, columns.status} <= set(rows.columns)}
+    if found["table"] == found["search"]:
+        either = "both" if found["table"] else "neither"
+        raise PlumblineError(
+            f"{rows.path} has {either} of what distinguishes a table ({columns.method!r}) from a search's log "
+            f"({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name columns "
+            "with --method-column and --seed-column, or --commit-column and --status-column, or say --shape"
+        )
+    return "table" if found["table"] else "search"

@@ -1,0 +1,163 @@
+"""Writes verdicts as sentences that can be quoted as they are: improves by, ruled out above, not decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from plumbline.experiment import formatting
+from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
+from plumbline.experiment.formatting import counted, fixed, name, percent
+from plumbline.experiment.judge import BaselineComparison, MethodVerdict, MoreRuns
+
+#: Method -> its seeds that diverged or crashed -> the word for it.
+Lost = Mapping[str, Mapping[str, str]]
+
+
+def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
+    """Write the verdict on one method in a sentence, to be quoted as it is."""
+    terms, sigma = judged.terms, judged.sigma
+    subject, gain = name(judged.name), fixed(judged.gain, sigma)
+    level = f"{seeds(judged, baseline)}; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
+    asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
+    above = fixed(judged.high, sigma)
+    if judged.outcome is MethodVerdict.IMPROVES:
+        claim = ""
+        if terms.claimed_gain is not None and judged.high < terms.claimed_gain:
+            claim = f", less than the {terms.claimed_gain:g} that is claimed"
+        return (
+            f"{subject} improves {name(metric)} by {gain}, between {fixed(judged.low, sigma)} and {above}{claim} "
+            f"({judged.z:.1f} sigma; {level}{asked})."
+        )
+    seen = f"the gain seen is {gain} ({judged.z:.1f} sigma; {level}{asked})"
+    if judged.outcome is MethodVerdict.RULED_OUT:
+        claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
+        if judged.high < 0:
+            return f"{subject} is worse in {name(metric)} by {fixed(-judged.high, sigma)} or more{claim}: {seen}."
+        return f"{subject}: a gain in {name(metric)} is ruled out above {above}{claim}: {seen}."
+    more = more_runs(judged, baseline)
+    return f"{subject} is not decided{more}. Of {name(metric)}, {seen}; only gains above {above} are ruled out."
+
+
+def seeds(judged: BaselineComparison, baseline: str) -> str:
+    """Say how many seeds were compared with how many."""
+    if judged.plan == "pairs":
+        return f"{judged.n} pairs of seeds with {name(baseline)}"
+    if judged.plan == "goal":
+        return f"{counted(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
+    return f"{counted(judged.n, 'seed')} against {judged.n_baseline} of {name(baseline)}"
+
+
+def p_of(p: float, corrected: float, tries: int) -> str:
+    """Write a p and, of several tries, the corrected one."""
+    said = f"p = {formatting.p(p)}"
+    return said if tries == 1 else f"{said}, {formatting.p(corrected)} corrected for {tries} tries"
+
+
+def more_runs(judged: BaselineComparison, baseline: str) -> str:
+    """Say how many more runs would find what is asked after; nothing where they would be more than a million."""
+    more = judged.more
+    if more is None:
+        return ""
+    added = counted(more.method, "more run") if more.method else ""
+    if judged.plan == "pairs":
+        added = counted(more.method, "more pair")
+    elif more.baseline:
+        of_baseline = f"{more.baseline:,} of {name(baseline)}"
+        added = f"{added} and {of_baseline}" if added else counted(more.baseline, "more run") + f" of {name(baseline)}"
+    return f": {added} would find {_gain(more, judged)} with {percent(POWER)} chance"
+
+
+def _gain(more: MoreRuns, judged: BaselineComparison) -> str:
+    """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
+    beyond = " beyond the required gain" if judged.terms.minimum_gain else ""
+    if more.in_sigma:
+        return f"a gain of {WORTH:g} sigma{beyond}"
+    span = (
+        "" if more.low == more.high else f" ({_count(more.low)} to {_count(more.high)} of each, as sigma is uncertain)"
+    )
+    return f"a gain of {fixed(more.gain, judged.sigma)}{span}"
+
+
+def _count(number: int | None) -> str:
+    return "over a million" if number is None else f"{number:,}"
+
+
+def lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str, lost_baseline: int) -> str:
+    """Write the verdict on a method that lost more runs than the baseline did.
+
+    Args:
+        method: its name.
+        lost: its seeds that diverged or crashed, with the word for it.
+        runs: how many runs it had.
+        baseline: the baseline's name.
+        lost_baseline: how many the baseline lost.
+    """
+    words = [f"seed {seed}: {word}" for seed, word in sorted(lost.items())]
+    said = ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
+    than = f"{lost_baseline} of {name(baseline)}" if lost_baseline else f"none of {name(baseline)}"
+    return (
+        f"{name(method)} crashed or diverged: {len(lost)} of its {counted(runs, 'run')} "
+        f"{'has' if len(lost) == 1 else 'have'} no value ({said}), and {than}. The others are not judged: to have "
+        "finished selects them."
+    )
+
+
+def headline(
+    judged: Mapping[str, BaselineComparison],
+    baseline: str,
+    metric: str,
+    lost: Sequence[str] = (),
+    *,
+    against: Mapping[str, str] | None = None,
+) -> str:
+    """Write the page's first sentence: the verdict on one method, or how many methods got which.
+
+    Args:
+        judged: the methods that were.
+        baseline: what they were compared with.
+        metric: its name.
+        lost: a sentence for each method that crashed or diverged, or cannot be judged.
+        against: what each was compared with, where that is not one baseline.
+    """
+    if not judged:
+        return " ".join(lost)
+    if len(judged) == 1:
+        (one,) = judged.values()
+        return " ".join([sentence(one, (against or {}).get(one.name, baseline), metric), *lost])
+    parts = []
+    one = next(iter(judged.values()))
+    for outcome, verb, more in (
+        (MethodVerdict.IMPROVES, "improves", "improve"),
+        (MethodVerdict.RULED_OUT, "is ruled out", "are ruled out"),
+        (MethodVerdict.OPEN, "is not decided", "are not decided"),
+    ):
+        names = [_short(each) for each in judged.values() if each.outcome is outcome]
+        if names:
+            parts.append(f"{len(names)} {verb if len(names) == 1 else more} ({'; '.join(names)})")
+    level = f"at one-sided {one.terms.alpha:g}, corrected for {counted(one.tries, 'try', 'tries')}"
+    against = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
+    return " ".join([f"{against}, {formatting.listed(parts)}, {level}.", *lost])
+
+
+def _short(each: BaselineComparison) -> str:
+    if each.outcome is MethodVerdict.IMPROVES:
+        return f"{name(each.name)} by {fixed(each.gain, each.sigma)}, p = {formatting.p(each.p_corrected)}"
+    if each.outcome is MethodVerdict.RULED_OUT:
+        if each.high < 0:
+            return f"{name(each.name)}, worse by {fixed(-each.high, each.sigma)} or more"
+        return f"{name(each.name)} above {fixed(each.high, each.sigma)}"
+    more = each.more
+    return name(each.name) + (f", {more.method + more.baseline:,} more runs" if more else "")
+
+
+def direction(terms: ComparisonTerms) -> str:
+    """Say whether higher or lower values are better."""
+    return "Higher is better" if terms.higher else "Lower is better"
+
+
+def interval_of(value: float, low: float, high: float, sigma: float) -> str:
+    """Write a value with the interval that sigma's uncertainty gives it."""
+    if math.isclose(low, high):
+        return fixed(value, sigma)
+    return f"{fixed(value, sigma)} ({fixed(low, sigma)} to {fixed(high, sigma)})"
