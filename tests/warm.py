@@ -1,8 +1,8 @@
-"""Snakemakes that start warm: a process imports it once, and each start is a fork of that process.
+"""Snakemakes and verbs that start warm: a process imports what they need, and each start is a fork of that process.
 
 What a start imports takes over a second of a processor, and tests start Snakemake some two hundred times. A fork begins
-as `python -m snakemake` goes on once that is imported, before anything of Plumbline, which it finds by the PYTHONPATH
-that it is given. Who is interested in the process (its group, its imports, its command line) starts a real one.
+as `python -m` goes on once that is imported, before anything of Plumbline, which it finds by the PYTHONPATH that it is
+given. Who is interested in the process (its group, its imports, its command line) starts a real one.
 """
 
 from __future__ import annotations
@@ -20,36 +20,39 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-#: Snakemake, and what else its starts import of others.
-IMPORTED = ("snakemake.cli", "snakemake.workflow", "jinja2", "jsonschema", "msgspec", "smart_open")
+#: What starts of a program import of others: Snakemake's with it, those of Plumbline's verbs.
+IMPORTED = {
+    "snakemake": ("snakemake.cli", "snakemake.workflow", "jinja2", "jsonschema", "msgspec", "smart_open"),
+    "plumbline": ("jsonschema", "msgspec", "pandas", "pyarrow.parquet", "scipy.stats", "torch", "yaml"),
+}
 
 
-def snakemake(
-    words: tuple[str, ...], cwd: Path, environment: dict[str, str], *, timeout: float, together: bool
+def module(
+    name: str, words: tuple[str, ...], cwd: Path, environment: dict[str, str], *, timeout: float, together: bool
 ) -> subprocess.CompletedProcess[str]:
-    """Run Snakemake in a folder and wait for it, its streams `together` in stdout or each in its own."""
+    """Run `python -m NAME WORDS` in a folder and wait for it, its streams `together` in stdout or each in its own."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        asked = json.dumps({"words": words, "cwd": str(cwd), "environment": environment}).encode()
-        channel = _started()
+        asked = json.dumps({"name": name, "words": words, "cwd": str(cwd), "environment": environment}).encode()
+        channel = _started(name.partition(".")[0])
         channel.settimeout(timeout)
         socket.send_fds(channel, [asked], [out.fileno(), (out if together else errors).fileno()])
         answer = channel.recv(100)
-        assert answer, "the process that has imported Snakemake has ended"
+        assert answer, f"the process that starts {name} has ended"
         told = []
         for file in (out, errors):
             file.seek(0)
             told.append(file.read().decode())
-    return subprocess.CompletedProcess(["snakemake", *words], int(answer), *told)
+    return subprocess.CompletedProcess([name, *words], int(answer), *told)
 
 
 @cache
-def _started() -> socket.socket:
-    """The way to this process's server."""
+def _started(program: str) -> socket.socket:
+    """The way to this process's server of a program."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # Neither PYTHONPATH nor the folder of this file is on its path: what tests run comes with each start.
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(
-        [sys.executable, "-P", __file__, str(theirs.fileno())],
+        [sys.executable, "-P", __file__, program, str(theirs.fileno())],
         env=clean,
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
@@ -60,8 +63,8 @@ def _started() -> socket.socket:
     return ours
 
 
-def _serve(channel: socket.socket) -> None:
-    for name in IMPORTED:
+def _serve(program: str, channel: socket.socket) -> None:
+    for name in IMPORTED[program]:
         importlib.import_module(name)
     imported = {name.partition(".")[0] for name in sys.modules}
     assert not imported & {"plumbline", "snakemake_logger_plugin_plumbline"}, "the fork's own come with PYTHONPATH"
@@ -87,13 +90,13 @@ def _serve(channel: socket.socket) -> None:
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["environment"])
-    # Where it was imported, otherwise; Snakemake has no other way to say it.
-    sys.modules["snakemake.workflow"].Workflow._rundir = asked["cwd"]  # noqa: SLF001
+    if program == "snakemake":  # where it was imported, otherwise; it has no other way to say it
+        sys.modules["snakemake.workflow"].Workflow._rundir = asked["cwd"]  # noqa: SLF001
     found = [path for path in asked["environment"].get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = [asked["cwd"], *found]
-    sys.argv = ["snakemake", *asked["words"]]
-    runpy.run_module("snakemake", run_name="__main__", alter_sys=True)
+    sys.argv = [asked["name"], *asked["words"]]
+    runpy.run_module(asked["name"], run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

@@ -41,7 +41,9 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
 
     def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
-        return warm.snakemake(("--cores", "1", *words, *chosen), folder, environment, timeout=300, together=False)
+        return warm.module(
+            "snakemake", ("--cores", "1", *words, *chosen), folder, environment, timeout=300, together=False
+        )
 
     return run
 

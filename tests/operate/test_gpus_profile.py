@@ -43,7 +43,7 @@ rule pretrain:
 def snakemake(folder: Path, *words: str, devices: str) -> subprocess.CompletedProcess[str]:
     given = {"PLUMBLINE_DEVICES": devices, "PLUMBLINE_DEVICE_LOCKS": str(folder / "locks")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return warm.snakemake(words, folder, os.environ | given | {"PATH": path}, timeout=300, together=False)
+    return warm.module("snakemake", words, folder, os.environ | given | {"PATH": path}, timeout=300, together=False)
 
 
 @pytest.mark.workflow

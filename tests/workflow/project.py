@@ -57,10 +57,11 @@ class Project:
         }
 
     def python(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
-        """Run a Python command in this project and wait for it; both streams are in `stdout`. A Snakemake starts warm,
-        beyond its imports."""
-        if arguments[:2] == ("-m", "snakemake"):
-            return warm.snakemake(arguments[2:], self.root, self.environment, timeout=timeout, together=True)
+        """Run a Python command in this project and wait for it; both streams are in `stdout`. Snakemake and the verbs
+        start warm, beyond their imports of others."""
+        if arguments[0] == "-m" and arguments[1].partition(".")[0] in warm.IMPORTED:
+            name, *words = arguments[1:]
+            return warm.module(name, tuple(words), self.root, self.environment, timeout=timeout, together=True)
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,
