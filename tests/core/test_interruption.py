@@ -37,6 +37,13 @@ def test_an_import_that_is_interrupted_is_not_traced(tmp_path: Path, package: st
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+def test_snakemake_is_not_traced_while_it_reads_the_rules(repository: Path, tmp_path: Path) -> None:
+    rules = repository / "workflow/rules/configuration.smk"
+    (tmp_path / "Snakefile").write_text(f'include: "{rules}"\nraise KeyboardInterrupt\n')
+    done = subprocess.run([sys.executable, "-m", "snakemake", "-n"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_a_verb_that_is_interrupted_twice_is_not_traced() -> None:
     program = (
         "import signal, time; from plumbline.core import command_line\n"

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError
 from plumbline.core.system import unsupported
 from plumbline.operate.preflight import sharing
 from plumbline.project import invocation, snakemake_internals
 
-# From here on, whatever a user can put right is raised as a PlumblineError, and its sentence alone is shown.
+# From here on, Ctrl-C ends Snakemake without a traceback while it reads the rules. And whatever a user can put right is
+# raised as a PlumblineError, and its sentence alone is shown.
+interruption.expect()
 snakemake_internals.show_sentences_alone()
 if unsupported():
     raise PlumblineError(unsupported())

@@ -79,15 +79,13 @@ def main() -> None:
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
     import torch
 
-    from plumbline.core import tokenizer_file
     from plumbline.evaluate.harness_model import end_of_text
     from plumbline.runtime.finished_run import FinishedRun
 
     run = FinishedRun.read(given.run)
     if run.outcome != "completed":
         raise PlumblineError(f"{given.run}: {run.outcome}; there is no model to sample from")
-    run.require_tokenizer(given.tokenizer)
-    tokenizer = tokenizer_file.read(given.tokenizer)
+    tokenizer = run.read_tokenizer(given.tokenizer)
     end = end_of_text(tokenizer)
     prompt = [end, *tokenizer.encode(given.prompt).ids]
     room = run.spec.model.context - len(prompt)

@@ -19,10 +19,10 @@ import numpy as np
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from plumbline.core import fingerprint_file, tokenizer_file
+from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_text, sha256_file
+from plumbline.core.files import atomic_write_text, naming, sha256_file
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
@@ -56,7 +56,7 @@ class Tokenizer:
         self.path = Path(path)
         if not self.path.is_file():
             raise PlumblineError(f"there is no tokenizer {self.path}; make it with python -m plumbline.data.tokenizer")
-        self._tokenizer = tokenizer_file.read(self.path)
+        self._tokenizer = read(self.path)
         self._tokenizer.encode_special_tokens = True
         self._separator = separator
 
@@ -107,6 +107,22 @@ class Tokenizer:
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, as by `decode`, on all cores."""
         return self._tokenizer.decode_batch([list(ids) for ids in rows], skip_special_tokens=False)
+
+
+def read(path: Path) -> tokenizers.Tokenizer:
+    """Read a tokenizer.json as the library's tokenizer.
+
+    Raises:
+        PlumblineError: its bytes are none.
+        OSError: its disk fails.
+    """
+    try:
+        with naming(path):
+            return tokenizers.Tokenizer.from_file(str(path))
+    except OSError:
+        raise
+    except Exception as error:  # the library raises bare Exception
+        raise PlumblineError(f"{path} is not a tokenizer.json ({error}); make it again") from error
 
 
 def train(documents: Path, vocabulary: int, megabytes: float) -> str:

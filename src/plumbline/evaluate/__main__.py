@@ -67,10 +67,10 @@ def main() -> None:
     @functools.cache
     def common() -> tuple[TextEncoder, EvaluationItems]:
         """What the runs share, made for the first that has a model."""
-        from plumbline.core import tokenizer_file
+        from plumbline.data import tokenizer
         from plumbline.evaluate.text_encoder import TextEncoder
 
-        return TextEncoder(tokenizer_file.read(given.tokenizer)), EvaluationItems.read(suite, given.items, given.limit)
+        return TextEncoder(tokenizer.read(given.tokenizer)), EvaluationItems.read(suite, given.items, given.limit)
 
     def write(run: Path, out: Path) -> None:
         scores, examples, more = _evaluate(run, given, common)

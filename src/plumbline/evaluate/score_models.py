@@ -253,10 +253,10 @@ def _questions(suite: suites.Suite, folder: Path, limit: int | None, index: str)
 @functools.lru_cache(1)
 def _texts(tokenizer: Path, checksum: str) -> TextEncoder:
     """The last tokenizer is kept, with the words that it has met."""
-    from plumbline.core import tokenizer_file
+    from plumbline.data import tokenizer as tokenizers
     from plumbline.evaluate.text_encoder import TextEncoder
 
-    return TextEncoder(tokenizer_file.read(tokenizer))
+    return TextEncoder(tokenizers.read(tokenizer))
 
 
 def _ours(folder: Path, tokenizer: Path | None, items_folder: Path, device: str) -> tuple[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from plumbline.core import process_record, tokenizer_file
+from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
 from plumbline.export import capability_check, card, check, output_folder
@@ -63,8 +63,7 @@ def export_hf(
     _require_code(run.spec)
     if not tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {tokenizer}")
-    run.require_tokenizer(tokenizer)
-    tokenizer_file.read(tokenizer)
+    run.read_tokenizer(tokenizer)
     output_folder.require_free(out, run.spec.run_id, force)
     evaluation = card.evaluation(scores, run) if scores is not None else None
     model = run.model().eval()

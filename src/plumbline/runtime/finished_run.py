@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from plumbline.core import run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk, parse_json, sha256_file
 from plumbline.core.run_files import REMEDY
+from plumbline.data import tokenizer as tokenizers
 from plumbline.data.loader import Pack
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
@@ -61,6 +64,15 @@ class FinishedRun:
             PlumblineError: it is another one, or nothing says which one it should be.
         """
         return run_tokenizer.require(self.folder, self.manifest, tokenizer)
+
+    def read_tokenizer(self, tokenizer: Path) -> Tokenizer:
+        """Read the tokenizer that the run was trained with from its tokenizer.json, which is compared first.
+
+        Raises:
+            PlumblineError: as `require_tokenizer`; or the file's bytes are no tokenizer.
+        """
+        self.require_tokenizer(tokenizer)
+        return tokenizers.read(tokenizer)
 
     def require_pack(self, pack: Pack) -> None:
         """Refuse a pack that another tokenizer made than the run's, where the run's manifest says which that is.
