@@ -180,7 +180,7 @@ def test_a_session_is_told_how_many_false_keeps_a_shared_bank_makes() -> None:
     independent = 1 - stats.binom.cdf(3, 40, operating(DESIGN, 0).kept)
     assert found.at_least(4) > 1.3 * independent, "a bad bank makes many keeps at once"
     assert sum(found.shares) == pytest.approx(1)
-    assert false_keeps(DESIGN, 40, sentinel_every=5).at_least(4) < found.at_least(4)
+    assert false_keeps(DESIGN, 40, sentinel_every=5).mean < found.mean - 0.2
 
 
 def test_levels_of_a_session_spend_alpha_once() -> None:
