@@ -32,9 +32,10 @@ NUMBERS = "method,seed,val_loss\n" + "".join(
     for method, losses in {"baseline": (3.281, 3.2834, 3.2795, 3.2822), "mine": (3.2701, 3.2689, 3.2713)}.items()
     for seed, loss in enumerate(losses, start=1)
 )
+TERMS = ("--baseline", "baseline", "--metric", "val_loss", "--lower-is-better")
 STARTS = {
     "plumbline --help": ("--help",),
-    "plumbline verdict results.csv": ("verdict", "results.csv", "--metric", "val_loss", "--lower-is-better"),
+    "plumbline verdict results.csv": ("verdict", "results.csv", *TERMS),
     "plumbline audit": ("audit", "--out", "audit.csv"),
     "plumbline train": ("train",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 from plumbline.cli import VERBS
 from plumbline.core.pipeline_packages import INSTALL
 
+#: The command where the wheel brought its own packages alone, and where all are there.
+ALIKE = {"light": ("tests.cli.light", "plumbline"), "whole": ("plumbline",)}
+
 
 def light(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command as where the extra `[pipeline]` is not installed."""
@@ -18,11 +22,28 @@ def light(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(here, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
+def test_a_verdict_is_the_same(repository: Path, tmp_path: Path) -> None:
+    losses = {"base": (3.281, 3.2834, 3.2795, 3.2822), "mine": (3.2701, 3.2689, 3.2713), "nothing": (3.2811, 3.2790)}
+    rows = [f"{method},{seed},{loss}" for method, all in losses.items() for seed, loss in enumerate(all)]
+    said = {}
+    for name, modules in ALIKE.items():
+        (tmp_path / name).mkdir()
+        numbers = tmp_path / name / "results.csv"
+        numbers.write_text("\n".join(["method,seed,loss", *rows]) + "\n")
+        words = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--candidate", "mine"]
+        command = [sys.executable, "-m", *modules, "verdict", str(numbers), *words]
+        done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        page = numbers.with_name("results.verdict.md").read_text()
+        said[name] = done.stdout.replace(str(numbers.parent), ""), page.replace(str(numbers.parent), "")
+    assert said["light"] == said["whole"] and "1 improves (`mine` by 0.0114, " in said["light"][0]
+
+
 def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) -> None:
     pages = {}
-    for name, words in (("light", ("tests.cli.light", "plumbline")), ("whole", ("plumbline",))):
+    for name, modules in ALIKE.items():
         out = tmp_path / f"{name}.csv"
-        command = [sys.executable, "-m", *words, "audit", "--out", str(out)]
+        command = [sys.executable, "-m", *modules, "audit", "--out", str(out)]
         done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         pages[name] = out.read_bytes(), out.with_suffix(".md").read_bytes()
@@ -44,6 +65,23 @@ def test_what_needs_more_says_so_in_one_sentence(repository: Path, tmp_path: Pat
     done = light("plumbline", "table", "transfer", "table2", cwd=repository)
     assert done.returncode == 1 and done.stderr.startswith("error: plumbline table needs ")
     assert INSTALL in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_verdict_starts_in_little_more_than_its_special_functions(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("method,seed,loss\na,1,3.1\na,2,3.2\nb,1,3.0\nb,2,2.9\n")
+    verdict = ("-m", "plumbline", "verdict", "results.csv", "--baseline", "a", "--lower-is-better", "--metric", "loss")
+
+    def seconds(*words: str) -> float:
+        taken = []
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(taken)
+
+    assert seconds(*verdict) < 2 * seconds("-c", "import scipy.special")
 
 
 @pytest.mark.slow

@@ -84,10 +84,10 @@ def run(main: Callable[[], int | None]) -> None:
     except KeyboardInterrupt:
         interruption.end()
     except ModuleNotFoundError as error:
-        words = lacking(error, _called())
-        if words is None:
+        said = lacking(error, _called())
+        if said is None:
             raise
-        print(f"error: {words}", file=sys.stderr)
+        print(f"error: {said}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         if isinstance(error, PermissionError) and error.filename is not None:
