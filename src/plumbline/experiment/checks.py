@@ -21,6 +21,7 @@ from plumbline.experiment.trained_size import trained_sizes
 from plumbline.specs import corpus
 from plumbline.specs.config import PRESETS
 from plumbline.specs.mine import Mine, load, models
+from plumbline.specs.spec import RunSpec
 
 
 def report(mine: Mine) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def report(mine: Mine) -> dict[str, Any]:
     # torch, which who only reads a report goes without
     import torch
 
-    from plumbline.experiment import cost_parity, model_checks, trained_size_checks
+    from plumbline.experiment import cost_parity, model_checks, trained_size_checks, training_checks
     from plumbline.runtime.allocator import keep_memory
 
     keep_memory()
@@ -46,6 +47,8 @@ def report(mine: Mine) -> dict[str, Any]:
         failed, raised = model_checks.made(small.model, small_baseline.model, sizes)
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
+        if "build" not in raised:
+            _train_a_little(mine, method, small, small_baseline, entry)
         if not failed:
             entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
             for scale, model in whole.items():
@@ -58,7 +61,7 @@ def report(mine: Mine) -> dict[str, Any]:
     trained = trained_sizes(mine, *mine.against)
     return {
         "fingerprint": of_checks(mine),
-        "checks": list(model_checks.CHECKS),
+        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, *training_checks.CHECKS],
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
             "contexts": sorted({one.context for one in trained}),
@@ -66,6 +69,26 @@ def report(mine: Mine) -> dict[str, Any]:
         },
         "methods": found,
     }
+
+
+def _train_a_little(mine: Mine, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:
+    """Try what trains a method, and add what does not hold to its `entry`."""
+    from plumbline.experiment import training_checks
+
+    whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
+    try:
+        found = training_checks.failed(small, baseline)
+        for scale, spec in whole.items():
+            if words := training_checks.schedule(spec):
+                found[f"schedule at {scale}"] = words
+    except Exception as error:
+        entry["raised"].append("training")
+        found = {"training": training_checks.raised(error)}
+    entry["failed"] |= found
+    for name in training_checks.shared(small):
+        entry["flagged"][f"held-out tokens of {name}"] = (
+            "it reads the sequences of which the validation loss is computed; what it decides has seen them"
+        )
 
 
 def kept(path: Path, fingerprint: str) -> dict[str, Any] | None:

@@ -17,6 +17,8 @@ from plumbline.model.cache import DecodingCache
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import ModelSpec
 
+#: What is looked at beside causality, rows and decoding.
+CHECKS = ("loss",)
 #: Layers of the model that is called at the trained context.
 LAYERS = 2
 #: Short inputs, which are tried in every mode and in batches up to the trained one.

@@ -25,6 +25,7 @@ from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
 from plumbline.train.checkpoint.saving import Saver
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
+from plumbline.train.held_out_access import handed
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
@@ -171,7 +172,11 @@ class _Run:
         for hook in hooks:
             hook.attach(
                 interventions.InterventionInputs(
-                    spec=spec, model=model, ranks=group, validation=self.validation, progress=progress
+                    spec=spec,
+                    model=model,
+                    ranks=group,
+                    validation=handed(hook, self.validation, spec.train.validation_sequences),
+                    progress=progress,
                 )
             )
         compilation: dict[str, Any] = {"compiled": False, "not_compiled": None}

@@ -11,7 +11,7 @@ looks on may also read at the end of a step, when everything is done.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -25,8 +25,8 @@ from plumbline.train.monitoring.progress import TrainingProgress
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InterventionInputs:
-    """The parts of a run that an intervention sees: its spec, the model (not wrapped for several ranks), and the
-    validation pack.
+    """The parts of a run that an intervention sees: its spec, the model (not wrapped for several ranks), and those
+    held-out sequences that it declares (`Intervention.held_out`); nobody takes a gradient from them.
 
     Every decision must be agreed over `ranks`; `progress` is where an intervention may say what it decided.
     """
@@ -47,6 +47,9 @@ class Intervention:
 
     #: The component's name, once it was built by it.
     name = ""
+    #: The held-out sequences that it is handed: "none"; "apart", those of which no validation loss is computed, to
+    #: decide from; "all", those of the loss too, which is for what changes nothing, and for a rule that a paper has so.
+    held_out: Literal["none", "apart", "all"] = "none"
     #: AdamW decays by lr x wd, so a slowed parameter is decayed less. False keeps the decay as it was.
     scales_weight_decay = True
 

@@ -31,6 +31,8 @@ class UntilRelease(Intervention):
         The others are those of `plumbline.train.interventions._release_rule.ReleaseRule`.
     """
 
+    held_out = "all"
+
     def __init__(
         self,
         *,

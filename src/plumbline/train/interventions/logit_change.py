@@ -42,6 +42,8 @@ class LogitChange(Intervention):
             lower of the two middle heads, as in the paper.
     """
 
+    held_out = "all"
+
     def __init__(self, *, every: int = 100, sequences: int = 4, layer: int = -1, head: int = -1) -> None:
         if every < 1 or sequences < 1:
             raise PlumblineError(
