@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.__main__ import main
 from plumbline.experiment.readers.rows import ColumnNames, FileRow, FileRows, read_rows
 from plumbline.experiment.readers.score_table import ScoreTable, read_table
 from plumbline.experiment.readers.search_log import read_search
@@ -104,9 +105,15 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
     assert list(read.order) == ["2026-03-17_First", "2026-04-01_Second", "2026-04-02_Third"]
     assert read.values["2026-04-01_Second"] == {"1": 1.0, "2": 1.2} and len(read.values["2026-03-17_First"]) == 1
     assert read.lost == {"2026-04-02_Third": {"3": "diverged"}}
-    assert read.notes[1] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
-    with pytest.raises(PlumblineError, match=r"'val_bp' is no number; name one of \['val_bpb', 'val_loss'\] with"):
-        read_submissions(tmp_path, "val_bp")
+    assert read.notes[0] == "`2026-04-01_Second` says 0.9 in `val_bpb`, but the mean of its seeds is 1.1."
+    submission(tmp_path, "2026-04-03_Fourth", val_loss=2.0)
+    assert read_submissions(tmp_path, "val_bpb").notes[-1] == (
+        "Without a value of `val_bpb`, and left out: `2026-04-03_Fourth`."
+    )
+    with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name one"):
+        read_submissions(tmp_path, "val_loss")
+    with pytest.raises(PlumblineError, match=r"no submission.json has 'val_bp'; name one of .*did you mean 'val_bpb'"):
+        read_submissions(tmp_path / "2026-03-17_First", "val_bp")
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(0, 5), st.integers(0, 4))
@@ -138,3 +145,11 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
             assert seen <= there and {method for method, _ in there - seen} <= {
                 method for method, _ in there if method not in found.order
             }
+
+
+def test_a_folder_may_be_named_by_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, values in (("old", (1.0, 1.1, 1.05)), ("new", (0.5, 0.6, 0.55))):
+        submission(tmp_path / "records", place, seed_results=dict(zip("123", values, strict=True)))
+    monkeypatch.chdir(tmp_path / "records")
+    assert main([".", "--baseline", "old", "--metric", "val_bpb", "--lower-is-better", "--candidate", "new"]) == 0
+    assert (tmp_path / "records.verdict.md").exists()

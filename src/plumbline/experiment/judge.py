@@ -174,7 +174,7 @@ class BaselineComparison:
             each = self.seeds_for(gain)
             added = 0 if each is None else max(each - self.n, 0 if self.plan != "two" else each - self.n_baseline)
             if each is not None and added > 0:
-                ends = (each, each)
+                ends: tuple[int | None, int | None] = (each, each)
                 if not in_sigma:
                     low, high = sigma_interval(self.sigma, self.freedom)
                     ends = (self.seeds_for(gain, sigma=low), self.seeds_for(gain, sigma=high))

@@ -10,8 +10,8 @@ from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, MoreRuns
 
-#: Method -> its seeds that diverged or crashed -> the word for it.
-Lost = Mapping[str, Mapping[str, str]]
+#: Methods of one verdict that the first sentence names.
+NAMED = 6
 
 
 def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
@@ -127,17 +127,18 @@ def headline(
         return " ".join([sentence(one, (against or {}).get(one.name, baseline), metric), *lost])
     parts = []
     one = next(iter(judged.values()))
-    for outcome, verb, more in (
+    for outcome, one_word, words in (
         (MethodVerdict.IMPROVES, "improves", "improve"),
         (MethodVerdict.RULED_OUT, "is ruled out", "are ruled out"),
         (MethodVerdict.OPEN, "is not decided", "are not decided"),
     ):
         names = [_short(each) for each in judged.values() if each.outcome is outcome]
         if names:
-            parts.append(f"{len(names)} {verb if len(names) == 1 else more} ({'; '.join(names)})")
+            more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
+            parts.append(f"{len(names)} {one_word if len(names) == 1 else words} ({'; '.join(names[:NAMED])}{more})")
     level = f"at one-sided {one.terms.alpha:g}, corrected for {counted(one.tries, 'try', 'tries')}"
-    against = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
-    return " ".join([f"{against}, {formatting.listed(parts)}, {level}.", *lost])
+    begin = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
+    return " ".join([f"{begin}, {formatting.listed(parts)}, {level}.", *lost])
 
 
 def _short(each: BaselineComparison) -> str:

@@ -29,25 +29,40 @@ def found(folder: Path) -> list[Path]:
 
 
 def read_submissions(folder: Path, metric: str) -> ScoreTable:
-    """Read a metric of every submission below a folder.
+    """Read a metric of every submission below a folder; one that has it nowhere is left out, and named.
 
     Raises:
-        PlumblineError: a file is no submission, or one has no number of the metric.
+        PlumblineError: a file is no submission, none has the metric, or one has it for some of its seeds alone.
     """
     values: dict[str, dict[str, float]] = {}
     lost: dict[str, dict[str, str]] = {}
-    notes = []
+    notes, without, alone, there = list[str](), list[str](), list[str](), set[str]()
     for path in found(folder):
         method = path.parent.name if folder == path else path.parent.relative_to(folder).as_posix()
         method = folder.resolve().name if method == "." else method
         read = _read(path)
+        if metric not in read and not read.get(SEEDS):
+            without.append(method)
+            there |= {key for key, each in read.items() if isinstance(each, int | float)}
+            continue
         runs = _runs(path, read, metric)
         for seed, value in runs.items():
             if math.isfinite(value):
                 values.setdefault(method, {})[seed] = value
             else:
                 lost.setdefault(method, {})[seed] = "diverged"
-        notes += _headline(method, read.get(metric), runs, metric)
+        if len(runs) == 1:
+            alone.append(method)
+        else:
+            notes += _headline(method, read.get(metric), runs, metric)
+    if not values and not lost:
+        raise PlumblineError(
+            f"{folder}: no {FILE} has {metric!r}; name one of {sorted(there)} with --metric{nearest(metric, there)}"
+        )
+    if alone:
+        notes.append(f"One number of {name(metric)}, and no seeds: one run of {', '.join(map(name, alone))}.")
+    if without:
+        notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, without))}.")
     return ScoreTable(metric=metric, values=values, lost=lost, notes=tuple(notes), order=tuple({**values, **lost}))
 
 
@@ -92,9 +107,7 @@ def _number(path: Path, place: str, record: dict[str, Any], metric: str) -> floa
 
 
 def _headline(method: str, headline: Any, runs: dict[str, float], metric: str) -> list[str]:
-    """What a reader has to know of a submission's own number."""
-    if len(runs) == 1:
-        return [f"{name(method)} gives one number of {name(metric)} and no seeds: one run."]
+    """Whether a submission's own number is that of its seeds."""
     mean = sum(runs.values()) / len(runs)
     if not isinstance(headline, int | float) or not math.isfinite(mean):
         return []
