@@ -209,6 +209,11 @@ def makes_files(workflow: Any) -> bool:
     return workflow.execution_settings is not None and not workflow.touch
 
 
+def only_plans(workflow: Any) -> bool:
+    """Whether jobs are only listed (--dry-run)."""
+    return bool(workflow.dryrun)
+
+
 def only_touches(workflow: Any) -> bool:
     """Whether files are only made to look new (--touch)."""
     return bool(workflow.touch)

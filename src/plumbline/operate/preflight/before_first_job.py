@@ -31,7 +31,10 @@ def watch(workflow: Any, project: Project) -> None:
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
-            check(project, snakemake_internals.needed_jobs(workflow))
+            jobs = snakemake_internals.needed_jobs(workflow)
+            check(project, jobs)
+            if not snakemake_internals.only_plans(workflow):
+                enter(project, jobs)
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
@@ -57,7 +60,6 @@ def check(project: Project, jobs: list[Any]) -> None:
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
-    enter(asked)
     warnings = (
         own_method.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
@@ -75,18 +77,18 @@ def check(project: Project, jobs: list[Any]) -> None:
         print(f"warning: {visible(words)}", file=sys.stderr)
 
 
-def enter(asked: dry_run.DryRun) -> None:
+def enter(project: Project, jobs: list[Any]) -> None:
     """Enter the methods of a user's own file in the ledger, when the first of their runs is about to be trained: what
     is dropped after a look is paid for.
     """
-    mine = asked.project.mine
+    mine = project.mine
     if mine is None:
         return
-    jobs = ("{study}/{scale}/{method}/s{seed}".format(**job.wildcards) for job in asked.of("pretrain"))
-    if {run.key for run in mine.own}.intersection(jobs):
+    trained = [dict(job.wildcards.items()) for job in jobs if job.rule.name == "pretrain"]
+    if {run.key for run in mine.own}.intersection("{study}/{scale}/{method}/s{seed}".format(**one) for one in trained):
         from plumbline.experiment import ledger, ledger_costs
 
-        ledger.append(asked.project.root / asked.project.paths.verdict_ledger, ledger_costs.entries(mine))
+        ledger.append(project.root / project.paths.verdict_ledger, ledger_costs.entries(mine))
 
 
 def placeholder(name: str) -> bool:
