@@ -168,9 +168,12 @@ def test_others_names_are_shown_and_never_obeyed() -> None:
         assert "script" not in {one.tag.rpartition("}")[2] for one in ElementTree.fromstring(svg).iter()}
         outside = re.sub(r"`[^`]*`", "", page)
         assert "<script" not in outside and "](http" not in outside
-        for text in (svg, page, shown(made)):
+        for text in (svg, page, shown(made), made.sentence):
             assert "\u202e" not in text and "\x07" not in text and "\\u202e" in text
             text.encode("utf-8")  # a lone surrogate is no text
+    bare = replace(made, verdict="cannot be judged")
+    page = decision_page.markdown(replace(bare, sentence=sentence(bare, reason="<script>no</script>")), "x.svg")
+    assert "<script>no" not in page and "&lt;script>no" in page
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1.0, 1e200])
