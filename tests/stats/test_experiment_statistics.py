@@ -55,6 +55,22 @@ def test_a_keep_is_where_the_interval_excludes_no_gain() -> None:
         assert found.p <= DESIGN.alpha or end != "keep"
 
 
+def test_the_interval_is_the_boundary_turned_around() -> None:
+    def at(k: int, t: float) -> Look:
+        root = math.sqrt(DESIGN.information(k))
+        return Look(k=k, t=t, df=DESIGN.df(k), sigma=2.0, gain=t * 2.0 / root, information=DESIGN.information(k))
+
+    path = [at(1, 1.0), at(2, 1.5), at(3, 1.6)]
+    for t, end in ((2.27, "undecided"), (2.29, "keep")):
+        found = estimate(DESIGN, [*path, at(4, t)], end)  # type: ignore[arg-type]
+        assert (found.low > 0) == (end == "keep")
+        width = (found.high - found.low) * math.sqrt(DESIGN.information(4)) / 2.0
+        assert width == pytest.approx(2.282 + 2.306, abs=0.02)
+    early = estimate(DESIGN, [at(1, -0.5)], "discard")
+    assert early.low == -math.inf, "one run keeps nothing, and so says nothing from below"
+    assert early.high * math.sqrt(DESIGN.information(1)) / 2.0 == pytest.approx(2.7 - 0.5, abs=0.01)
+
+
 def test_an_estimate_of_a_keep_is_below_the_plain_mean_and_follows_the_units() -> None:
     looks = [
         Look(k=k, t=t, df=DESIGN.df(k), sigma=2.0, gain=0.0, information=DESIGN.information(k))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def boundary(design: SequentialDesign) -> Boundary:
     return Boundary(fine.keep, fine.discard, fine.df, error)
 
 
-@cache
+@lru_cache(maxsize=64)
 def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES) -> tuple[Boundary, Paths]:
     """The boundaries by one grid, and the paths that lead to each look."""
     grid, kept_error, lost = Grid.of(points, nodes), 0.0, 0.0
