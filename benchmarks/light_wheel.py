@@ -1,6 +1,6 @@
 """From nothing to a first verdict: how long the wheel alone takes to install, how large it is, how fast it starts.
 
-    python benchmarks/light_wheel.py        # a minute; needs a Python package index
+    python benchmarks/light_wheel.py        # half a minute; needs a Python package index
 
 The wheel is built from this repository and installed by pip, nothing cached, into an empty virtual environment of the
 same Python; nothing else is importable there. Megabytes are those of the environment's packages, pip's own left out.
