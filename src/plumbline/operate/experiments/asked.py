@@ -91,6 +91,7 @@ def _sizes(given: argparse.Namespace) -> tuple[int, int]:
 
 
 def arms_of(project: Project, asked: dict[str, Any], words: list[str]) -> StudyArms:
+    """Make the two arms, with what of the machine runs at once."""
     from plumbline.plan import machines
 
     at_once = machines.load(project.config["machine"]).devices_at_once
@@ -107,6 +108,7 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     paired = given.pair or bool(mine and mine.asked["paired"] and not given.interleave)
     order = "paired" if paired else "interleaved" if given.interleave else "bank"
     name = f"{asked['study']}-{arms.spec.scale}-{asked['method']}-against-{asked['against']}"
+    name += "" if order == "bank" else f"-{order}"
     question = Question(
         name=name,
         baseline=asked["against"],
