@@ -132,19 +132,24 @@ def _or_infinite(bound: float) -> float:
 
 
 def _crossing(farther: Callable[[float], float], start: float, step: float) -> float:
-    """The gain at which a chance that grows with it is 1/2, to 1e-4 of a step."""
+    """The gain at which a chance that grows with it is 1/2, to 1e-4 of a step; the end of the search if none is."""
     low, high = start - step, start + step
-    while farther(low) > 0.5:
-        low, high = low - 2 * step, low
-    while farther(high) < 0.5:
-        low, high = high, high + 2 * step
     at_low, at_high = farther(low) - 0.5, farther(high) - 0.5
+    for _ in range(50):
+        if at_low > 0:
+            low, high, at_high = low - step, low, at_low
+            at_low = farther(low) - 0.5
+        elif at_high < 0:
+            low, high, at_low = high, high + step, at_high
+            at_high = farther(high) - 0.5
+    if at_low > 0 or at_high < 0:
+        return low if at_low > 0 else high
     for _ in range(40):  # the Illinois rule: a false position that never keeps one end
         middle = (low * at_high - high * at_low) / (at_high - at_low)
         at = farther(middle) - 0.5
         if abs(at) < 1e-6 or high - low < 1e-4 * step:
             return middle
-        if np.sign(at) == np.sign(at_high):
+        if at > 0:
             high, at_high, at_low = middle, at, at_low / 2
         else:
             low, at_low, at_high = middle, at, at_high / 2

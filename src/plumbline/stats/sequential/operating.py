@@ -73,7 +73,9 @@ def reached(
 def above_of(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.ndarray:
     """Chance of coming to a look and lying above each point there."""
     ratio = log_ratio(r_of(grid.z, state.df), state.df, gain * math.sqrt(state.information))
-    return grid.above(null_density(grid.z, state.df) * np.exp(ratio) * still)
+    density = null_density(grid.z, state.df) * np.exp(ratio)
+    beyond_grid = max(0.0, 1 - float(grid.above(density)[0])) if gain > 0 else 0.0
+    return grid.above(density * still) + beyond_grid * still[-1]
 
 
 def beyond(grid: Grid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
