@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import training_checks
+from plumbline.operate.preflight import own_training
 from plumbline.specs.spec import RunSpec
 from plumbline.train import interventions, learning_rate, run_optimizer
 from plumbline.train.interventions import Intervention
@@ -129,7 +129,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)
         chosen = ({"name": "none"},) if intervention is not None else ()
-        return training_checks.failed(with_interventions(*chosen), run_spec())
+        return own_training.failed(with_interventions(*chosen), run_spec())
 
     return of
 
@@ -188,7 +188,7 @@ def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
         def attach(self, run):
             super().attach(run)
             seen.append(self.tokens_BT.numpy())
-            assert run.validation.sequences == training_checks.VALIDATION
+            assert run.validation.sequences == own_training.VALIDATION
             with pytest.raises(PlumblineError, match="8 sequences lie behind the 8 of the validation loss"):
                 run.validation.rows(np.arange(9))
 
@@ -209,6 +209,6 @@ def test_a_schedule_is_a_finite_function_of_its_step(
 ) -> None:
     spec = run_spec()
     spec = msgspec.structs.replace(spec, schedule=msgspec.structs.replace(spec.schedule, options={}))
-    assert training_checks.schedule(spec) is None
+    assert own_training.schedule(spec) is None
     monkeypatch.setattr(learning_rate, "load", lambda kind, name: schedule)
-    assert words in (training_checks.schedule(spec) or "")
+    assert words in (own_training.schedule(spec) or "")
