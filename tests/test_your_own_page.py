@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plumbline.cli.train import changed
-from plumbline.project import invocation, load
+from plumbline.project import load
 from plumbline.specs import study_config
 from plumbline.specs.config import check, load_config
 from plumbline.specs.study_config import overlay

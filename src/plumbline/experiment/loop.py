@@ -237,10 +237,7 @@ class Experiment:
             sentence="",
             estimate=found,
             p=found.p if self.terms.claim and found is not None else None,
-            notes=(
-                *notes(self.terms),
-                *moved(self.runs, [one.run.run_id for one in self.bank.runs], self.terms.history),
-            ),
+            notes=(*notes(self.terms), *moved(self.runs, order, self.terms.history)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
             fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),

@@ -1,4 +1,4 @@
-"""A user's own methods are entered in the ledger when their training starts, so that what is dropped later is paid for."""
+"""A user's own methods are entered in the ledger when their training starts: what is dropped later is paid for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def started(root: Path, more: str, method: str, seed: int) -> ledger.Ledger:
     path = root / "own_methods.yaml"
     path.write_text(FILE.format(more=more))
     whole = project.load(load_config() | {"preset": "smoke", "studies": ["transfer"], "mine": str(path)})
-    job = JobToRun("pretrain", {"study": "own_methods", "scale": "base", "method": method, "seed": str(seed)})
+    job = JobToRun(
+        rule="pretrain", wildcards={"study": "own_methods", "scale": "base", "method": method, "seed": str(seed)}
+    )
     before_first_job.enter(DryRun(project=dataclasses.replace(whole, root=root), jobs=(job,)))
     return ledger.read(root / whole.paths.verdict_ledger)
 

@@ -34,7 +34,7 @@ def watch(workflow: Any, project: Project) -> None:
             jobs = snakemake_internals.needed_jobs(workflow)
             check(project, jobs)
             if not snakemake_internals.only_plans(workflow):
-                enter(project, jobs)
+                enter(_asked(project, jobs))
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
@@ -53,9 +53,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     from plumbline.operate.preflight import clock, folders, hub, own_method, packages, sharing, tokenizers
     from plumbline.operate.preflight.check_result import STOP
 
-    # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
-    known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
-    asked = dry_run.DryRun(project=project, jobs=known)
+    asked = _asked(project, jobs)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
@@ -77,18 +75,24 @@ def check(project: Project, jobs: list[Any]) -> None:
         print(f"warning: {visible(words)}", file=sys.stderr)
 
 
-def enter(project: Project, jobs: list[Any]) -> None:
+def _asked(project: Project, jobs: list[Any]) -> dry_run.DryRun:
+    # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
+    known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
+    return dry_run.DryRun(project=project, jobs=known)
+
+
+def enter(asked: dry_run.DryRun) -> None:
     """Enter the methods of a user's own file in the ledger, when the first of their runs is about to be trained: what
     is dropped after a look is paid for.
     """
-    mine = project.mine
+    mine = asked.project.mine
     if mine is None:
         return
-    trained = [dict(job.wildcards.items()) for job in jobs if job.rule.name == "pretrain"]
-    if {run.key for run in mine.own}.intersection("{study}/{scale}/{method}/s{seed}".format(**one) for one in trained):
+    jobs = ("{study}/{scale}/{method}/s{seed}".format(**job.wildcards) for job in asked.of("pretrain"))
+    if {run.key for run in mine.own}.intersection(jobs):
         from plumbline.experiment import ledger, ledger_costs
 
-        ledger.append(project.root / project.paths.verdict_ledger, ledger_costs.entries(mine))
+        ledger.append(asked.project.root / asked.project.paths.verdict_ledger, ledger_costs.entries(mine))
 
 
 def placeholder(name: str) -> bool:
