@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.project import invocation, load
+from plumbline.project import load
 from plumbline.specs import study_config
 from plumbline.specs.config import check, load_config
 from plumbline.specs.spec_changes import changed

@@ -17,6 +17,7 @@ from plumbline.model import component
 from plumbline.model.ffn.swiglu import SwiGLU
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
+from plumbline.operate.preflight import own_checks
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
 from tests.model_specs import small
@@ -255,12 +256,12 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
         path.write_text(json.dumps({"fingerprint": "1", "methods": {"mine": {"failed": {}, "raised": raised}}}))
         assert (checks.kept(path, "1") is not None) == kept
     path.unlink()
-    found = {"methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
-    monkeypatch.setattr(checks, "report", lambda mine: found)
-    monkeypatch.setattr(checks, "load", lambda *arguments, **options: None)
+    found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
+    monkeypatch.setattr(checks, "report", lambda mine, train: found)
+    monkeypatch.setattr(own_checks, "load", lambda *arguments, **options: None)
     monkeypatch.setattr("sys.argv", ["checks", "my.yaml", "--out", str(path)])
     with pytest.raises(PlumblineError, match=r"my.yaml: mine: build: no"):
-        checks.main()
+        own_checks.main()
     assert not path.exists()
 
 

@@ -28,6 +28,13 @@ MINE = {
 LOSSES = {42: 5.000, 43: 5.004, 44: 4.997, 45: 5.002, 46: 4.999}
 
 
+@pytest.fixture(autouse=True)
+def held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The made-up runs have no weights: they are taken to hold."""
+    told = {"base/capped": "held at 128 tokens (caps/base/capped/s42)"}
+    monkeypatch.setattr(own.trained_checks, "causality", lambda *_: told)
+
+
 class Made:
     """A project folder with a file of one's own and its made-up runs."""
 
@@ -79,6 +86,11 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     (tmp_path / "null").mkdir()
     said = Made(tmp_path / "gain", gain=0.05).write()
     assert said.startswith("At 1.2M (preset demo, scale base): `capped` improves `validation_loss` by 0.049")
+    assert "Flagged" not in (tmp_path / "gain/verdict/caps.md").read_text()
+    (tmp_path / "leak").mkdir()
+    leak = Made(tmp_path / "leak", gain=1.0)
+    leak.write()
+    assert "Flagged: `capped`: a gain of 333 standard" in leak.page.read_text().partition("![")[0]
     null = Made(tmp_path / "null")
     said = null.write()
     assert said.startswith(
@@ -87,7 +99,9 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     page = null.page.read_text()
     assert page.startswith(f"# Verdict\n\n{said}\n\n![values by method, and each gain with its interval](caps.svg)\n")
     assert "survive" not in page and "must be at most 0.025" in page
-    assert "Causality held at the trained context of 128 tokens." in section(null, "Before the runs")
+    before = section(null, "Before the runs")
+    assert "Causality held at the trained context of 128 tokens." in before
+    assert "With the weights that they were trained to, causality was looked at again: `base/capped` held at" in before
     assert "the order of the data is one for all, so that its noise is not in sigma" in section(null, "Limits")
     assert "hangs on normal tails" in section(null, "Limits")
     for title in ("Before the runs", "Evidence", "The larger scale", "Stability and cost", "Power", "Ledger", "Runs"):

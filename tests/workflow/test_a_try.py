@@ -26,7 +26,8 @@ def test_a_try_trains_decides_and_is_not_run_twice(repository: Path, tmp_path: P
     assert [entry.verdict for entry in held.entries] == ["", found["verdict"]]
     assert (project.root / found["page"]).read_text().startswith("# `softpick` against `baseline`")
     again = project.python(*words)
-    assert again.returncode == done.returncode and "decided already" in again.stdout and "train transfer/" not in again.stdout
+    assert again.returncode == done.returncode
+    assert "decided already" in again.stdout and "train transfer/" not in again.stdout
     assert "softpick" in project.python("-m", "plumbline", "log", "--preset", "smoke").stdout
     refused = project.python("-m", "plumbline", "try", "softpik", "--preset", "smoke")
     assert refused.returncode == 1 and "did you mean 'softpick'" in refused.stdout

@@ -75,6 +75,7 @@ def test_one_with_too_many_parameters_is_flagged_with_the_width_that_restores_pa
     assert done.returncode == 0, done.stdout[-3000:]
     assert "warning: my/wide.yaml: wide: parity at base: at scale base it has +" in done.stdout
     assert "model.ffn_width: 88 would leave +0.00 % and +0.00 %" in done.stdout
+    assert not (project.root / "results/smoke/verdict").exists(), "what is only planned is no try"
 
 
 def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Project, repository: Path) -> None:

@@ -36,11 +36,11 @@ class Verb:
 
 
 VERBS = {
-    "try": Verb("plumbline.cli.experiments", "a change against its baseline, run until it is decided", part=True),
-    "confirm": Verb("plumbline.cli.experiments", "what was kept, with fresh seeds: the number to claim", part=True),
-    "noise": Verb("plumbline.cli.experiments", "the noise of a run, and what so many seeds resolve", part=True),
-    "log": Verb("plumbline.cli.experiments", "every decision, and what was tried", part=True),
-    "page": Verb("plumbline.cli.experiments", "the page of an experiment again", part=True),
+    "try": Verb("plumbline.operate.experiments", "a change against its baseline, run until it is decided", part=True),
+    "confirm": Verb("plumbline.operate.experiments", "what was kept, with fresh seeds: the number to claim", part=True),
+    "noise": Verb("plumbline.operate.experiments", "the noise of a run, and what so many seeds resolve", part=True),
+    "log": Verb("plumbline.operate.experiments", "every decision, and what was tried", part=True),
+    "page": Verb("plumbline.operate.experiments", "the page of an experiment again", part=True),
     "init": Verb("plumbline.cli.init", "write a project: workflow, configuration, profiles"),
     "ls": Verb("plumbline.cli.ls", "list studies, methods, variants, targets, runs, presets"),
     "check": Verb("plumbline.operate.preflight", "what would stop a run, before anything runs", needs="snakemake"),

@@ -1,31 +1,32 @@
-"""Checks the methods of a user's own file before any is trained: ``python -m plumbline.experiment.checks
-my/cosine.yaml``.
+"""Reports the checks of the methods of a user's own file before any is trained, and refuses what does not hold.
 
-Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it, and ends with
-1: nothing is trained then. Parity is only flagged.
+Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it. Parity is
+only flagged.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json
 from plumbline.core.fingerprint_file import read
 from plumbline.experiment.checks_fingerprint import of_checks
 from plumbline.experiment.trained_size import trained_sizes
-from plumbline.specs import corpus
-from plumbline.specs.config import PRESETS
-from plumbline.specs.mine import Mine, load, models
+from plumbline.specs.mine import Mine, models
 from plumbline.specs.spec import RunSpec
 
+#: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.
+Train = Callable[[Mine, str, RunSpec, RunSpec, dict[str, Any]], None]
 
-def report(mine: Mine) -> dict[str, Any]:
+
+def report(mine: Mine, train: Train | None = None) -> dict[str, Any]:
     """Make all checks of a user's own file, and return what was found by method.
+
+    `train` tries what trains a method (`plumbline.operate.preflight.own_training`), before any run of it; where its
+    runs are finished, that is left out.
 
     Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
     something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
@@ -34,7 +35,7 @@ def report(mine: Mine) -> dict[str, Any]:
     # torch, which who only reads a report goes without
     import torch
 
-    from plumbline.experiment import cost_parity, model_checks, trained_size_checks, training_checks
+    from plumbline.experiment import cost_parity, model_checks, trained_size_checks
     from plumbline.runtime.allocator import keep_memory
 
     keep_memory()
@@ -47,8 +48,8 @@ def report(mine: Mine) -> dict[str, Any]:
         failed, raised = model_checks.made(small.model, small_baseline.model, sizes)
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
-        if "build" not in raised:
-            _train_a_little(mine, method, small, small_baseline, entry)
+        if train is not None and "build" not in raised:
+            train(mine, method, small, small_baseline, entry)
         if not failed:
             entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
             for scale, model in whole.items():
@@ -61,7 +62,7 @@ def report(mine: Mine) -> dict[str, Any]:
     trained = trained_sizes(mine, *mine.against)
     return {
         "fingerprint": of_checks(mine),
-        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, *training_checks.CHECKS],
+        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS],
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
             "contexts": sorted({one.context for one in trained}),
@@ -69,26 +70,6 @@ def report(mine: Mine) -> dict[str, Any]:
         },
         "methods": found,
     }
-
-
-def _train_a_little(mine: Mine, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:
-    """Try what trains a method, and add what does not hold to its `entry`."""
-    from plumbline.experiment import training_checks
-
-    whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
-    try:
-        found = training_checks.failed(small, baseline)
-        for scale, spec in whole.items():
-            if words := training_checks.schedule(spec):
-                found[f"schedule at {scale}"] = words
-    except Exception as error:
-        entry["raised"].append("training")
-        found = {"training": training_checks.raised(error)}
-    entry["failed"] |= found
-    for name in training_checks.shared(small):
-        entry["flagged"][f"held-out tokens of {name}"] = (
-            "it reads the sequences of which the validation loss is computed; what it decides has seen them"
-        )
 
 
 def kept(path: Path, fingerprint: str) -> dict[str, Any] | None:
@@ -123,31 +104,3 @@ def require(found: dict[str, Any], path: str) -> None:
     """
     if failing := sentences(found, path, "failed"):
         raise PlumblineError("\n".join([*failing, "nothing was trained; fix the component and run the command again"]))
-
-
-def arguments() -> argparse.ArgumentParser:
-    """Build the command-line parser of `python -m plumbline.experiment.checks`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment.checks"), description=described(__doc__))
-    parser.add_argument("mine", metavar="FILE.yaml", help="your file that says `extends:`")
-    parser.add_argument("--preset", choices=PRESETS, default="demo")
-    parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
-    parser.add_argument(
-        "--out", type=Path, metavar="CHECKS.json", help="also write the results there, if every check could be run"
-    )
-    return parser
-
-
-def main() -> None:
-    """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
-    given = arguments().parse_args()
-    found = report(load(given.mine, given.preset, source=given.source))
-    if given.out is not None and to_keep(found):
-        atomic_write_json(given.out, found)
-    for words in sentences(found, given.mine, "flagged"):
-        print(f"flagged: {words}")
-    require(found, given.mine)
-    print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -16,7 +16,8 @@ def of_checks(mine: Mine) -> str:
 
     It changes with their code, the models' code, and the models checked.
     """
-    files = code_hash.product_files(code_hash.PACKAGE / "experiment" / "checks.py")
+    entries = ("experiment/checks.py", "operate/preflight/own_training.py")
+    files = {file for entry in entries for file in code_hash.product_files(code_hash.PACKAGE / entry)}
     asked: list[Any] = [mine.against, mine.asked["parity"]]
     for method, (small, whole) in models(mine).items():
         sizes = [dataclasses.asdict(size) for size in trained_sizes(mine, method)]

@@ -22,3 +22,17 @@ def checked(report: Mapping[str, Any]) -> str:
         f"{trained}{begins} Data: every run of a comparison reads the same sequences in the same order, and evaluates "
         "at the same steps; a method that does not is refused."
     )
+
+
+def repeated(report: Mapping[str, Any]) -> str:
+    """Say of which arms causality held again with the weights that they were trained to; empty where none was tried."""
+    weights = report.get("trained_weights", {})
+    if not weights:
+        return ""
+    held = [f"{name(visible(arm))} {visible(words)}" for arm, words in weights.items()]
+    return f"With the weights that they were trained to, causality was looked at again: {'; '.join(held)}."
+
+
+def implausible(report: Mapping[str, Any]) -> list[str]:
+    """Write a line for each method whose gain no modification ever had: what to look at before it is believed."""
+    return [f"Flagged: {name(visible(method))}: {words}." for method, words in report.get("implausible", {}).items()]

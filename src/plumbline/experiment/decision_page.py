@@ -204,18 +204,25 @@ def limits(decision: Decision) -> list[str]:
     said = [f"A decision is about these runs{f': {of}' if of else ''}. {_prose(terms.scope)}".strip()]
     if terms.differs:
         said.append(f"{_named(terms.candidate)} differs in its recipe as well: {_named(', '.join(terms.differs))}.")
-    said += [*map(_prose, decision.notes), *([] if terms.claim else [NORMAL])]
+    said += [*map(_prose, decision.notes), CLAIMED if terms.claim else LOOKED]
     if not terms.claim and decision.verdict == "keep":
-        said.append("What is kept is no claim yet: `plumbline confirm` runs it again with fresh seeds.")
+        said.append(
+            "What is kept is no claim yet. Stopping is allowed for in its estimate; that only what looked good is kept "
+            "is not, and cannot be: of simulated changes that do nothing those that were kept show 1.4 sigma. "
+            "`plumbline confirm` runs it again with fresh seeds, and its number has no such selection."
+        )
     return said
 
 
-#: What the promised error rests on; how far it is off elsewhere is simulated in benchmarks/experiment_rules.md.
+#: What the promised error rests on, and by how much it is off elsewhere by benchmarks/experiment_rules.md.
 NORMAL = (
     "The error is as promised if runs are independent and normal, and a change that does nothing spreads as its "
-    "baseline does. With heavy tails (t with 3 degrees of freedom, or one run in 20 five times as far out) 4 to 6 % of "
-    "changes that do nothing are kept where 5 % are promised; where the candidate spreads 1.5 times as wide, 6 to 10 %."
+    "baseline does. In simulations (benchmarks/experiment_rules.md) heavy tails (t with 3 degrees of freedom, 5 % "
+    "outliers) keep {tails} of changes that do nothing where {level} are promised; a candidate that spreads twice as "
+    "wide as its baseline is kept in {wide}."
 )
+LOOKED = NORMAL.format(tails="3 to 4 %, or 6 % where runs go on after a discard,", level="5 %", wide="up to 14 %")
+CLAIMED = NORMAL.format(tails="2 %", level="2.5 %", wide="3 %")
 
 
 def _prose(text: str) -> str:

@@ -122,6 +122,10 @@ class FinishedRunReader:
         """List the runs of a method at a scale that diverged."""
         return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == DIVERGED]
 
+    def completed(self, scale: str, method: str) -> list[str]:
+        """List the runs of a method at a scale that completed."""
+        return [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
+
     def unjudged(self, method: str) -> str:
         """Say why a method is not judged by its runs; empty where it is.
 
@@ -248,7 +252,7 @@ class FinishedRunReader:
 
     def hours(self, scale: str, method: str) -> float:
         """Compute the mean wall time of a method's completed runs at a scale, in hours."""
-        keys = [key for key in self.keys(scale, method) if self.frames.runs.loc[key, "outcome"] == COMPLETED]
+        keys = self.completed(scale, method)
         return sum(float(self.frames.manifests[key]["wall_seconds"]) for key in keys) / max(1, len(keys)) / 3600
 
     def _spike(self, key: str) -> float:

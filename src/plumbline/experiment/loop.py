@@ -18,24 +18,27 @@ from plumbline.experiment.bank import LOOP, Bank
 from plumbline.experiment.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
 from plumbline.stats.after_stopping import Estimate, estimate
+from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
 
-#: A sentinel that so rarely lies so far from the bank is told.
+#: A drift that is so rarely seen where nothing moves is told.
 DRIFT = 0.01
 #: More runs than these are not proposed.
 MOST_MORE = 100
 
 
 class Trainer(Protocol):
-    """What trains both arms at one budget.
+    """What trains both arms at one budget."""
 
-    Attributes:
-        group: trainer and budget, in words that no other trainer or budget has: sigma is pooled within it.
-        at_once: runs that stand beside each other.
-    """
+    @property
+    def group(self) -> str:
+        """Trainer and budget, in words that no other trainer or budget has: sigma is pooled within it."""
+        ...
 
-    group: str
-    at_once: int
+    @property
+    def at_once(self) -> int:
+        """How many runs stand beside each other."""
+        ...
 
     def method(self, arm: str) -> str:
         """Name what an arm trains, as the bank keeps it."""
@@ -224,6 +227,7 @@ class Experiment:
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
+        order = [one.run.run_id for one in self.bank.runs]
         decision = Decision(
             terms=self.terms,
             verdict=verdict,
@@ -233,7 +237,7 @@ class Experiment:
             sentence="",
             estimate=found,
             p=found.p if self.terms.claim and found is not None else None,
-            notes=(*notes(self.terms), *drift(self.runs)),
+            notes=(*notes(self.terms), *moved(self.runs, order, self.terms.history)),
             seconds=sum(own),
             bank_seconds=sum(theirs),
             fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),
@@ -284,24 +288,18 @@ def further(terms: ExperimentTerms, at: Look) -> int | None:
     return None
 
 
-def drift(runs: Sequence[ArmRun]) -> list[str]:
-    """Say where the newest sentinel is far from the other runs of the baseline: something has changed meanwhile."""
-    values = [(run.value, run.sentinel) for run in runs if run.arm == BASELINE and run.has_value]
-    others = [float(value or 0.0) for value, sentinel in values if not sentinel]
-    if not any(sentinel for _, sentinel in values) or len(others) < 3:
+def moved(runs: Sequence[ArmRun], order: Sequence[str], history: tuple[float, float] | None) -> list[str]:
+    """Say where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
+    theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
+    if not any(run.sentinel for run in theirs) or len(theirs) < 3:
         return []
-    newest = [float(value or 0.0) for value, sentinel in values if sentinel][-1]
-    mean = sum(others) / len(others)
-    spread = math.sqrt(sum((value - mean) ** 2 for value in others) / (len(others) - 1))
-    if spread == 0:
-        return []
-    t = (newest - mean) / (spread * math.sqrt(1 + 1 / len(others)))
-    p = 2 * float(special.stdtr(len(others) - 1, -abs(t)))
-    if p >= DRIFT:
+    values = [run.value for run in theirs if run.value is not None]
+    found = drift(values, [order.index(run.run_id) for run in theirs], history=history or (0.0, 0.0))
+    if found.p >= DRIFT:
         return []
     return [
-        f"The newest sentinel, a run of the baseline, is {abs(t):.1f} standard errors away from the bank "
-        f"(p = {p:.2g}): the trainer, its data or its machine may have changed since the bank was made."
+        f"The baseline drifts: by {found.total:+.3g} from its first run to its newest (p = {found.p:.2g}). The "
+        "trainer, its data or its machine may have changed since the bank was made."
     ]
 
 

@@ -17,7 +17,15 @@ from typing import Any
 from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import checks, decision_accuracy, decision_accuracy_from_pages, ledger_costs, own_page
+from plumbline.experiment import (
+    checks,
+    decision_accuracy,
+    decision_accuracy_from_pages,
+    implausible,
+    ledger_costs,
+    own_page,
+    trained_checks,
+)
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import published as prints
 from plumbline.experiment.checks_fingerprint import of_checks
@@ -80,7 +88,13 @@ def write(request: VerdictInputs) -> str:
     )
     seen = FinishedRunReader(mine, frames)
     seen.require_there()
-    judged(seen, {})  # no noise to judge by is no try
+    unpaid = judged(seen, {})  # no noise to judge by is no try
+    found = found | {"trained_weights": trained_checks.causality(mine, request.work, seen.completed)}
+    found["implausible"] = {
+        method: words
+        for method, one in unpaid.items()
+        if (words := implausible.flagged(one, mine.study.preset, loss=seen.deciding.name == "validation_loss"))
+    }
     published = prints.beside(mine, seen)
     with _entered(request) as ledger:
         corrected = ledger_costs.counted(ledger, ledger_costs.entries(mine))

@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment import score_table_page as pages
-from plumbline.experiment.checks_words import checked
+from plumbline.experiment.checks_words import checked, implausible, repeated
 from plumbline.experiment.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.finished_run_reader import FinishedRunReader
 from plumbline.experiment.formatting import counted, grid, name
@@ -89,8 +89,8 @@ def page(result: VerdictContents) -> str:
     seen = result.seen
     groups = result.groups()
     image = f"![{ALT}]({result.page.stem}.svg)"
-    sections: list[str] = ["# Verdict", first(result), image, *_each(result), "## Before the runs"]
-    sections += [checked(result.found)]
+    sections: list[str] = ["# Verdict", first(result), *implausible(result.found), image, *_each(result)]
+    sections += ["## Before the runs", checked(result.found), repeated(result.found)]
     sections += [_parity(result), "## Evidence", _how(result)]
     for baseline, judged in groups.items():
         every = list(judged.values())

@@ -119,9 +119,9 @@ class Picture:
     @property
     def description(self) -> str:
         """What the picture shows, in words, for who cannot see it."""
-        said = []
+        said, label = [], _label(value for arm in self.arms for _, value in arm.values)
         for arm in self.arms:
-            label, known = _label(value for _, value in arm.values), ""
+            known = ""
             if arm.mean is not None:
                 known = f" with {self.metric} {', '.join(label(value) for _, value in arm.values)}"
             said.append(f"{arm.name}: {arm.runs}{known}.")
@@ -205,7 +205,8 @@ def shortened(text: str, cells: int = NAME) -> str:
 
 def _gain_in_words(gain: PicturedGain, interval: str) -> str:
     label = _label([gain.low, gain.middle, gain.high])
-    return f"gain {label(gain.middle)}, {interval} interval {label(gain.low)} to {label(gain.high)}"
+    low = f"{label(gain.low)} to" if math.isfinite(gain.low) else "up to"
+    return f"gain {label(gain.middle)}, {interval} interval {low} {label(gain.high)}"
 
 
 def _look_in_words(runs: int, t: float, path: PicturedPath) -> str:

@@ -35,14 +35,15 @@ def _decision(found: Mapping[str, Any]) -> Decision:
     terms["design"] = SequentialDesign(**terms["design"])
     terms["history"] = tuple(terms["history"]) if terms["history"] else None
     terms["differs"] = tuple(terms["differs"])
-    edges = {key: value if key == "error" else tuple(map(_number, value)) for key, value in found["boundary"].items()}
+    edges = found["boundary"]
+    keep, discard, df = (tuple(map(_number, edges[side])) for side in ("keep", "discard", "df"))
     known = {field.name for field in dataclasses.fields(Decision)}
     rest = {key: value for key, value in found.items() if key in known}
     rest |= {
         "terms": ExperimentTerms(**terms),
         "runs": tuple(ArmRun(**run) for run in found["runs"]),
         "looks": tuple(Look(**look) for look in found["looks"]),
-        "boundary": Boundary(**edges),
+        "boundary": Boundary(keep, discard, df, edges["error"]),
         "estimate": _estimate(found["estimate"]),
         "notes": tuple(found["notes"]),
     }

@@ -10,6 +10,7 @@ from plumbline.experiment.bank import CLAIM, LOOP, Bank
 from plumbline.experiment.loop import Schedule, Trainer, schedule
 from plumbline.experiment.outcome import BASELINE, ExperimentTerms, Session
 from plumbline.stats.pooling import pooled
+from plumbline.stats.sentinel import due
 from plumbline.stats.sequential import Plan, SequentialDesign
 
 #: Runs of the baseline before the first look, and of a candidate at most, unless others are asked for.
@@ -18,8 +19,6 @@ BANK, MOST = 5, 8
 QUICK_BANK, QUICK_MOST = 3, 3
 #: Of a claim: fresh runs of each side, and its one-sided level.
 CLAIM_RUNS, CLAIM_ALPHA = 5, 0.025
-#: One run of the baseline more with every so many candidates, to notice drift.
-SENTINEL_EVERY = 5
 #: The first seed of the bank; candidates' seeds, and those of pairs and claims, begin so much later.
 FIRST_SEED, APART = 42, 1000
 
@@ -72,7 +71,7 @@ def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTer
         later = _fresh(asked.first_seed, bank.seeds(trainer.group))
         if len(theirs) < asked.bank:
             theirs += islice(later, asked.bank - len(theirs))
-        elif _fifth(bank, trainer.group, base, own):
+        elif _brings_sentinel(bank, trainer.group, base, own):
             theirs.append(next(later))
             sentinels |= {theirs[-1]}
         size = len(theirs)
@@ -138,10 +137,10 @@ def _terms(
     )
 
 
-def _fifth(bank: Bank, group: str, base: str, own: str) -> bool:
-    """Whether this is the fifth candidate, the tenth, and so on, and has no run yet."""
+def _brings_sentinel(bank: Bank, group: str, base: str, own: str) -> bool:
+    """Whether this candidate brings a sentinel, and has no run yet."""
     tried = {one.method for one in bank.runs if one.group == group and one.role == LOOP} - {base}
-    return own not in tried and (len(tried) + 1) % SENTINEL_EVERY == 0
+    return own not in tried and due(len(tried) + 1)
 
 
 def _fresh(start: int, taken: set[int]) -> Iterator[int]:

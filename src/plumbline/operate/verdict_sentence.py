@@ -7,6 +7,7 @@ from typing import Any
 
 from plumbline.core.errors import visible
 from plumbline.core.files import read_json
+from plumbline.experiment.checks_words import implausible
 from plumbline.project import snakemake_internals
 
 
@@ -26,4 +27,6 @@ def tell(workflow: Any) -> None:
     jobs = [job for job in snakemake_internals.all_jobs(workflow) if job.rule.name in ("verdict", "copy_verdict")]
     if jobs:  # the copy, where it was asked for, has the shorter path, and says the same
         page = min((Path(job.output.page) for job in jobs), key=lambda path: len(path.parts))
-        print(visible(f"{read_json(page.with_suffix('.json'))['sentence']}\n\n{page}"), flush=True)
+        numbers = read_json(page.with_suffix(".json"))
+        said = [numbers["sentence"], *implausible(numbers["checks"]), str(page)]
+        print(visible("\n\n".join(said)), flush=True)

@@ -28,7 +28,10 @@ def watch(workflow: Any, project: Project) -> None:
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
-            check(project, snakemake_internals.needed_jobs(workflow))
+            jobs = snakemake_internals.needed_jobs(workflow)
+            check(project, jobs)
+            if not snakemake_internals.only_plans(workflow):
+                enter(_asked(project, jobs))
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
@@ -47,16 +50,13 @@ def check(project: Project, jobs: list[Any]) -> None:
     from plumbline.operate.preflight import clock, folders, hub, own_method, packages, sharing, slurm_paths, tokenizers
     from plumbline.operate.preflight.check_result import STOP
 
-    # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
-    known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
-    asked = dry_run.DryRun(project=project, jobs=known)
+    asked = _asked(project, jobs)
     refused = [found.words for found in folders.check(asked) if found.state == STOP]
     if account := dry_run.account(jobs):
         refused += [found.words for found in slurm_paths.check(project.root)]
     refused += own_method.refused(asked) + sharing.refused(jobs) + tokenizers.refused(asked) + clock.refused(jobs)
     if refused:
         raise ApiError("\n".join(refused))
-    enter(asked)
     warnings = (
         own_method.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
@@ -72,6 +72,12 @@ def check(project: Project, jobs: list[Any]) -> None:
         )
     for words in warnings:
         print(f"warning: {visible(words)}", file=sys.stderr)
+
+
+def _asked(project: Project, jobs: list[Any]) -> dry_run.DryRun:
+    # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
+    known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
+    return dry_run.DryRun(project=project, jobs=known)
 
 
 def enter(asked: dry_run.DryRun) -> None:

@@ -27,7 +27,14 @@ def refused(dry_run: DryRun) -> list[str]:
         return []
     path = Path(plan.paths.verdict_checks)
     if checks.kept(path, plan.fingerprints.checks()) is None:
-        command = [sys.executable, "-m", "plumbline.experiment.checks", plan.mine.path, "--preset", plan.name]
+        command = [
+            sys.executable,
+            "-m",
+            "plumbline.operate.preflight.own_checks",
+            plan.mine.path,
+            "--preset",
+            plan.name,
+        ]
         command += ["--source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)

@@ -22,7 +22,7 @@ import torch
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
-from plumbline.experiment.held_out_checks import held_out
+from plumbline.operate.preflight.own_held_out import held_out
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs import components
 from plumbline.specs.spec import RunSpec

@@ -17,7 +17,7 @@ from plumbline.core import command_line
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of the verbs."""
     parser = argparse.ArgumentParser(
-        prog=command_line.prog("python -m plumbline.cli.experiments"), description=command_line.described(__doc__)
+        prog=command_line.prog("python -m plumbline.operate.experiments"), description=command_line.described(__doc__)
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
     _try(verbs)
@@ -98,9 +98,9 @@ def _where(parser: argparse.ArgumentParser) -> None:
 def main() -> int:
     """Run a verb, and return its exit code."""
     given = arguments().parse_args()
-    from plumbline.cli import experiment_verbs
+    from plumbline.operate.experiments import verbs
 
-    return experiment_verbs.VERBS[given.verb](given)
+    return verbs.VERBS[given.verb](given)
 
 
 if __name__ == "__main__":

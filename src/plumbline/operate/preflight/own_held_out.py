@@ -138,7 +138,8 @@ def _guard(hook: Intervention, place: int, parameters: list[Any], states: list[l
         unchanged(begin, "begin", step)
         if replayed and hook.held_out != "none":
             hook.load_state(states[step - 1][place])
-            unchanged(begin, "begin", step)
+            unchanged(begin, "begin", step)  # what it makes of its decisions there
+            hook.load_state(states[step - 1][place])
 
     hook.begin = begin_by_the_same_decisions  # type: ignore[method-assign]
     hook.end = lambda step: unchanged(end, "end", step)  # type: ignore[method-assign]

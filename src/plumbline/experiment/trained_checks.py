@@ -1,0 +1,64 @@
+"""Checks causality again of finished runs, with the weights that they were trained to: a leak may open in training.
+
+The whole model, at its trained context: in evaluation mode, and in training mode with gradients, in the precision that
+it was trained in. One run of each arm and scale, that of the first seed that completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import leaks
+from plumbline.experiment.leaks import TRAINED, Mode
+from plumbline.runtime.finished_run import FinishedRun
+from plumbline.specs.mine import Mine
+
+#: Rows of a batch: one pair, of a model of any size.
+ROWS = 2
+
+
+def leak(folder: Path) -> str | None:
+    """Look for a leak of a finished run's model; returns words, or None where there is none.
+
+    Raises:
+        PlumblineError: the run did not finish, or its weights cannot be read.
+    """
+    run = FinishedRun.read(folder)
+    model = run.model().eval()
+    for value in model.parameters():
+        value.requires_grad_(False)  # only the gradient by the embedded tokens is asked for
+    half = run.spec.train.precision != "float32"
+    context = run.spec.model.context
+    calls = [(mode, ROWS) for mode in dict.fromkeys((Mode(), TRAINED[False], TRAINED[half]))]
+    shown = leaks.searched(model, calls, context)
+    if shown is None:
+        return None
+    return f"{shown.check}: {leaks.smallest(model, calls, shown, 1, context).words}"
+
+
+def causality(mine: Mine, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
+    """Look at one run of each arm and scale; returns words for the page, by scale and arm.
+
+    `completed`: gives the runs of a scale and arm that did not diverge.
+
+    Raises:
+        PlumblineError: one has a leak, which is named with its run; or a run did not finish.
+    """
+    seen: dict[str, str] = {}
+    scales = [mine.scale, *([mine.larger] if mine.larger else [])]
+    for scale in scales:
+        for arm in mine.compared:
+            runs = [run for run in mine.runs(scale, arm) if run.key in completed(scale, arm)]
+            if not runs:
+                continue
+            run = runs[0]
+            words = leak(work / "runs" / run.key)
+            if words is not None:
+                raise PlumblineError(
+                    f"{mine.path}: {arm}: with the weights that it was trained to ({run.key}), {words}; it has no "
+                    "verdict: what it gained may be the tokens that it was to predict"
+                )
+            seen[f"{scale}/{arm}"] = f"held at {run.spec.model.context:,} tokens ({run.key})"
+    return seen

@@ -1,0 +1,1 @@
+"""Runs experiments from their verbs: `plumbline try`, `confirm`, `noise`, `log`, `page`."""

@@ -1,0 +1,70 @@
+"""Checks the methods of a user's own file before any is trained: ``python -m plumbline.operate.preflight.own_checks
+my/cosine.yaml``.
+
+Its models, and what trains them, are tried small and on the CPU, in seconds. What does not hold ends with 1: nothing is
+trained then. Parity is only flagged.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.command_line import described, prog, run
+from plumbline.core.files import atomic_write_json
+from plumbline.experiment import checks
+from plumbline.operate.preflight import own_training
+from plumbline.specs import corpus
+from plumbline.specs.config import PRESETS
+from plumbline.specs.mine import Mine, load
+from plumbline.specs.spec import RunSpec
+
+
+def train_a_little(mine: Mine, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:
+    """Try what trains a method, and add what does not hold to its `entry`."""
+    whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
+    try:
+        found = own_training.failed(small, baseline)
+        for scale, spec in whole.items():
+            if words := own_training.schedule(spec):
+                found[f"schedule at {scale}"] = words
+    except Exception as error:
+        entry["raised"].append("training")
+        found = {"training": own_training.raised(error)}
+    entry["failed"] |= found
+    for name in own_training.shared(small):
+        entry["flagged"][f"held-out tokens of {name}"] = (
+            "it reads the sequences of which the validation loss is computed; what it decides has seen them"
+        )
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Build the command-line parser of `python -m plumbline.operate.preflight.own_checks`."""
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.operate.preflight.own_checks"), description=described(__doc__)
+    )
+    parser.add_argument("mine", metavar="FILE.yaml", help="your file that says `extends:`")
+    parser.add_argument("--preset", choices=PRESETS, default="demo")
+    parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    parser.add_argument(
+        "--out", type=Path, metavar="CHECKS.json", help="also write the results there, if every check could be run"
+    )
+    return parser
+
+
+def main() -> None:
+    """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
+    given = arguments().parse_args()
+    found = checks.report(load(given.mine, given.preset, source=given.source), train_a_little)
+    found["checks"] += own_training.CHECKS
+    if given.out is not None and checks.to_keep(found):
+        atomic_write_json(given.out, found)
+    for words in checks.sentences(found, given.mine, "flagged"):
+        print(f"flagged: {words}")
+    checks.require(found, given.mine)
+    print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
+
+
+if __name__ == "__main__":
+    run(main)
