@@ -172,7 +172,7 @@ def pack(folder: Path, sequences: int) -> dict[str, Any]:
         ),
     ]
     made = ["--tokens", f"{folder}/tokens", "--shards", str(shards), "--tokenizer", str(words), "--split", "train"]
-    made += ["--documents", f"{folder}/documents.json", "--context", str(CONTEXT), "--size", f"base={sequences}"]
+    made += ["--documents", f"{folder}/documents.json", "--context", str(CONTEXT), "--pack-size", f"base={sequences}"]
     commands.append(["pack", *made, "--out", f"{folder}/packs"])
     (folder / "tokens").mkdir()
     before, start = os.times(), time.perf_counter()

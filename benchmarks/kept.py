@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 
-class Kept:
+class HeldByAutograd:
     """Bytes of all that autograd holds at a time: each storage once, those of `parameters` not at all.
 
     `now`: what is held at present; `most`: the most since this was made.
@@ -45,7 +45,7 @@ class Kept:
 class _Held:
     """What autograd has in place of a tensor: it goes when the graph lets go of it."""
 
-    def __init__(self, kept: Kept, value: torch.Tensor) -> None:
+    def __init__(self, kept: HeldByAutograd, value: torch.Tensor) -> None:
         self.kept, self.value = kept, value
         kept.hold(value.untyped_storage())
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from benchmarks.kept import Kept
+from benchmarks.kept import HeldByAutograd
 from benchmarks.machine import describe
 from plumbline.core.command_line import positive
 from plumbline.model.attention_mask import AttentionMask
@@ -27,7 +27,7 @@ from plumbline.specs.spec import ModelSpec
 HEADS, GROUPS, WIDTH = 4, 2, 8
 
 
-class Largest(TorchDispatchMode):
+class LargestTensor(TorchDispatchMode):
     """Bytes of the largest tensor that any operation makes."""
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ def peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
     q, k, v = (
         torch.randn(1, heads, tokens, WIDTH, requires_grad=True) for heads in (HEADS, built.groups, built.groups)
     )
-    kept = Kept()
+    kept = HeldByAutograd()
     attention_mask = AttentionMask.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
-    with Largest() as largest:
+    with LargestTensor() as largest:
         with kept.counted():
             out = built(q, k, v, attention_mask)
         out.sum().backward()

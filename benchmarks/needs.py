@@ -83,6 +83,12 @@ def verb(name: str, *words: object) -> list[str]:
     return [sys.executable, "-m", f"plumbline.{name}", *map(str, words)]
 
 
+def trained(documents: Path, folder: Path) -> None:
+    """Leave a tokenizer that was trained on the documents as `t.json` in the folder."""
+    words = ("--vocabulary", 4096, "--out", folder / "t.json")
+    _done(verb("data.tokenizer", "train", "--training-documents", documents, *words))
+
+
 def lines(path: Path, texts: Iterator[str] | list[str]) -> Path:
     """A file of documents."""
     with open(path, "w", encoding="utf-8") as file:
@@ -145,21 +151,21 @@ def documents_sort(folder: Path) -> Step:
 def tokenizer_words(folder: Path) -> Step:
     for millions in (0.25, 0.5, 1.0):
         path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
-        asked = ("train", "--documents", path, "--vocabulary", 65536, "--out", folder / f"{millions}.json")
+        asked = ("train", "--training-documents", path, "--vocabulary", 65536, "--out", folder / f"{millions}.json")
         yield {"words_m": millions}, verb("data.tokenizer", *asked)
 
 
 def tokenizer_text(folder: Path) -> Step:
     for megabytes in (20, 80):
         path = lines(folder / f"{megabytes}.jsonl", repeated(megabytes))
-        asked = ("train", "--documents", path, "--vocabulary", 4096, "--out", folder / f"{megabytes}.json")
+        asked = ("train", "--training-documents", path, "--vocabulary", 4096, "--out", folder / f"{megabytes}.json")
         yield {"training_mb": megabytes}, verb("data.tokenizer", *asked)
 
 
 def tokenize_words(folder: Path) -> Step:
     """More words than are remembered, of which there are a million at most."""
     made = lines(folder / "words.jsonl", repeated(3))
-    _done(verb("data.tokenizer", "train", "--documents", made, "--vocabulary", 4096, "--out", folder / "t.json"))
+    trained(made, folder)
     for millions in (1.0, 1.5):
         path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
         asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard", 0, "--shards", 1)
@@ -168,7 +174,7 @@ def tokenize_words(folder: Path) -> Step:
 
 def tokenize_text(folder: Path) -> Step:
     made = lines(folder / "words.jsonl", repeated(3))
-    _done(verb("data.tokenizer", "train", "--documents", made, "--vocabulary", 4096, "--out", folder / "t.json"))
+    trained(made, folder)
     for megabytes in (20, 80):
         path = lines(folder / f"{megabytes}.jsonl", repeated(megabytes))
         asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard", 0, "--shards", 1)
@@ -180,7 +186,7 @@ def pack_file(folder: Path) -> Step:
     import numpy as np
 
     words = lines(folder / "words.jsonl", repeated(3))
-    _done(verb("data.tokenizer", "train", "--documents", words, "--vocabulary", 4096, "--out", folder / "t.json"))
+    trained(words, folder)
     split = {"train": {"file": "x", "sha256": "0" * 64, "documents": 1}}
     facts = {"corpus": "made_up", "source": "local", "collections": [], "split_rule": "", "piece_bytes": 0}
     (folder / "documents.json").write_text(json.dumps(facts | {"splits": split}))
@@ -189,7 +195,7 @@ def pack_file(folder: Path) -> Step:
         tokens[::1000] = tokens[-1] = 0  # the separator
         np.save(folder / f"{millions}.npy", tokens)
         asked = ("--tokens", folder / f"{millions}.npy", "--tokenizer", folder / "t.json", "--split", "train")
-        asked += ("--documents", folder / "documents.json", "--context", 1024, "--size", "base=all")
+        asked += ("--documents", folder / "documents.json", "--context", 1024, "--pack-size", "base=all")
         asked += ("--sequences-per-shard", millions * 1_000_000 // 1024, "--out", folder / f"packs{millions}")
         yield {"file_tokens_m": millions, "tokens_m": 2 * millions}, verb("data.pack", *asked)
 
@@ -206,7 +212,7 @@ def items_made(folder: Path) -> Step:
             for n in range(1000 * thousands)
         ]  # fmt: skip
         (own / "hellaswag.jsonl").write_text("\n".join(map(json.dumps, asked)) + "\n")
-        words = ("--suite", "hellaswag", "--source", "local", "--folder", own, "--missing", "error")
+        words = ("--suite", "hellaswag", "--source", "local", "--folder", own, "--missing-tasks", "error")
         yield {"items_k": thousands}, verb("evaluate.items", *words, "--out", folder / f"out{thousands}")
 
 

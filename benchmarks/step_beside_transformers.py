@@ -158,7 +158,7 @@ def work(pipe: Any, build: Callable[..., Any], words: tuple[Any, ...], kept_memo
         pipe.send((time.process_time() - began, value))
 
 
-class Side:
+class TimedProgram:
     """One of them, in its process."""
 
     def __init__(self, build: Callable[..., Any], words: tuple[Any, ...], kept_memory: bool = False) -> None:
@@ -183,11 +183,11 @@ class Side:
 def measure(label: str, precision: tuple[str, str], given: argparse.Namespace) -> list[str]:
     """Rows of the table: each other side's step over ours, `precision` being ours and theirs."""
     shape, mode = SHAPES[label], "compiled" if given.compiled else "eager"
-    sides = {OURS: Side(ours, (shape, given.compiled, precision[0]))}
-    sides["transformers"] = Side(llama, (shape, given.compiled, precision[1]))
-    sides["transformers, our allocator settings"] = Side(llama, (shape, given.compiled, precision[1]), True)
+    sides = {OURS: TimedProgram(ours, (shape, given.compiled, precision[0]))}
+    sides["transformers"] = TimedProgram(llama, (shape, given.compiled, precision[1]))
+    sides["transformers, our allocator settings"] = TimedProgram(llama, (shape, given.compiled, precision[1]), True)
     if given.nanogpt:
-        sides["nanoGPT"] = Side(nanogpt, (shape, given.compiled, precision[1], str(given.nanogpt)))
+        sides["nanoGPT"] = TimedProgram(nanogpt, (shape, given.compiled, precision[1], str(given.nanogpt)))
     for _ in range(3):
         for side in sides.values():
             side.step()

@@ -19,7 +19,7 @@ from typing import get_args
 
 import msgspec
 import torch
-from kept import Kept
+from kept import HeldByAutograd
 from machine import describe
 
 from plumbline.core.command_line import positive
@@ -31,7 +31,7 @@ from plumbline.specs.spec import Precision, RunSpec
 from plumbline.train.run_optimizer import RunOptimizer
 
 
-def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], Kept]:
+def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], HeldByAutograd]:
     """One training step of a run on random tokens: forward, backward, clip, update. And what a step keeps for its
     backward pass, by its first one, which is taken here: it allocates, too."""
     model = create(spec.model, spec.init_seed, device)
@@ -47,7 +47,7 @@ def trainer(spec: RunSpec, device: str) -> tuple[Callable[[], None], Kept]:
         optimizer.step(1, 1e-4)
         optimizer.zero_grad()
 
-    kept = Kept(*model.parameters())
+    kept = HeldByAutograd(*model.parameters())
     with kept.counted():
         step()
     return step, kept

@@ -103,8 +103,8 @@ def ours(folder: Path, cores: int) -> tuple[float, float]:
         sys.exit("tokenizing failed")
     subprocess.run(
         [*python, "plumbline.data.pack", "--tokens", str(folder / "tokens"), "--shards", str(cores), *common,
-         "--documents", str(folder / "documents.json"), "--split", "train", "--context", "128", "--size", "base=all",
-         "--out", str(folder / "packs")],
+         "--documents", str(folder / "documents.json"), "--split", "train", "--context", "128",
+         "--pack-size", "base=all", "--out", str(folder / "packs")],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -26,8 +26,8 @@ from benchmarks.gpu_check.conduct import conduct
 from benchmarks.gpu_check.page import page
 from benchmarks.gpu_check.places import RUNS
 from benchmarks.gpu_check.sections import MODULES, ORDER
-from benchmarks.gpu_check.setting import SIZES, Setting
-from benchmarks.gpu_check.state import NOT_HERE, State
+from benchmarks.gpu_check.setting import SIZES, SectionCall
+from benchmarks.gpu_check.state import NOT_HERE, MeasuredRows
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
@@ -48,7 +48,7 @@ def machine(device: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-def place(setting: Setting, device: str, out: Path | None = None) -> Path:
+def place(setting: SectionCall, device: str, out: Path | None = None) -> Path:
     """Where the state lies: by the device's name, so that two devices never share one; rehearsals where git ignores.
     `out` is another folder, or the file itself."""
     if out is not None and out.suffix == ".json":
@@ -79,7 +79,7 @@ def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
     if folder / path.name not in found:
         print(f"--from {folder}: no {path.name}, nothing was measured before{left}", flush=True)
         return
-    matches(State.read(folder / path.name), told)
+    matches(MeasuredRows.read(folder / path.name), told)
     for one in found:
         if not one.is_file():
             raise PlumblineError(f"{one}: not a file, as all are that a call leaves; move it away")
@@ -88,7 +88,7 @@ def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
     print(f"--from {folder}: taken: {', '.join(one.name for one in found)}{left}", flush=True)
 
 
-def matches(state: State, told: dict[str, object]) -> None:
+def matches(state: MeasuredRows, told: dict[str, object]) -> None:
     """Nothing, if the state is of calls like this one.
 
     Raises:
@@ -117,9 +117,9 @@ def room(path: Path) -> None:
 
 def draw(path: Path, nanogpt: str | None = None) -> Path:
     """Write the page of what is recorded; where it is."""
-    state = State.read(path)
+    state = MeasuredRows.read(path)
     told = state.told()
-    setting = Setting(device=told["kind"], sizes=told["sizes"], nanogpt=nanogpt)
+    setting = SectionCall(device=told["kind"], sizes=told["sizes"], nanogpt=nanogpt)
     atomic_write_text(path.with_suffix(".md"), page(state, setting, MODULES))
     return path.with_suffix(".md")
 
@@ -155,7 +155,7 @@ def main() -> int:
         raise PlumblineError("--device cpu: paper shapes take a processor days; add --sizes tiny for a rehearsal")
     if given.minutes is not None and not given.minutes > 0:
         raise PlumblineError(f"--minutes {given.minutes:g}: nothing is measured in that; give some minutes")
-    setting = Setting(device=given.device, sizes=given.sizes, nanogpt=given.nanogpt)
+    setting = SectionCall(device=given.device, sizes=given.sizes, nanogpt=given.nanogpt)
     here = machine(given.device)
     path = place(setting, str(here["device"]), given.out)
     room(path)
@@ -173,7 +173,7 @@ def main() -> int:
         shutil.rmtree(RUNS, ignore_errors=True)
     if given.before is not None:
         brought(given.before, path, told)
-    state = State.read(path)
+    state = MeasuredRows.read(path)
     if path.exists():
         matches(state, told)
     state.content["told"] = told
@@ -193,7 +193,7 @@ def main() -> int:
     whole = conduct(modules, path, replace(setting, beside=str(path.with_suffix(""))), 60 * minutes, say)
     written = draw(path, given.nanogpt)
     print(written.read_text(encoding="utf-8"))
-    state = State.read(path)
+    state = MeasuredRows.read(path)
     lacking = [name for name in modules if state.lacking(name)]
     print(
         f"{written}"

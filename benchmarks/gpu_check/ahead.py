@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 from benchmarks.gpu_check.processes import end_with_the_call, free, said
-from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.setting import SectionCall
 
 #: At most so many at a time: each has a context of its own on the device.
 PROCESSES = 16
@@ -27,7 +27,7 @@ PROCESSES = 16
 SHARE = 0.5
 
 
-def carry_out_ahead(module: str, keys: list[str], setting: Setting) -> dict[str, Any]:
+def carry_out_ahead(module: str, keys: list[str], setting: SectionCall) -> dict[str, Any]:
     """Let processes go through the rows `keys` between them; what has not ended in its share of the time is ended.
 
     Returns:
@@ -59,7 +59,7 @@ def carry_out_ahead(module: str, keys: list[str], setting: Setting) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("module")
-    parser.add_argument("--setting", type=Setting.from_json, required=True)
+    parser.add_argument("--setting", type=SectionCall.from_json, required=True)
     parser.add_argument("keys", nargs="+")
     given = parser.parse_args()
     end_with_the_call()

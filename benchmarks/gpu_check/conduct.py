@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import FAILED, GOES_ON, State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import FAILED, GOES_ON, MeasuredRows
 from benchmarks.gpu_check.worker import EXIT_FRESH_PROCESS
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
@@ -29,7 +29,7 @@ TRIES = 2
 def conduct(
     modules: Mapping[str, str],
     path: Path,
-    setting: Setting,
+    setting: SectionCall,
     seconds: float,
     say: Callable[[str], None],
     grace: float = GRACE,
@@ -40,9 +40,9 @@ def conduct(
         Whether every row of every section has its end, but for sections that cannot be carried out here.
     """
     end = time.time() + seconds
-    State.read(path).release()
+    MeasuredRows.read(path).release()
     for name, module in modules.items():
-        state = State.read(path)
+        state = MeasuredRows.read(path)
         if state.missing(name) == []:
             say(f"{name}: finished before")
             continue
@@ -51,19 +51,19 @@ def conduct(
         share = max(importlib.import_module(module).SHARE * seconds, LEAST)
         until = min(end, time.time() + share)
         words = _section(name, module, path, setting.ending(until), grace) if time.time() < end else OUT_OF_TIME
-        state = State.read(path)
+        state = MeasuredRows.read(path)
         state.end(name, words)
         planned, missing = state.section(name)["planned"], state.missing(name)
         say(f"{name}: {words}" + (f" ({len(planned) - len(missing)} of {len(planned)} rows)" if missing else ""))
-    state = State.read(path)
+    state = MeasuredRows.read(path)
     return all(state.missing(name) == [] or state.lacking(name) for name in modules)
 
 
-def _section(name: str, module: str, path: Path, setting: Setting, grace: float) -> str:
+def _section(name: str, module: str, path: Path, setting: SectionCall, grace: float) -> str:
     """Processes for one section until it is done or its time is out; how it ended, in words."""
     while True:
         code = _process(name, module, path, setting, grace)
-        state = State.read(path)
+        state = MeasuredRows.read(path)
         cut_off = state.begun(name)
         if cut_off is not None:
             _cut_off(state, name, cut_off, code)
@@ -75,7 +75,7 @@ def _section(name: str, module: str, path: Path, setting: Setting, grace: float)
             return OUT_OF_TIME if state.missing(name) else FINISHED
 
 
-def _cut_off(state: State, name: str, key: str, code: int | None) -> None:
+def _cut_off(state: MeasuredRows, name: str, key: str, code: int | None) -> None:
     """What a row gets whose process has ended in it: by itself, or because its time was out (no code)."""
     tries = state.section(name)["rows"][key]["tries"]
     if code not in (None, EXIT_RUN_AGAIN):
@@ -86,7 +86,7 @@ def _cut_off(state: State, name: str, key: str, code: int | None) -> None:
         state.record(name, key, GOES_ON, reason="its section's time was out")
 
 
-def _process(name: str, module: str, path: Path, setting: Setting, grace: float) -> int | None:
+def _process(name: str, module: str, path: Path, setting: SectionCall, grace: float) -> int | None:
     """Run `worker`; its exit code, or None if it had to be ended."""
     command = [sys.executable, "-m", "benchmarks.gpu_check.worker", name, module]
     command += ["--state", str(path), "--setting", setting.to_json()]

@@ -6,11 +6,11 @@ import importlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import FAILED, GOES_ON, NO_MEMORY, State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import FAILED, GOES_ON, NO_MEMORY, MeasuredRows
 
 
-def page(state: State, setting: Setting, modules: Mapping[str, str]) -> str:
+def page(state: MeasuredRows, setting: SectionCall, modules: Mapping[str, str]) -> str:
     """All sections (name -> module), rows that have no numbers named with their reasons."""
     machine = state.content["machine"]
     rehearsal = setting.rehearsal
@@ -31,7 +31,7 @@ def page(state: State, setting: Setting, modules: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def command(setting: Setting) -> str:
+def command(setting: SectionCall) -> str:
     """How such a page is made."""
     if setting.rehearsal is None:
         return "make gpu-check" + (f" NANOGPT={setting.nanogpt}" if setting.nanogpt else "")
@@ -63,7 +63,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _standing(state: State, name: str) -> list[str]:
+def _standing(state: MeasuredRows, name: str) -> list[str]:
     """How far the section is, and the rows that have no numbers."""
     entry = state.section(name)
     planned, missing = entry["planned"], state.missing(name)

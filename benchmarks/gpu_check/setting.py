@@ -10,7 +10,7 @@ REHEARSAL = "rehearsal on a processor, not a measurement"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class SectionShapes:
     """Shapes of the sections.
 
     `minutes` of a call, where it is not told another number: what a lent machine has, some of it for the start.
@@ -40,7 +40,7 @@ class Sizes:
 
 
 SIZES = {
-    "paper": Sizes(
+    "paper": SectionShapes(
         minutes=9.5,
         preset="paper",
         mini="mini",
@@ -64,7 +64,7 @@ SIZES = {
         warmup=3,
         compiles=True,
     ),
-    "tiny": Sizes(
+    "tiny": SectionShapes(
         minutes=3.0,
         preset="smoke",
         mini="smoke",
@@ -84,7 +84,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class SectionCall:
     """A call. `until`: the second of the clock (time.time) at which the section is to have ended; `beside`: the state's
     path without its suffix, with which the names of all files begin that a section leaves for those who read."""
 
@@ -102,11 +102,11 @@ class Setting:
         return "rehearsal at toy sizes, not a measurement" if self.sizes == "tiny" else None
 
     @property
-    def size(self) -> Sizes:
+    def size(self) -> SectionShapes:
         """The shapes."""
         return SIZES[self.sizes]
 
-    def ending(self, until: float) -> Setting:
+    def ending(self, until: float) -> SectionCall:
         """The same for a section that is to end then."""
         return replace(self, until=until)
 
@@ -115,7 +115,7 @@ class Setting:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Setting:
+    def from_json(cls, text: str) -> SectionCall:
         """What `to_json` wrote."""
         given: dict[str, Any] = json.loads(text)
         return cls(**given)

@@ -20,18 +20,18 @@ NOT_HERE = "not to be had here"
 _FINAL = (MEASURED, FAILED, NO_MEMORY)
 
 
-class NotHere(PlumblineError):
+class MissingHere(PlumblineError):
     """Something is not on this machine that a section needs: the same command would not go on with it."""
 
 
-class State:
+class MeasuredRows:
     """The rows of all sections, by section and key, and the machine that they were made on."""
 
     def __init__(self, path: Path, content: dict[str, Any]) -> None:
         self.path, self.content = path, content
 
     @classmethod
-    def read(cls, path: Path) -> State:
+    def read(cls, path: Path) -> MeasuredRows:
         """What stands in the file; nothing where there is none.
 
         Raises:

@@ -18,19 +18,19 @@ from pathlib import Path
 
 from benchmarks.gpu_check.ahead import carry_out_ahead
 from benchmarks.gpu_check.processes import end_with_the_call, free, said
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, NOT_HERE, NotHere, State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, NOT_HERE, MeasuredRows, MissingHere
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
 EXIT_FRESH_PROCESS = 76
 
 
-def carry_out(name: str, module: str, state: State, setting: Setting) -> int:
+def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall) -> int:
     """The exit code."""
     try:
         section = importlib.import_module(module)
         rows = section.rows(setting)
-    except NotHere as error:
+    except MissingHere as error:
         state.end(name, f"{NOT_HERE}: {error}")
         return 1
     except Exception as error:
@@ -81,12 +81,12 @@ def main() -> int:
     parser.add_argument("name")
     parser.add_argument("module")
     parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--setting", type=Setting.from_json, required=True)
+    parser.add_argument("--setting", type=SectionCall.from_json, required=True)
     given = parser.parse_args()
     # As an exception, so that a row that has started a process of its own can end it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_RUN_AGAIN))
     end_with_the_call()
-    return carry_out(given.name, given.module, State.read(given.state), given.setting)
+    return carry_out(given.name, given.module, MeasuredRows.read(given.state), given.setting)
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ QUANTITIES = {
     "tokens_saved_pct": SettingColumn(
         "tokens saved (%)", ".2f", lambda r, control, key: r.tokens_saved_percent(control, key), relative=True
     ),
-    "entropy_3pct": SettingColumn("entropy @3%", ".4f", probed("entropy", EARLY)),
-    "logit_3pct": SettingColumn("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
+    "upper_entropy_3pct": SettingColumn("entropy @3%", ".4f", probed("entropy", EARLY)),
+    "upper_logit_3pct": SettingColumn("logit @3%", ".4f", probed("logit_mean_abs", EARLY)),
     "qk_displacement_3pct": SettingColumn("Q/K displacement @3%", ".3f", probed("bilinear_displacement", EARLY)),
     "qk_relative_displacement_3pct": SettingColumn(
         "Q/K displacement @3%, relative to the start", ".3f", probed("bilinear_relative", EARLY)
@@ -55,7 +55,7 @@ QUANTITIES = {
     "lower_copy_score_chance": SettingColumn(
         "lower-copy score, chance level", ".4f", probed("lower_copy", FIFTH, "model", "null")
     ),
-    "entropy_20pct": SettingColumn("entropy @20%", ".3f", probed("entropy", FIFTH)),
+    "upper_entropy_20pct": SettingColumn("entropy @20%", ".3f", probed("entropy", FIFTH)),
     "locality_query": SettingColumn("λ_Q", ".3f", probed("locality_query", EARLY)),
     "locality_query_random_projector": SettingColumn(
         "λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")

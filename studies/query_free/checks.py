@@ -22,7 +22,7 @@ from plumbline.theory import initial_scores, norm_semiconjugacy, query_eliminati
 from plumbline.theory.initial_scores import ScoreSpread
 from plumbline.theory.theorem_check import TheoremCheck
 
-from .losses import BASELINE, spec_of
+from .run_values import BASELINE, spec_of
 
 #: Draws whose mean is taken: a printed digit of a standard deviation needs more than one.
 DRAWS = 8

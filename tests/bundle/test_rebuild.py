@@ -65,7 +65,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packed(root: Path) -> Path:
     out = root.parent / "bundle.tar.xz"
-    said, lacking = verb.pack(planned(root), out, as_it_is=True)
+    said, lacking = verb.pack(planned(root), out, allow_missing=True)
     assert sorted(map(str, said.products)) == ["interpretations transfer", "table transfer table1"]
     assert BundleProduct("", "audit", "", "audit") in lacking
     return out
@@ -116,7 +116,7 @@ def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None
 
 
 def test_two_bundles_of_one_state_are_one(root: Path, bundle: Path, tmp_path: Path) -> None:
-    verb.pack(planned(root), tmp_path / "again.tar.xz", as_it_is=True)
+    verb.pack(planned(root), tmp_path / "again.tar.xz", allow_missing=True)
     assert (tmp_path / "again.tar.xz").read_bytes() == bundle.read_bytes()
 
 
@@ -350,12 +350,12 @@ def test_what_is_missing_or_says_nothing_is_named(root: Path, tmp_path: Path) ->
     shutil.copytree(root, copy)
     fingerprint_file.beside(copy / "results/smoke/transfer/interpretations.md").write_text("{}")
     with pytest.raises(PlumblineError, match="has no fingerprint of interpretations transfer"):
-        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
+        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
     fingerprint_file.write(copy / "results/smoke/transfer/interpretations.md", "0" * 16)
     with pytest.raises(
         PlumblineError, match=r"interpretations transfer was made of something else .*snakemake bundle does"
     ):
-        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", as_it_is=True)
+        verb.pack(planned(copy), tmp_path / "bundle.tar.xz", allow_missing=True)
 
 
 def test_of_work_only_what_is_light_is_packed(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_
     kept = {"host": "box", "step": 0, "time": "2026-01-01T00:00:00Z"}
     start = kept | {"machine": "box/a boot/pid:[1]", "pid": 5, "process_started": "7"}
     path.write_text(json.dumps({"run_id": "a", "starts": [start, start]}))
-    verb.pack(asked, tmp_path / "bundle.tar.xz", as_it_is=True)
+    verb.pack(asked, tmp_path / "bundle.tar.xz", allow_missing=True)
     packed = archive.read_one(tmp_path / "bundle.tar.xz", f"work/{path.relative_to(tmp_path)}")
     assert json.loads(packed) == {"run_id": "a", "starts": [kept, kept]}
 

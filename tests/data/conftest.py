@@ -54,7 +54,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     )
     words = root / "tokenizer.json"
     train = root / "documents" / "train.jsonl"
-    tokenizer.main(["train", "--documents", str(train), "--vocabulary", "320", "--out", str(words)])
+    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary", "320", "--out", str(words)])
     tokens = [root / f"train-{shard:04d}.npy" for shard in range(3)]
     for shard, path in enumerate(tokens):
         common = ["--documents", str(train), "--tokenizer", str(words), "--shards", "3"]
@@ -69,6 +69,6 @@ def run_pack(stages: Stages, out: Path, *sizes: str, tokens: list[Path] | None =
         [
             *("--tokens", *map(str, tokens or stages.tokens), "--tokenizer", str(stages.tokenizer), "--split", "train"),
             *("--documents", f"{stages.documents}/documents.json", "--context", str(CONTEXT), "--out", str(out)),
-            *("--sequences-per-shard", "128", *(part for size in sizes for part in ("--size", size))),
+            *("--sequences-per-shard", "128", *(part for size in sizes for part in ("--pack-size", size))),
         ]
     )

@@ -74,11 +74,11 @@ def bytes_of(out: Path) -> dict[str, str]:
 def packed(out: Path, sequences: int) -> dict[str, Any]:
     """The pack that comes of fetched documents."""
     words, tokens, train = out / "tokenizer.json", out / "train-0000.npy", out / "train.jsonl"
-    tokenizer.main(["train", "--documents", str(train), "--vocabulary", str(VOCABULARY), "--out", str(words)])
+    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary", str(VOCABULARY), "--out", str(words)])
     shard = ["--shard", "0", "--shards", "1", "--out", str(tokens)]
     tokenize.main(["--documents", str(train), "--tokenizer", str(words), *shard])
     made = ["--documents", f"{out}/documents.json", "--split", "train", "--context", str(CONTEXT)]
-    size = ["--size", f"base={sequences}", "--out", f"{out}/packs"]
+    size = ["--pack-size", f"base={sequences}", "--out", f"{out}/packs"]
     pack.main(["--tokens", str(tokens), "--tokenizer", str(words), *made, *size])
     return json.loads((out / "packs/base.json").read_text())
 

@@ -62,7 +62,7 @@ def decoded(own: Stages) -> None:
     (own.packs / "in").mkdir(parents=True)
     np.save(own.packs / "in/a.npy", np.array([5, 6, 0], "<u2"))
     words = ["--corpus", "mine", "--source", "local", "--folder", f"{own.packs}/in", "--out", f"{own.packs}/out"]
-    documents.main([*words, "--document-end", "0", "--tokenizer", str(own.tokenizer)])
+    documents.main([*words, "--document-end", "0", "--token-files-tokenizer", str(own.tokenizer)])
 
 
 def test_a_tokenizer_that_was_replaced_encodes_nothing(own: Stages) -> None:
@@ -107,7 +107,7 @@ def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, caps
 
 def trained(own: Stages) -> None:
     train = str(own.documents / "train.jsonl")
-    tokenizer.main(["train", "--documents", train, "--vocabulary", "300", "--out", str(own.tokenizer)])
+    tokenizer.main(["train", "--training-documents", train, "--vocabulary", "300", "--out", str(own.tokenizer)])
 
 
 @pytest.mark.parametrize(

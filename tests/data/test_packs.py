@@ -73,7 +73,7 @@ def test_a_size_beyond_the_corpus_says_what_there_is(stages: Stages, tmp_path: P
         run_pack(stages, tmp_path, "base=1000000")
     with pytest.raises(PlumblineError, match="asks for 0 sequences"):
         run_pack(stages, tmp_path, "base=0")
-    with pytest.raises(PlumblineError, match="--size 'base': give NAME=SEQUENCES"):
+    with pytest.raises(PlumblineError, match="--pack-size 'base': give NAME=SEQUENCES"):
         run_pack(stages, tmp_path, "base")
     assert not list(tmp_path.glob("*.json"))
 
@@ -85,9 +85,9 @@ def test_packs_have_names_of_their_own(stages: Stages, tmp_path: Path) -> None:
     for pack in packs:
         assert pack.manifest["corpus"]["name"] == "made_up"
         np.testing.assert_array_equal(pack.rows(np.arange(5)), packs[-1].rows(np.arange(5)))
-    with pytest.raises(PlumblineError, match="--size 'tiny=6': there is a pack 'tiny' already"):
+    with pytest.raises(PlumblineError, match="--pack-size 'tiny=6': there is a pack 'tiny' already"):
         run_pack(stages, tmp_path / "twice", "tiny=5", "tiny=6")
-    with pytest.raises(PlumblineError, match=r"--size '\.\./up=5': give NAME=SEQUENCES"):
+    with pytest.raises(PlumblineError, match=r"--pack-size '\.\./up=5': give NAME=SEQUENCES"):
         run_pack(stages, tmp_path / "up", "../up=5")
 
 

@@ -69,7 +69,7 @@ class Folder:
     def documents(self, *more: str) -> dict[str, Any]:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         words = ["--corpus", "mine", "--source", "local", "--folder", str(self.path), "--out", str(self.out)]
-        words += [*dtype, "--document-end", str(self.end), "--tokenizer", str(self.tokenizer)]
+        words += [*dtype, "--document-end", str(self.end), "--token-files-tokenizer", str(self.tokenizer)]
         documents.main([*words, *more])
         return json.loads((self.out / "documents.json").read_text())
 
@@ -130,7 +130,7 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
         ]
         assert all(held_out(line["id"], 20) is (split == "validation") for line in lines)
         out = tmp_path / "packs" / split
-        sizes = ["--size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
+        sizes = ["--pack-size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
         made = ["--tokens", str(mine.out), "--shards", "3", "--tokenizer", str(stages.tokenizer), "--split", split]
         pack.main([*made, "--documents", f"{mine.out}/documents.json", *sizes])
         packed = np.fromfile(out / split / "shard-00000.bin", "<u2")
@@ -300,7 +300,17 @@ def test_the_end_of_documents_may_be_any_entry(tmp_path: Path) -> None:
 
 def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) -> None:
     copy = tmp_path / "tokenizer.json"
-    words = ["given", "--corpus", "mine", "--file", str(stages.tokenizer), "--document-end", "0", "--out", str(copy)]
+    words = [
+        "given",
+        "--corpus",
+        "mine",
+        "--tokenizer-file",
+        str(stages.tokenizer),
+        "--document-end",
+        "0",
+        "--out",
+        str(copy),
+    ]
     tokenizer.main([*words, "--vocabulary", "320"])
     assert copy.read_bytes() == stages.tokenizer.read_bytes()
     with pytest.raises(PlumblineError, match=r"mine\.yaml: tokenizer\.vocabulary of the preset: 1024, but .* has 320"):

@@ -44,7 +44,7 @@ def test_a_separator_in_a_text_is_text(stages: Stages) -> None:
 
 def test_training_again_gives_the_same_bytes(stages: Stages, tmp_path: Path) -> None:
     """In another process, with other hash seeds."""
-    arguments = ["train", "--documents", f"{stages.documents}/train.jsonl", "--vocabulary", "320"]
+    arguments = ["train", "--training-documents", f"{stages.documents}/train.jsonl", "--vocabulary", "320"]
     command = [sys.executable, "-m", "plumbline.data.tokenizer", *arguments, "--out", f"{tmp_path}/again.json"]
     subprocess.run(command, check=True, capture_output=True)
     assert (tmp_path / "again.json").read_bytes() == stages.tokenizer.read_bytes()

@@ -62,7 +62,7 @@ def verbs(run: Path, tokenizer: Path, items: Path, out: Path) -> dict[str, tuple
         "evaluate": (evaluation, ("--run", run, *of, *shared, "--out", out)),
         "score": (score_models, (run, *of, *shared)),
         "sample": (sample, (run, *of)),
-        "export": (export, (run, *of, "--to", "hf", "--out", out)),
+        "export": (export, (run, *of, "--format", "hf", "--out", out)),
     }
 
 

@@ -224,7 +224,7 @@ def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, 
     flags = ("--source", "local", "--suite", "climb12", "--folder", folder, "--out", out)
     with pytest.raises(PlumblineError, match=r"no file for arc_challenge, .*truthfulqa_mc2"):
         make(monkeypatch, *flags)
-    filling = ("--missing", "proxy", "--documents", documents_file, "--proxy-items", 4)
+    filling = ("--missing-tasks", "proxy", "--held-out-documents", documents_file, "--proxy-items", 4)
     make(monkeypatch, *flags, *filling)
     entries = items.read_index(out, CLIMB12)
     assert {task for task, entry in entries.items() if entry.task_source == "benchmark"} == {"piqa"}

@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import harness
 from plumbline.specs import suites, tasks
 from plumbline.specs.suites import suite
-from plumbline.specs.tasks import Task, TaskSize
+from plumbline.specs.tasks import Task, TaskWorkload
 
 MINE = {"suite": "mine", "average": "mine_avg", "tasks": ["piqa", "last"]}
 PIQA = {"task": "piqa", "harness": "piqa/piqa.yaml", "choices": 2, "metric": "acc_norm", "fields": {"goal": "text"}}
@@ -65,8 +65,8 @@ def test_the_suite_of_the_transfer_study() -> None:
         "lambada_openai": 0,
         "truthfulqa_mc2": 0.5,
     }
-    assert sum(task.size.items for task in climb12 if task.size) == 43476
-    assert climb12.task("mmlu").size == TaskSize(items=14042, rows=1, text=420)
+    assert sum(task.workload.items for task in climb12 if task.workload) == 43476
+    assert climb12.task("mmlu").workload == TaskWorkload(items=14042, passes_per_item=1, bytes_per_pass=420)
 
 
 def test_every_task_of_every_suite_is_the_harness_s() -> None:
@@ -116,7 +116,7 @@ def test_a_suite_that_cannot_be_meant_is_refused(root: Path, change: dict, messa
         ({"subject": "x"}, "top level: unknown key 'subject'; did you mean 'subjects'"),
         ({"harness": ""}, "harness: "),
         ({"choices": None}, "top level: 'chance' is a required property; add it"),
-        ({"size": {"items": 3}}, "size: '(rows|text)' is a required property"),
+        ({"workload": {"items": 3}}, "workload: .(passes_per_item|bytes_per_pass). is a required property"),
         ({"fields": {"goal": "txt"}}, r"fields\.goal: 'txt' is not one of .*; did you mean 'text'"),
         ({"fields": {"goal": []}}, r"fields\.goal: "),
         ({"right": "goals"}, r"right: 'goals' is no list of integers among `fields`"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 from tests.gpu_check import toys
 
 TITLE, SHARE, AHEAD = "Ahead", 1.0, True
 
 
-def rows(setting: Setting) -> toys.Rows:
+def rows(setting: SectionCall) -> toys.Rows:
     return {
         "first": lambda: {"number": toys.counted(setting, "first")},
         "second": lambda: {"number": toys.counted(setting, "second")},
@@ -17,5 +17,5 @@ def rows(setting: Setting) -> toys.Rows:
     }
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     return toys.lines(state, "ahead")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 from tests.gpu_check import toys
 
 TITLE, SHARE = "Failing", 1.0
 
 
-def rows(setting: Setting) -> toys.Rows:
+def rows(setting: SectionCall) -> toys.Rows:
     return {
         "refused": toys.refused,
         "large": toys.no_room,
@@ -18,5 +18,5 @@ def rows(setting: Setting) -> toys.Rows:
     }
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     return toys.lines(state, "failing")

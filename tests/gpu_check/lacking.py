@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import NotHere, State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows, MissingHere
 from tests.gpu_check import toys
 
 TITLE, SHARE = "Lacking", 1.0
 
 
-def rows(setting: Setting) -> toys.Rows:
-    raise NotHere("no Snakemake")
+def rows(setting: SectionCall) -> toys.Rows:
+    raise MissingHere("no Snakemake")
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     return toys.lines(state, "lacking")

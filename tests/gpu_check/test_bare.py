@@ -31,11 +31,11 @@ PLANS = """
 import importlib
 from benchmarks.gpu_check import __main__, bare, conduct, worker
 from benchmarks.gpu_check.sections import MODULES
-from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.setting import SectionCall
 from plumbline.core.errors import PlumblineError
 for name, module in MODULES.items():
     try:
-        print(name, len(importlib.import_module(module).rows(Setting(device="cpu", sizes="tiny"))))
+        print(name, len(importlib.import_module(module).rows(SectionCall(device="cpu", sizes="tiny"))))
     except PlumblineError as error:
         print(name, error)
 """

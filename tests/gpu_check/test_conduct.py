@@ -13,8 +13,8 @@ from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import worker
 from benchmarks.gpu_check.conduct import FINISHED, OUT_OF_TIME, conduct
 from benchmarks.gpu_check.page import page
-from benchmarks.gpu_check.setting import REHEARSAL, Setting
-from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, State
+from benchmarks.gpu_check.setting import REHEARSAL, SectionCall
+from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, MeasuredRows
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY
@@ -29,23 +29,23 @@ def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(folder: Path, *names: str, seconds: float = 60.0, grace: float = 0.5) -> bool:
-    setting = Setting(device="cpu", sizes="tiny", nanogpt=str(folder))
+    setting = SectionCall(device="cpu", sizes="tiny", nanogpt=str(folder))
     chosen = {name: MODULES[name] for name in names}
     return conduct(chosen, folder / "state.json", setting, seconds, lambda words: None, grace)
 
 
-def statuses(state: State, name: str) -> dict[str, str]:
+def statuses(state: MeasuredRows, name: str) -> dict[str, str]:
     return {key: row["status"] for key, row in state.section(name)["rows"].items()}
 
 
 def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert not call(tmp_path, "broken", "failing", "steady")
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     assert state.section("broken")["ended"] == "failed: ImportError: no package of that name"
     expected = {"refused": FAILED, "large": NO_MEMORY, "killed": FAILED, "after them": MEASURED}
     assert statuses(state, "failing") == expected
     assert state.section("failing")["ended"] == state.section("steady")["ended"] == FINISHED
-    text = page(state, Setting(device="cpu", sizes="tiny"), MODULES)
+    text = page(state, SectionCall(device="cpu", sizes="tiny"), MODULES)
     assert text.count(REHEARSAL) == 1 + len(MODULES)
     assert "Not measured: failed: ImportError" in text and "Not measured: not reached yet" in text
     assert "- out of memory: large: OutOfMemoryError: tried to allocate" in text
@@ -59,19 +59,19 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
 def test_a_row_that_takes_too_long_is_cut_off_and_gone_on_with(tmp_path: Path) -> None:
     """Its section has the least that one has; the next section is not kept waiting."""
     assert not call(tmp_path, "slow", "steady", seconds=300.0)
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     assert statuses(state, "slow") == {"quick": MEASURED, "waiting": GOES_ON}
     assert state.section("slow")["ended"] == OUT_OF_TIME
     assert statuses(state, "steady") == {"first": MEASURED}
     assert call(tmp_path, "slow", "steady", seconds=1000.0)
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     numbers = {key: row["number"] for name in ("slow", "steady") for key, row in state.rows(name).items()}
     assert numbers == {"quick": 1, "waiting": 2, "first": 1}  # what was measured is not measured again
 
 
 def test_a_call_without_time_begins_nothing(tmp_path: Path) -> None:
     assert not call(tmp_path, "steady", seconds=0.0)
-    assert State.read(tmp_path / "state.json").section("steady")["ended"] == OUT_OF_TIME
+    assert MeasuredRows.read(tmp_path / "state.json").section("steady")["ended"] == OUT_OF_TIME
     assert not (tmp_path / "first").exists()
 
 
@@ -85,15 +85,15 @@ def test_a_killed_call_is_gone_on_with(tmp_path: Path) -> None:
         time.sleep(0.02)
     process.kill()
     process.wait()
-    assert statuses(State.read(tmp_path / "state.json"), "steady") == {"first": MEASURED}
+    assert statuses(MeasuredRows.read(tmp_path / "state.json"), "steady") == {"first": MEASURED}
     assert call(tmp_path, "steady", "slow", seconds=1000.0)
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     assert state.rows("steady")["first"]["number"] == 1 and state.rows("slow")["waiting"]["number"] == 2
 
 
 def test_a_row_in_which_calls_were_ended_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither where nothing is begun in this call, nor where the section cannot begin."""
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     for name in ("steady", "broken"):
         state.plan(name, ["first"])
         state.begin(name, "first")
@@ -104,14 +104,14 @@ def test_a_row_in_which_calls_were_ended_is_not_given_up(tmp_path: Path, monkeyp
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     assert not call(tmp_path, "steady")
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     for name in ("steady", "broken"):
         assert {key: row["tries"] for key, row in state.rows(name, GOES_ON).items()} == {"first": 1}
 
 
 def test_what_is_not_to_be_had_keeps_no_call_from_being_whole(tmp_path: Path) -> None:
     assert call(tmp_path, "lacking", "steady")
-    text = page(State.read(tmp_path / "state.json"), Setting(device="cpu", sizes="tiny"), MODULES)
+    text = page(MeasuredRows.read(tmp_path / "state.json"), SectionCall(device="cpu", sizes="tiny"), MODULES)
     assert "Not measured: not to be had here: no Snakemake." in text
     assert not call(tmp_path, "broken")
 
@@ -119,21 +119,21 @@ def test_what_is_not_to_be_had_keeps_no_call_from_being_whole(tmp_path: Path) ->
 def test_rows_are_carried_out_ahead_side_by_side_and_then_measured(tmp_path: Path) -> None:
     """Those that are still missing; what they raise or how they die there is forgotten."""
     assert call(tmp_path, "ahead")
-    state = State.read(tmp_path / "state.json")
+    state = MeasuredRows.read(tmp_path / "state.json")
     assert {key: row["number"] for key, row in state.rows("ahead").items()} == {"first": 2, "second": 2, "dies once": 2}
     told = state.section("ahead")["ahead"]
     assert told["rows"] == 3 and told["unfinished"] == 1 and 1 <= told["processes"] <= 3
-    text = page(state, Setting(device="cpu", sizes="tiny"), MODULES)
+    text = page(state, SectionCall(device="cpu", sizes="tiny"), MODULES)
     assert "3 rows were compiled ahead by" in text and "1 did not finish" in text
 
 
 def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steady, "LEAST", 1e6, raising=False)
-    measured = Setting(device="cuda", sizes="paper", nanogpt=str(tmp_path), until=time.time() + 1000)
-    state = State.read(tmp_path / "state.json")
+    measured = SectionCall(device="cuda", sizes="paper", nanogpt=str(tmp_path), until=time.time() + 1000)
+    state = MeasuredRows.read(tmp_path / "state.json")
     assert worker.carry_out("steady", MODULES["steady"], state, measured) == EXIT_RUN_AGAIN
     assert state.missing("steady") == ["first"] and not (tmp_path / "first").exists()
-    rehearsal = Setting(device="cpu", sizes="tiny", nanogpt=str(tmp_path), until=time.time() + 1000)
+    rehearsal = SectionCall(device="cpu", sizes="tiny", nanogpt=str(tmp_path), until=time.time() + 1000)
     assert worker.carry_out("steady", MODULES["steady"], state, rehearsal) == 0
 
 
@@ -142,7 +142,7 @@ TOLD: dict[str, object] = {"device": "a", "kind": "cuda", "sizes": "paper", "reh
 
 def left(folder: Path, name: str, **told: object) -> None:
     """A state as a call leaves it."""
-    state = State.read(folder / name)
+    state = MeasuredRows.read(folder / name)
     state.content["told"] = TOLD | told
     state.write()
 
@@ -215,4 +215,4 @@ def test_a_place_that_cannot_be_is_refused_before_anything_is_measured(
 def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"rows": []}')
     with pytest.raises(PlumblineError, match="not a state of this check; move it away"):
-        State.read(tmp_path / "state.json")
+        MeasuredRows.read(tmp_path / "state.json")

@@ -33,19 +33,19 @@ from benchmarks.gpu_check.sections import (
     table2,
     training,
 )
-from benchmarks.gpu_check.setting import REHEARSAL, Setting
-from benchmarks.gpu_check.state import GOES_ON, MEASURED, NotHere, State
+from benchmarks.gpu_check.setting import REHEARSAL, SectionCall
+from benchmarks.gpu_check.state import GOES_ON, MEASURED, MeasuredRows, MissingHere
 from plumbline.core.errors import PlumblineError
 from plumbline.model.flops import counted
 from plumbline.model.mixers.softpick import Softpick
 
-TINY = Setting(device="cpu", sizes="tiny")
-GPU = Setting(device="cuda", sizes="paper")
+TINY = SectionCall(device="cpu", sizes="tiny")
+GPU = SectionCall(device="cuda", sizes="paper")
 
 
-def state_of(path: Path, **sections: dict[str, dict[str, Any]]) -> State:
+def state_of(path: Path, **sections: dict[str, dict[str, Any]]) -> MeasuredRows:
     """A state in which these rows are measured."""
-    state = State.read(path / "state.json")
+    state = MeasuredRows.read(path / "state.json")
     for name, rows in sections.items():
         state.plan(name, list(rows))
         for key, values in rows.items():
@@ -193,7 +193,7 @@ def test_an_arm_of_key_norms_is_a_run_of_the_study_and_leaves_its_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_norms, "RUNS", tmp_path / "runs")
-    here = Setting(device="cpu", sizes="tiny", beside=str(tmp_path / "gpu_check_x"))
+    here = SectionCall(device="cpu", sizes="tiny", beside=str(tmp_path / "gpu_check_x"))
     rows = key_norms.rows(here)
     assert list(rows) == ["as_published", "no_decay", "frozen_gains"]
     # Its time is out before the first step: saved, and gone on with.
@@ -210,7 +210,7 @@ def test_an_arm_of_key_norms_is_a_run_of_the_study_and_leaves_its_records(
 
 def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_norms, "PACKS", tmp_path)
-    with pytest.raises(NotHere, match=r"base\.json is not here: `make gpu-check-packs`"):
+    with pytest.raises(MissingHere, match=r"base\.json is not here: `make gpu-check-packs`"):
         key_norms.rows(GPU)
     for name in ("train/base.json", "validation/validation.json"):
         (tmp_path / name).parent.mkdir()
@@ -222,7 +222,7 @@ def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monk
 
 def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(NotHere, match="Snakemake is not installed here"):
+    with pytest.raises(MissingHere, match="Snakemake is not installed here"):
         table2.rows(GPU)
 
 
@@ -250,7 +250,7 @@ def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: 
     planned = beside.rows(TINY)
     assert list(planned) == ["plumbline, eager", "transformers, eager"]
     assert planned["plumbline, eager"]()["tokens_per_second"] > 0
-    assert "nanoGPT, compiled" in beside.rows(Setting(device="cuda", sizes="paper", nanogpt="elsewhere"))
+    assert "nanoGPT, compiled" in beside.rows(SectionCall(device="cuda", sizes="paper", nanogpt="elsewhere"))
 
 
 def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
@@ -278,9 +278,9 @@ def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
 
 
 def test_all_of_a_rehearsal_is_called_one(tmp_path: Path) -> None:
-    text = page(State.read(tmp_path / "none.json"), TINY, MODULES)
+    text = page(MeasuredRows.read(tmp_path / "none.json"), TINY, MODULES)
     assert text.count(REHEARSAL) == 1 + len(MODULES)
-    assert REHEARSAL not in page(State.read(tmp_path / "none.json"), GPU, MODULES)
+    assert REHEARSAL not in page(MeasuredRows.read(tmp_path / "none.json"), GPU, MODULES)
     assert command_line.place(GPU, "NVIDIA H100 80GB HBM3") == Path("benchmarks/gpu_check_h100_80gb_hbm3.json")
     assert command_line.place(TINY, "processor").parent == Path("benchmarks/runs")
     assert command_line.place(GPU, "NVIDIA H200", Path("out")) == Path("out/gpu_check_h200.json")

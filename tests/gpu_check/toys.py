@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 #: A setting has no room for a toy's own words: its folder stands in the place of nanoGPT's.
 Rows = dict[str, Callable[[], dict[str, Any]]]
@@ -21,21 +21,21 @@ class OutOfMemoryError(RuntimeError):
     """As torch's is called."""
 
 
-def counted(setting: Setting, name: str) -> int:
+def counted(setting: SectionCall, name: str) -> int:
     """How many times this has been asked of a row, by any process."""
     with Path(setting.nanogpt or "", name).open("a") as handle:
         handle.write(".")
         return handle.tell()
 
 
-def waiting(setting: Setting) -> dict[str, Any]:
+def waiting(setting: SectionCall) -> dict[str, Any]:
     """The first time longer than any test's patience."""
     if counted(setting, "waiting") == 1:
         time.sleep(600)
     return {"number": 2}
 
 
-def dying_once(setting: Setting) -> dict[str, Any]:
+def dying_once(setting: SectionCall) -> dict[str, Any]:
     """The first time it takes its process with it."""
     number = counted(setting, "dying")
     return killed() if number == 1 else {"number": number}
@@ -55,5 +55,5 @@ def no_room() -> dict[str, Any]:
     raise OutOfMemoryError("tried to allocate")
 
 
-def lines(state: State, name: str) -> list[str]:
+def lines(state: MeasuredRows, name: str) -> list[str]:
     return table(("row", "number"), ((key, row["number"]) for key, row in state.rows(name).items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks.kept import Kept
+from benchmarks.kept import HeldByAutograd
 from benchmarks.memory import HEADS, peaks, small
 from plumbline.specs.spec import ModelSpec
 from tests.model.methods import ALL, overlay
@@ -27,7 +27,7 @@ def test_memory_is_linear_in_time(mixer: dict) -> None:
 
 def test_what_is_kept_is_counted_once_and_only_while_it_is() -> None:
     x_N, scale_N = (torch.ones(1000, requires_grad=True) for _ in range(2))  # of 4,000 bytes each
-    kept = Kept(scale_N)
+    kept = HeldByAutograd(scale_N)
     with kept.counted():
         (x_N * 2.0).exp().sum().backward()  # keeps exp's result, until backward
         assert (kept.now, kept.most) == (0, 4000)

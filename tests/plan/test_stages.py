@@ -34,7 +34,7 @@ def test_an_evaluation_grows_with_items_context_and_model(paper: Project, tmp_pa
     assert amount(16, 128)[0] == 12 * 16
     assert amount(32, 128) == (2 * amount(16, 128)[0], pytest.approx(2 * amount(16, 128)[1]))
     assert amount(16, 1024)[1] > amount(16, 128)[1]
-    assert amount(0, 1024)[0] == sum(task.size.items for task in suite.tasks if task.size)
+    assert amount(0, 1024)[0] == sum(task.workload.items for task in suite.tasks if task.workload)
     priced = estimator(paper)
     base, large = (priced.evaluate_seconds(paper.runs[f"transfer/{scale}/baseline/s42"]) for scale in ("base", "large"))
     assert 60 < base < large
@@ -61,7 +61,7 @@ def test_a_task_of_unknown_size_is_named_and_its_job_gets_a_whole_slice(
     demo: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = suites.suite("climb12")
-    tasks = (dataclasses.replace(known.tasks[0], size=None), *known.tasks[1:])
+    tasks = (dataclasses.replace(known.tasks[0], workload=None), *known.tasks[1:])
     monkeypatch.setattr(suites, "suite", lambda *given: dataclasses.replace(known, tasks=tasks))
     priced, run = estimator(demo), demo.runs[BASELINE]
     assert priced.evaluate_seconds(run) is None

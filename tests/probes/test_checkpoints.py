@@ -53,19 +53,19 @@ def test_two_points_of_a_models_training(monkeypatch: pytest.MonkeyPatch, tmp_pa
         model.model.embed_tokens.weight[5] += 1.0
     model.save_pretrained(later)
     np.save(tmp_path / "ids.npy", np.full((1, 30), 5))
-    frame = probed(monkeypatch, first, "--against", later, "--tokens", tmp_path / "ids.npy", "--probes", "locality")
+    frame = probed(monkeypatch, first, "--against", later, "--token-ids", tmp_path / "ids.npy", "--probes", "locality")
     assert set(frame.layer.dropna()) == {2, 3, 4}
     # One token only: its stream moves in one direction at each layer.
     assert (frame[frame.probe == "projector_rank"].value == 1).all()
     other = made("gpt2", tmp_path / "gpt2")
     with pytest.raises(PlumblineError, match=r"--against: .*gpt2 is not the same model as .*first at another point"):
-        probed(monkeypatch, first, "--against", other, "--tokens", tmp_path / "ids.npy")
+        probed(monkeypatch, first, "--against", other, "--token-ids", tmp_path / "ids.npy")
 
 
 def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A text of one's own by the folder's tokenizer; none at all; one by a tokenizer of ours; one that is too short."""
     folder = made("gpt2", tmp_path / "gpt2")
-    with pytest.raises(PlumblineError, match=r"--checkpoint: .*gpt2 holds no tokenizer.*give --tokenizer or --tokens"):
+    with pytest.raises(PlumblineError, match=r"--checkpoint: .*gpt2 holds no tokenizer.*--tokenizer or --token-ids"):
         probed(monkeypatch, folder)
     from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -80,7 +80,7 @@ def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (labels["sequences"], labels["context"], labels["separator"]) == ("3", "50", "2")
     ids = [letters.get(letter, 0) for letter in ("the quick brown fox " * 8)[:150]]
     np.save(tmp_path / "ids.npy", np.array(ids))
-    assert probed(monkeypatch, folder, "--tokens", tmp_path / "ids.npy", *chosen).equals(text)
+    assert probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", *chosen).equals(text)
     built_in = probed(monkeypatch, folder, *chosen)
     assert frames.metadata(tmp_path / "probes.parquet")["text"] == "Python's language reference"
     assert not built_in.equals(text)
@@ -98,7 +98,7 @@ def test_a_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     folder = made("llama", tmp_path / "llama")
     np.save(tmp_path / "ids.npy", np.random.default_rng(1).integers(0, 90, (2, 40)))
-    given = ("--tokens", tmp_path / "ids.npy", "--picture", tmp_path / "picture.png")
+    given = ("--token-ids", tmp_path / "ids.npy", "--picture", tmp_path / "picture.png")
     frame = probed(monkeypatch, folder, *given)
     content = (tmp_path / "picture.png").read_bytes()
     assert content.startswith(b"\x89PNG")
@@ -120,7 +120,7 @@ def test_a_text_without_repetitions_gives_no_score_and_no_picture(
 ) -> None:
     folder, picture = made("llama", tmp_path / "llama"), tmp_path / "picture.png"
     np.save(tmp_path / "ids.npy", np.arange(3, 43)[None])
-    given = ("--tokens", tmp_path / "ids.npy", "--probes", "lower_copy", "--picture", picture)
+    given = ("--token-ids", tmp_path / "ids.npy", "--probes", "lower_copy", "--picture", picture)
     assert probed(monkeypatch, folder, *given).empty and not picture.exists()
     said = capfd.readouterr().err
     assert "1 whole sequences of 40 tokens, not 8" in said and "these probes read nothing here" in said
@@ -135,37 +135,37 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     np.save(ids, np.zeros((1, 20), dtype=int))
     np.save(long, np.full((1, 20), 90))
     folder = made("llama", tmp_path / "llama")
-    refused("holds neither manifest.json .* nor config.json", tmp_path, "--tokens", ids)
+    refused("holds neither manifest.json .* nor config.json", tmp_path, "--token-ids", ids)
     refused(r"there is no probe 'lower_coppy'; did you mean 'lower_copy'\?", folder, "--probes", "lower_coppy")
     refused("'locality' compares two points of training; give the later one as --against", folder, "--probes",
             "entropy, locality".replace("entropy", "ffn_write"))  # fmt: skip
     refused("--probes: 'ffn_write' is given more than once", folder, "--probes", "ffn_write,lower_copy,ffn_write")
-    refused("--text and --tokens are two texts", folder, "--text", ids, "--tokens", ids)
-    refused("ids from 90 to 90, and the model has 90 entries", folder, "--tokens", long)
-    refused("reads 160 tokens at most, not 161", folder, "--tokens", ids, "--context", 161)
-    refused("--sequences must be at least 1", folder, "--tokens", ids, "--sequences", 0)
+    refused("--text and --token-ids are two texts", folder, "--text", ids, "--token-ids", ids)
+    refused("ids from 90 to 90, and the model has 90 entries", folder, "--token-ids", long)
+    refused("reads 160 tokens at most, not 161", folder, "--token-ids", ids, "--context", 161)
+    refused("--sequences must be at least 1", folder, "--token-ids", ids, "--sequences", 0)
     refused("a folder of ours holds no tokenizer", ours)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    refused("--device cuda: this machine has no CUDA device", folder, "--tokens", ids, "--device", "cuda")
+    refused("--device cuda: this machine has no CUDA device", folder, "--token-ids", ids, "--device", "cuda")
     (tmp_path / "text.npy").write_text("words")
-    refused("cannot be read as an array", folder, "--tokens", tmp_path / "text.npy")
+    refused("cannot be read as an array", folder, "--token-ids", tmp_path / "text.npy")
     np.save(ids, np.zeros((2, 20)))
-    refused(r"holds float64 of shape \(2, 20\)", folder, "--tokens", ids)
+    refused(r"holds float64 of shape \(2, 20\)", folder, "--token-ids", ids)
     np.save(ids, np.zeros((1, 20), dtype=int))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "llama4"}))
-    refused("is a 'llama4.*'; probes know their way in .*did you mean 'llama'", folder, "--tokens", ids)
+    refused("is a 'llama4.*'; probes know their way in .*did you mean 'llama'", folder, "--token-ids", ids)
     (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 6}))
-    refused(r"lacks 'model.layers.5\..*which would be left random", folder, "--tokens", ids)
+    refused(r"lacks 'model.layers.5\..*which would be left random", folder, "--token-ids", ids)
     (folder / "config.json").write_text(json.dumps(config | {"hidden_size": 64}))
-    refused("does not hold weights of its config", folder, "--tokens", ids)
+    refused("does not hold weights of its config", folder, "--token-ids", ids)
     (folder / "config.json").write_text(json.dumps(config))
     weights = folder / "model.safetensors"
     held = {name: value.clone() for name, value in load_file(weights).items()}
     save_file(held | {"model.norm.weight": held["model.norm.weight"] * torch.nan}, weights, metadata={"format": "pt"})
-    refused("'model.norm.weight' has values that are not finite", folder, "--tokens", ids)
+    refused("'model.norm.weight' has values that are not finite", folder, "--token-ids", ids)
     weights.write_bytes(weights.read_bytes()[:100])
-    refused("does not hold weights of its config", folder, "--tokens", ids)
+    refused("does not hold weights of its config", folder, "--token-ids", ids)
 
 
 def test_a_sliding_window_is_refused_where_it_bites(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -173,11 +173,11 @@ def test_a_sliding_window_is_refused_where_it_bites(monkeypatch: pytest.MonkeyPa
     config = transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=16)
     transformers.AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / "mistral")
     np.save(tmp_path / "ids.npy", np.arange(60) % 9)
-    given = ("--tokens", tmp_path / "ids.npy", "--probes", "attention_statistics")
+    given = ("--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics")
     with pytest.raises(PlumblineError, match=r"attention with a mask that is not causal alone \(a sliding window"):
         probed(monkeypatch, tmp_path / "mistral", *given, "--context", 30)
     assert len(probed(monkeypatch, tmp_path / "mistral", *given, "--context", 10)) == 5 * 4 * 5
-    given = ("--tokens", tmp_path / "ids.npy", "--probes", "ffn_write", "--context", 30)
+    given = ("--token-ids", tmp_path / "ids.npy", "--probes", "ffn_write", "--context", 30)
     assert len(probed(monkeypatch, tmp_path / "mistral", *given)) == 5
 
 

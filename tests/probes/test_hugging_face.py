@@ -110,7 +110,7 @@ def test_as_transformers_own_attention_and_plain_hooks_say(
     folder = made(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 40, (3, 150))
     np.save(tmp_path / "ids.npy", ids)
-    frame = probed(monkeypatch, folder, "--tokens", tmp_path / "ids.npy", "--sequences", 3)
+    frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--sequences", 3)
     found = {(row.probe, row.layer, row.head): row for row in frame.fillna(-1).itertuples()}
     own = Independent(folder, torch.from_numpy(ids))
     checked = set()
@@ -170,7 +170,7 @@ def test_the_scores_are_those_that_make_the_attention(
     folder = made(name, tmp_path / name)
     ids = np.random.default_rng(3).integers(3, 90, (1, 140))
     np.save(tmp_path / "ids.npy", ids)
-    frame = probed(monkeypatch, folder, "--tokens", tmp_path / "ids.npy", "--probes", "attention_statistics",
+    frame = probed(monkeypatch, folder, "--token-ids", tmp_path / "ids.npy", "--probes", "attention_statistics",
                    "--context", 140)  # fmt: skip
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
     caught: list[torch.Tensor] = []
@@ -209,7 +209,7 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
     export(model, tmp_path / "tokenizer.json", tmp_path / "llama")
     batch_BT = tokens(model)
     np.save(tmp_path / "ids.npy", batch_BT.numpy())
-    frame = probed(monkeypatch, tmp_path / "llama", "--tokens", tmp_path / "ids.npy", "--sequences", 2,
+    frame = probed(monkeypatch, tmp_path / "llama", "--token-ids", tmp_path / "ids.npy", "--sequences", 2,
                    "--probes", "attention_statistics")  # fmt: skip
     expected = read(model, [AttentionStatistics()], batch_BT)
     assert frame[["probe", "layer", "head"]].values.tolist() == [[r.probe, r.layer, r.head] for r in expected]

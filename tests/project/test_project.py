@@ -145,9 +145,9 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
     ]
     assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
     ends = "--token-files-dtype uint16 --document-end 3"
-    assert mine.commands.documents("climbmix").endswith(f"--folder {folder} {ends} --tokenizer {made}")
+    assert mine.commands.documents("climbmix").endswith(f"--folder {folder} {ends} --token-files-tokenizer {made}")
     assert mine.commands.tokenize("climbmix") == f"--folder {folder} --corpus climbmix {ends}"
-    read = f"given --corpus climbmix --file {folder}/tokenizer.json --vocabulary 1024 --document-end 3"
+    read = f"given --corpus climbmix --tokenizer-file {folder}/tokenizer.json --vocabulary 1024 --document-end 3"
     assert mine.commands.tokenizer("climbmix") == read
     assert mine.commands.pack("climbmix", "train").endswith(" --document-end 3")
     assert mine.commands.evaluation(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
@@ -210,7 +210,9 @@ def test_sources_of_items() -> None:
     assert "--proxy-items 2000 " in planned(preset="mini").commands.items("s")
     local = planned(preset="smoke", evaluation={"source": "local", "folder": "items"})
     assert local.inputs.item_packages == ()
-    assert local.commands.items("s") == "--suite s --source local --proxy-items 200 --folder items --missing error"
+    assert (
+        local.commands.items("s") == "--suite s --source local --proxy-items 200 --folder items --missing-tasks error"
+    )
     assert planned(preset="smoke", evaluation={"source": "hub"}).commands.items("s") == "--suite s --source hub"
 
 
@@ -225,10 +227,20 @@ def test_tokenizers_and_packs(root: Path) -> None:
     trained = planned(preset="smoke")
     assert trained.inputs.tokenizer_packages("climbmix") == ()
     documents = "work/smoke/corpora/climbmix/documents/train.jsonl"
-    assert trained.commands.tokenizer("climbmix") == f"train --documents {documents} --vocabulary 1024 --megabytes 1"
-    assert trained.commands.pack("climbmix", "train") == "--size base=256 --size large=512 --sequences-per-shard 256"
-    assert trained.commands.pack("climbmix", "validation") == "--size validation=32 --sequences-per-shard 256"
-    assert planned(preset="mini").commands.pack("climbmix", "train").startswith("--size base=all --size large=all ")
+    assert (
+        trained.commands.tokenizer("climbmix")
+        == f"train --training-documents {documents} --vocabulary 1024 --megabytes 1"
+    )
+    assert (
+        trained.commands.pack("climbmix", "train")
+        == "--pack-size base=256 --pack-size large=512 --sequences-per-shard 256"
+    )
+    assert trained.commands.pack("climbmix", "validation") == "--pack-size validation=32 --sequences-per-shard 256"
+    assert (
+        planned(preset="mini")
+        .commands.pack("climbmix", "train")
+        .startswith("--pack-size base=all --pack-size large=all ")
+    )
     change(
         root / "config/corpora/climbmix.yaml", presets={"paper": {"tokenizer": {"kind": "gpt2", "vocabulary": 50257}}}
     )

@@ -116,12 +116,12 @@ def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -
     """Checkpoints, points and validations included; stopped at one place or another and resumed."""
     spec = the_run(kind)
     for name, metric_lag in (("now", 0), ("late", LATE)):
-        chosen = settings(packs, tmp_path / name, metric_lag=metric_lag, checkpoint_steps=3, keep=9)
+        chosen = settings(packs, tmp_path / name, metric_lag=metric_lag, checkpoint_steps=3, keep_checkpoints=9)
         assert train(spec, chosen) == 0
         assert read(chosen.out / "manifest.json")["metric_lag"] == metric_lag
     whole = left(tmp_path / "now")
     assert whole == left(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
-    chosen = settings(packs, tmp_path / "parts", metric_lag=LATE, checkpoint_steps=3, keep=9)
+    chosen = settings(packs, tmp_path / "parts", metric_lag=LATE, checkpoint_steps=3, keep_checkpoints=9)
     with pytest.MonkeyPatch.context() as patch:
         for number in (5, 7, 12):
             stop = StopRequest()

@@ -75,7 +75,7 @@ def test_explicit_weights_can_be_asked_for_and_stand_in_the_manifest(
 
 
 def test_the_same_run_gives_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
-    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=2, keep=1)) == 0
+    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=2, keep_checkpoints=1)) == 0
     assert products(tmp_path) == products(undisturbed)
 
 

@@ -193,7 +193,7 @@ def test_a_whole_point_is_not_written_again_and_a_lost_one_has_the_same_bytes(
     packs: Path, tmp_path: Path, probed: Path, capfd
 ) -> None:
     """Checkpoints after steps 2, 4, ... 12; the later ones are taken away, so that step 11 is made again."""
-    chosen = settings(packs, tmp_path, checkpoint_steps=2, keep=9)
+    chosen = settings(packs, tmp_path, checkpoint_steps=2, keep_checkpoints=9)
     assert train(SPEC, chosen) == 0
     kept = tmp_path / "state/points/step-0000011/model.safetensors"
     for lose in (False, True):

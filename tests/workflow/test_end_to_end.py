@@ -45,7 +45,7 @@ def test_the_table_has_every_method_and_says_its_preset(finished: Project) -> No
 def test_its_bundle_is_made_again_elsewhere_byte_for_byte(finished: Project, tmp_path: Path) -> None:
     """From the archive alone: without the runs' folder, weights, corpus and items."""
     bundle, folder = str(tmp_path / "bundle.tar.xz"), tmp_path / "elsewhere"
-    packing = ("--preset", "smoke", "--study", "transfer", "--as-it-is", "--out", bundle)
+    packing = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", bundle)
     for words in (("plumbline.bundle", *packing), ("plumbline", "rebuild", bundle, "--into", str(folder))):
         done = finished.python("-m", *words)
         assert done.returncode == 0, done.stdout[-4000:]

@@ -23,7 +23,7 @@ rule items:
         fingerprint=items_fingerprint,
         out=subpath(output.facts, parent=True),
     shell:
-        "exec python -m plumbline.evaluate.items {params.flags} --documents {input.validation:q} "
+        "exec python -m plumbline.evaluate.items {params.flags} --held-out-documents {input.validation:q} "
         "--fingerprint {params.fingerprint:q} --out {params.out:q} > {log:q} 2>&1"
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
 from benchmarks.gpu_check.sections.ceilings import reached
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +30,7 @@ SHARE = 0.25
 FLASH = "flash"
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """For each length torch's fused kernel, then each mixer of the study's methods as it stands there."""
     specs = shapes.runs(setting.size.preset)
     spec = specs[shapes.BASELINE].model
@@ -43,7 +43,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     }
 
 
-def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: Setting) -> dict[str, Any]:
+def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: SectionCall) -> dict[str, Any]:
     """One call's times; `chosen` None is torch's kernel alone."""
     import torch
     from torch.nn.functional import scaled_dot_product_attention
@@ -110,7 +110,7 @@ def counts(mixer: Mixer, spec: ModelSpec, batch: int, length: int) -> tuple[dict
     )
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """Times, over flash attention's of the same length, over the floor."""
     measured = state.rows("attention")
     rate, bandwidth = reached(state)

@@ -14,8 +14,8 @@ from typing import Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Tokens a second beside others of equal shape"
 SHARE = 0.4
@@ -23,7 +23,7 @@ SHARE = 0.4
 OURS = "plumbline"
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """Each side eager, then each compiled."""
     sys.path.insert(0, str(Path(__file__).parents[2]))  # where that script finds its neighbours
     import step_beside_transformers as sides
@@ -45,7 +45,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     }
 
 
-def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, setting: Setting) -> dict[str, Any]:
+def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, setting: SectionCall) -> dict[str, Any]:
     import torch
 
     from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
@@ -81,7 +81,7 @@ def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, sett
     }
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """Tokens a second, and how many times as many ours has in the same mode."""
     measured = state.rows("beside")
     lines = []

@@ -17,8 +17,8 @@ from typing import Any
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
 from benchmarks.gpu_check.sections import attention, kernels
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Blocks of the kernels"
 SHARE = 0.35
@@ -50,7 +50,7 @@ CHOICES = (
 )
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each choice and kernel; two choices at toy sizes."""
     choices = CHOICES if setting.size.compiles else CHOICES[:2]
     return {
@@ -60,7 +60,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     }
 
 
-def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting: Setting) -> dict[str, Any]:
+def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting: SectionCall) -> dict[str, Any]:
     import torch
 
     from plumbline.model.attention_mask import AttentionMask
@@ -106,7 +106,7 @@ def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -
         module.blocks_for = before
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """Times by kernel and choice, over those of the first choice."""
     measured = state.rows("blocks")
     first = {row["label"]: row["milliseconds"] for row in measured.values() if row["choice"] == list(CHOICES[0])}

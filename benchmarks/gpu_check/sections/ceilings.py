@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Ceilings of the device"
 SHARE = 0.05
@@ -15,7 +15,7 @@ SHARE = 0.05
 COPY, PRODUCT = "copy", "product bfloat16"
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A large copy, bytes read and written counted; square matrix products of random numbers."""
     import torch
 
@@ -43,7 +43,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     }
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """The table."""
     measured = state.rows("ceilings")
     return table(
@@ -64,7 +64,7 @@ def _scaled(row: dict[str, Any], name: str, unit: float) -> float | None:
     return row[name] / unit if name in row else None
 
 
-def reached(state: State) -> tuple[float | None, float | None]:
+def reached(state: MeasuredRows) -> tuple[float | None, float | None]:
     """Operations and bytes a second that the device was seen to reach; None where that is not measured."""
     measured = state.rows("ceilings")
     return (

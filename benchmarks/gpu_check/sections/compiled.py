@@ -12,9 +12,9 @@ from typing import Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.sections import training
-from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.setting import SectionCall
 from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Methods by compiled step"
 SHARE = 0.6
@@ -24,7 +24,7 @@ LEAST = 75.0
 FIRST = ("attnres", "denseformer", "softpick", "selective_attn", "hyper", "sandwich_norm", "diff_attn")
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """The baseline first and last, and each method between."""
     if not setting.size.compiles:
         return {}
@@ -35,6 +35,6 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     return {key: functools.partial(training.method, specs[name], setting, True) for key, name in chosen.items()}
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """As that of `training`."""
     return training.page(state, "compiled")

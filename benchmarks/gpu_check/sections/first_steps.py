@@ -9,9 +9,9 @@ from typing import Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.sections import training
-from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.setting import SectionCall
 from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "First steps of the trainer"
 SHARE = 0.45
@@ -21,7 +21,7 @@ OURS = "softpick"
 REPEATS, WARMUP = 3, 1
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """Two rows of the baseline and one of a kernel; the eager one alone where nothing is compiled."""
     specs, size = shapes.runs(setting.size.preset), setting.size
     chosen = [(BASELINE, False), (BASELINE, True), (OURS, True)]
@@ -34,6 +34,6 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     }
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """As that of `training`."""
     return training.page(state, "first_steps")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     import torch
@@ -75,12 +75,12 @@ def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> s
     return mixer.path(q_BHTW, attention_mask)
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each mixer, in the first case."""
     return rows_of(setting.size.cases[:1], setting)
 
 
-def rows_of(cases: Sequence[tuple[str, int, int]], setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows_of(cases: Sequence[tuple[str, int, int]], setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each case and mixer, all mixers of a case before the next case."""
     return {
         f"{name}, {dtype}, width {width}, T {length}": functools.partial(
@@ -142,7 +142,7 @@ def results(
     return [out.detach(), *torch.autograd.grad(out, [*leaves, *mixer.parameters()], do)]
 
 
-def page(state: State, section: str = "kernels") -> list[str]:
+def page(state: MeasuredRows, section: str = "kernels") -> list[str]:
     """A line a mixer and type: the worst error over widths, lengths, output and gradients."""
     grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in state.rows(section).values():

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.gpu_check.page import table
 from benchmarks.gpu_check.places import PACKS, RUNS
 from benchmarks.gpu_check.processes import end_with_the_call
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import GOES_ON, NotHere, State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import GOES_ON, MeasuredRows, MissingHere
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic
@@ -47,11 +47,11 @@ STOPPING = 20.0
 KEPT = ("outcome.json", "manifest.json", "metrics.parquet", "points/online.parquet")
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each arm of the study.
 
     Raises:
-        NotHere: the packs are not here.
+        MissingHere: the packs are not here.
     """
     from plumbline.specs import study_config
 
@@ -60,14 +60,14 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
     read = {name: PACKS / name / file for name, file in (("train", "base.json"), ("validation", "validation.json"))}
     missing = [str(path) for path in read.values() if not path.is_file()]
     if missing and not toy:
-        raise NotHere(f"{missing[0]} is not here: `make gpu-check-packs` makes it, and a bundle has it")
+        raise MissingHere(f"{missing[0]} is not here: `make gpu-check-packs` makes it, and a bundle has it")
     return {
         run.spec.method: functools.partial(_arm, run.spec, None if toy else read, setting)
         for run in study.runs.values()
     }
 
 
-def _arm(spec: RunSpec, read: dict[str, Path] | None, setting: Setting) -> dict[str, Any]:
+def _arm(spec: RunSpec, read: dict[str, Path] | None, setting: SectionCall) -> dict[str, Any]:
     """Train it, or go on with it; `read` None are toy sizes, with random tokens."""
     from plumbline.train.step_time import random_pack
 
@@ -112,7 +112,7 @@ def _step(state: Path) -> int:
     return int(json.loads(told.read_text(encoding="utf-8").splitlines()[-1])["step"]) if told.exists() else 0
 
 
-def _kept(out: Path, spec: RunSpec, setting: Setting) -> dict[str, Any]:
+def _kept(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
     """The row of a run that has ended; what it left goes into an archive beside the check's JSON."""
     import pandas as pd
 
@@ -146,7 +146,7 @@ def _by_layer(read: pd.DataFrame, probe: str) -> pd.DataFrame:
     return mine.pivot_table(index="step", columns="layer", values="value", aggfunc="mean")
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """Final key norms of the paper's groups of layers, by arm."""
     measured = state.rows("key_norms")
     if not measured:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.setting import SectionCall
 from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -31,7 +31,7 @@ LATE, MORE = 4, 3
 SEQUENCES = 4
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each method, and one for Muon."""
     specs = shapes.runs(setting.size.mini)
     chosen = {name: specs[name] for name in shapes.methods() if name in specs}
@@ -86,7 +86,7 @@ def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
     return {"steps": loop.step, "finite": finite, "waited": "not on a CPU" if device == "cpu" else "never"}
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """The table; a method that waited has no row, and is named with torch's words."""
     measured = state.rows("late")
     return table(

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.gpu_check.sections import kernels
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Mixers against float64, other types and widths"
 SHARE = 0.3
 AHEAD = True
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each of the other cases and each mixer."""
     return kernels.rows_of(setting.size.cases[1:], setting)
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """As that of `kernels`."""
     return kernels.page(state, "more_cases")

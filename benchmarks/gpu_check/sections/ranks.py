@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +27,7 @@ SHARE = 0.1
 TOLERANCE = 1e-4
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """Two rows."""
     return {"collectives": lambda: _collectives(setting.device), "gradients": lambda: _gradients(setting)}
 
@@ -73,7 +73,7 @@ def _collectives(device: str) -> dict[str, Any]:
     return {"backend": backend, "equal": not wrong, "wrong": wrong, "error": None}
 
 
-def _gradients(setting: Setting) -> dict[str, Any]:
+def _gradients(setting: SectionCall) -> dict[str, Any]:
     import torch
     from torch import distributed
 
@@ -100,7 +100,7 @@ def _gradients(setting: Setting) -> dict[str, Any]:
     return {"backend": backend, "equal": error <= TOLERANCE, "error": error}
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """The table."""
     measured = state.rows("ranks")
     return table(

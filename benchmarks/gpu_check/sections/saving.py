@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -27,7 +27,7 @@ SEQUENCES = 4
 STEPS = 3
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """One row, of the baseline."""
     return {"baseline": lambda: _saved_twice(shapes.runs(setting.size.mini)[shapes.BASELINE], setting.device)}
 
@@ -89,7 +89,7 @@ def _pause(save: Callable[[], None], device: str) -> float:
     return time.perf_counter() - began
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """The table."""
     measured = state.rows("saving")
     return table(

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
-from benchmarks.gpu_check.state import GOES_ON, MEASURED, NotHere, State
+from benchmarks.gpu_check.setting import SectionCall
+from benchmarks.gpu_check.state import GOES_ON, MEASURED, MeasuredRows, MissingHere
 from plumbline.core.errors import PlumblineError
 
 TITLE = "Table 2 at mini"
@@ -30,12 +30,12 @@ STOPPING = 30.0
 LOG = Path("benchmarks/runs/gpu_check_table2.log")
 
 
-def target(setting: Setting) -> str:
+def target(setting: SectionCall) -> str:
     """Not the file under results/ itself, which is that of the preset that was asked for last."""
     return f"results/{setting.size.mini}/transfer/table2.csv"
 
 
-def command(setting: Setting) -> list[str]:
+def command(setting: SectionCall) -> list[str]:
     """As docs/gpu-box.md has it, of this interpreter."""
     words = [sys.executable, "-m", "snakemake", target(setting)]
     if setting.size.profile:
@@ -44,18 +44,18 @@ def command(setting: Setting) -> list[str]:
     return [*words, "--cores", "2", "--config", f"preset={setting.size.mini}"]
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """One row, which goes on from call to call.
 
     Raises:
-        NotHere: there is no Snakemake.
+        MissingHere: there is no Snakemake.
     """
     if importlib.util.find_spec("snakemake") is None:
-        raise NotHere("Snakemake is not installed here, which makes the table; the other sections do without")
+        raise MissingHere("Snakemake is not installed here, which makes the table; the other sections do without")
     return {target(setting): lambda: _make(setting)}
 
 
-def _make(setting: Setting) -> dict[str, Any]:
+def _make(setting: SectionCall) -> dict[str, Any]:
     stopping = min(STOPPING, max(setting.until - time.time(), 0) / 3)
     began = time.monotonic()
     LOG.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def stop(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def page(state: State) -> list[str]:
+def page(state: MeasuredRows) -> list[str]:
     """How far it is; the table itself lies where its own page says."""
     rows = state.rows("table2") | state.rows("table2", GOES_ON)
     return table(

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check import shapes
 from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import Setting
+from benchmarks.gpu_check.setting import SectionCall
 from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import State
+from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     from plumbline.model.decoder import Decoder
@@ -33,7 +33,7 @@ SHARE = 0.5
 OPERATIONS = ("operations", "operations_all_pairs")
 
 
-def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """The trainer's baseline eager; each method; the trainer's baseline in larger micro-batches, and compiled."""
     specs, micro = shapes.runs(setting.size.preset), setting.size.sequences
     baseline = specs[BASELINE]
@@ -54,7 +54,7 @@ def rows(setting: Setting) -> dict[str, Callable[[], dict[str, Any]]]:
 
 
 def trainer(
-    spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting, accumulated: int, repeats: int, warmup: int
+    spec: RunSpec, micro_batch: int, compiled: bool, setting: SectionCall, accumulated: int, repeats: int, warmup: int
 ) -> dict[str, Any]:
     """Whole steps of the trainer, of so many accumulated micro-batches of the sizes' sequences."""
     from benchmarks.gpu_check.device import forget_peak, peak_gib
@@ -74,12 +74,12 @@ def trainer(
     return _row(spec.model, sequences, float(steps["seconds"].median()), peak_gib(setting.device))
 
 
-def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: Setting) -> dict[str, Any]:
+def _trainer(spec: RunSpec, micro_batch: int, compiled: bool, setting: SectionCall) -> dict[str, Any]:
     size = setting.size
     return trainer(spec, micro_batch, compiled, setting, size.accumulated, size.repeats, size.warmup)
 
 
-def method(spec: RunSpec, setting: Setting, compiled: bool = False) -> dict[str, Any]:
+def method(spec: RunSpec, setting: SectionCall, compiled: bool = False) -> dict[str, Any]:
     """Steps of one micro-batch: forward, backward, clip, update."""
     import torch
 
@@ -165,7 +165,7 @@ def _row(spec: ModelSpec, sequences: int, seconds: float, peak: float | None) ->
     }
 
 
-def page(state: State, section: str = "training") -> list[str]:
+def page(state: MeasuredRows, section: str = "training") -> list[str]:
     """Steps, their share of the peak, and over the baseline's."""
     measured = state.rows(section)
     peak = state.content["machine"].get("peak_tflops")

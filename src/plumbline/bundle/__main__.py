@@ -43,7 +43,7 @@ def arguments() -> argparse.ArgumentParser:
         "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     there = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
-    parser.add_argument("--as-it-is", action="store_true", help=there)
+    parser.add_argument("--allow-missing", action="store_true", help=there)
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     parser.add_argument("--out", type=Path, required=True, metavar="BUNDLE.tar.xz")
     return parser
@@ -56,7 +56,7 @@ def main() -> None:
     config |= {"preset": given.preset} if given.preset else {}
     config |= {"studies": given.study} if given.study else {}
     project = load(config | {"mine": "", "experiment": {}})
-    said, lacking = pack(project, given.out, as_it_is=given.as_it_is)
+    said, lacking = pack(project, given.out, allow_missing=given.allow_missing)
     fingerprint_file.write(given.out, given.fingerprint)
     for product in lacking:
         print(f"missing, so not packed: {product}")
@@ -65,28 +65,30 @@ def main() -> None:
     print(given.out)
 
 
-def pack(project: Project, out: Path, *, as_it_is: bool = False) -> tuple[contents.BundleContents, list[BundleProduct]]:
+def pack(
+    project: Project, out: Path, *, allow_missing: bool = False
+) -> tuple[contents.BundleContents, list[BundleProduct]]:
     """Write the release bundle of a configuration.
 
     Args:
-        as_it_is: pack the products that are there, even if some are not.
+        allow_missing: pack the products that are there, even if some are not.
 
     Returns:
         What the bundle says of itself, and the products that are not in it.
 
     Raises:
-        PlumblineError: a product is not there (and `as_it_is` does not allow that), does not say what it was made of,
-            or what is to be packed holds texts.
+        PlumblineError: a product is not there (and `allow_missing` does not allow that), does not say what it was made
+            of, or what is to be packed holds texts.
     """
     folder = project.root / project.paths.results
     products = project.bundles.products
     lacking = [one for one in products if not all((folder / name).is_file() for name in one.files)]
     products = [one for one in products if one not in lacking]
-    if lacking and not as_it_is:
+    if lacking and not allow_missing:
         raise PlumblineError(
             f"{project.paths.results}: {len(lacking)} targets are missing, such as {lacking[0]}; make them "
             "(snakemake "
-            "bundle does), or pack what is there with --as-it-is"
+            "bundle does), or pack what is there with --allow-missing"
         )
     work = _within(project)
     read = {

@@ -1,4 +1,4 @@
-"""Writes a finished run as a folder that other tools load, without Plumbline: ``plumbline export RUN --to hf``.
+"""Writes a finished run as a folder that other tools load, without Plumbline: ``plumbline export RUN --format hf``.
 
 A Llama becomes a Llama. Any other model takes the code along that it runs, and is loaded by
 ``AutoModelForCausalLM.from_pretrained(FOLDER, trust_remote_code=True)``. Before the folder takes its place it is loaded
@@ -27,7 +27,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "run", metavar="RUN", help="such as transfer/base/qknorm/s42 (plumbline ls runs), or the folder of one"
     )
-    parser.add_argument("--to", required=True, choices=["hf"], help="hf: a folder for transformers")
+    parser.add_argument("--format", required=True, choices=["hf"], help="hf: a folder for transformers")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: exports/PRESET/STUDY-SCALE-METHOD-sSEED")
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.json of its corpus (default, of a run by its name: the workflow's)"

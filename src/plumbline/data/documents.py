@@ -253,7 +253,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             paths,
             dtype=given.token_files_dtype,
             document_end=given.document_end,
-            tokenizer=given.tokenizer,
+            tokenizer=given.token_files_tokenizer,
         )
         return stream, about | more, None
     if given.source == "hub":
@@ -280,7 +280,7 @@ def main(arguments: list[str] | None = None) -> None:
         help="token files: type of the ids, if no file states it",
     )
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
-    parser.add_argument("--tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
+    parser.add_argument("--token-files-tokenizer", type=path_or_none, help="token files: tokenizer.json that made them")
     hub_reading.add_flags(parser)
     parser.add_argument("--licence", default="", help="local, hub: licence of the texts, to be recorded")
     parser.add_argument("--validation-percent", type=float, default=3.0, help="share held out (default 3)")

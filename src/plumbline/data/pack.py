@@ -1,7 +1,8 @@
 r"""Packs token shards into sequences of fixed length, with one manifest per size.
 
 python -m plumbline.data.pack --tokens tokens --shards 2 --tokenizer tokenizer.json \
-    --documents documents.json --split train --context 128 --size base=8000 --size large=all --out packs/context128
+    --documents documents.json --split train --context 128 --pack-size base=8000 --pack-size large=all \
+    --out packs/context128
 
 Documents follow one another, each with its separator, and are cut every `context` tokens wherever that falls: attention
 may cross documents. Sequences lie in `<split>/shard-00000.bin ...`, raw little-endian ids, row after row. Every size is
@@ -236,9 +237,9 @@ def _sizes(texts: Sequence[str]) -> dict[str, int | None]:
     for text in texts:
         match = re.fullmatch(r"([a-z0-9_]+)=(all|\d+)", text)
         if match is None:
-            raise PlumblineError(f"--size {text!r}: give NAME=SEQUENCES, or NAME=all (a name: a-z, 0-9 and _)")
+            raise PlumblineError(f"--pack-size {text!r}: give NAME=SEQUENCES, or NAME=all (a name: a-z, 0-9 and _)")
         if match[1] in sizes:
-            raise PlumblineError(f"--size {text!r}: there is a pack {match[1]!r} already; names must differ")
+            raise PlumblineError(f"--pack-size {text!r}: there is a pack {match[1]!r} already; names must differ")
         sizes[match[1]] = None if match[2] == "all" else int(match[2])
     return sizes
 
@@ -257,7 +258,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--documents", required=True, type=Path, help="documents.json of the corpus")
     parser.add_argument("--split", required=True, choices=["train", "validation"], help="which side the tokens are of")
     parser.add_argument("--context", required=True, type=int, help="tokens in a sequence")
-    parser.add_argument("--size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences")
+    parser.add_argument(
+        "--pack-size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences"
+    )
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
@@ -274,7 +277,7 @@ def main(arguments: list[str] | None = None) -> None:
             Tokenizer(given.tokenizer, given.document_end),
             split=given.split,
             context=given.context,
-            sizes=_sizes(given.size),
+            sizes=_sizes(given.pack_size),
             sequences_per_shard=given.sequences_per_shard,
             corpus=corpus,
             out=given.out,

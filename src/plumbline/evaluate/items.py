@@ -182,8 +182,8 @@ def main() -> None:
     source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
     entries = write(arguments.out, source(tasks, arguments))
     facts: dict[str, str | None] = {}
-    if arguments.documents is not None and any(entry.task_source == "proxy" for entry in entries.values()):
-        facts["documents_sha256"] = verify_documents(arguments.documents)
+    if arguments.held_out_documents is not None and any(entry.task_source == "proxy" for entry in entries.values()):
+        facts["documents_sha256"] = verify_documents(arguments.held_out_documents)
     fingerprint_file.write(arguments.out / INDEX, arguments.fingerprint, **facts)
     for task, entry in entries.items():
         print(f"{task:16s}{entry.task_source:10s}{entry.n:6d} items  {entry.origin}")
@@ -212,10 +212,10 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
 def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
     folder = _given(arguments.folder, "--folder", "local")
     absent = [task.name for task in tasks if not (folder / f"{task.name}.jsonl").is_file()]
-    if absent and arguments.missing == "error":
+    if absent and arguments.missing_tasks == "error":
         raise PlumblineError(
             f"--folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
-            "add them, or say --missing proxy with --documents to fill them with proxy items"
+            "add them, or say --missing-tasks proxy with --held-out-documents to fill them with proxy items"
         )
     proxies = _proxies(arguments) if absent else None
     made = []
@@ -271,7 +271,7 @@ def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskIte
 
 
 def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
-    path = _given(arguments.documents, "--documents", arguments.source)
+    path = _given(arguments.held_out_documents, "--held-out-documents", arguments.source)
     documents = HeldOutSentences.read(path)
 
     def make(task: Task) -> TaskItems:
@@ -302,8 +302,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
     parser.add_argument("--package", type=path_or_none, help=f"packaged: the wheel {packaged_items.PACKAGE}")
     parser.add_argument("--folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form")
-    parser.add_argument("--missing", choices=("error", "proxy"), default="error", help="local: tasks without file")
-    parser.add_argument("--documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from")
+    parser.add_argument(
+        "--missing-tasks", choices=("error", "proxy"), default="error", help="local: tasks without file"
+    )
+    parser.add_argument(
+        "--held-out-documents", type=path_or_none, help="held-out documents (JSONL) that proxies are made from"
+    )
     parser.add_argument("--proxy-items", type=int, default=200, help="proxy items a task")
     parser.add_argument("--hub-folder", type=path_or_none, help="hub: a folder with the data sets as <owner>/<name>/")
     parser.add_argument("--fingerprint", default="", help="hash of what this is made from, recorded with it")

@@ -41,7 +41,7 @@ def suite_size(
 ) -> tuple[int, float] | None:
     """Count the items of a suite, and the tokens that are read for them. None: a task's size is not known.
 
-    An item is read in `rows` passes of `text` bytes (`Task.size`), the question repeated for each answer.
+    An item is read in so many passes of so many bytes (`Task.workload`), the question repeated for each answer.
 
     Args:
         limit: items a task; 0 means all.
@@ -51,13 +51,13 @@ def suite_size(
     number, tokens = 0, 0.0
     made = (known or {}) | _made(items)
     for task in suite.tasks:
-        size = task.size
-        if size is None:
+        workload = task.workload
+        if workload is None:
             return None
-        there = made.get(task.name, size.items)
+        there = made.get(task.name, workload.items)
         here = min(limit, there) if limit else there
         number += here
-        tokens += here * size.rows * min(context, size.text / bytes_per_token(vocabulary))
+        tokens += here * workload.passes_per_item * min(context, workload.bytes_per_pass / bytes_per_token(vocabulary))
     return number, tokens
 
 

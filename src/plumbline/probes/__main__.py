@@ -36,7 +36,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     one = parser.add_argument_group("with --checkpoint")
     one.add_argument("--text", type=Path, help="UTF-8 text to read; default: Python's own language reference")
-    one.add_argument("--tokens", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")
+    one.add_argument("--token-ids", type=Path, help=".npy of token ids, (T) or (B, T), to read instead of a text")
     one.add_argument("--tokenizer", type=Path, help="tokenizer.json; default: the one in a Hugging Face folder")
     one.add_argument("--sequences", type=int, help="how many sequences (default 8)")
     one.add_argument("--context", type=int, help="tokens in a sequence; default: the model's, 1024 at most")

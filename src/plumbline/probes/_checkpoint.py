@@ -209,12 +209,12 @@ def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) ->
         return Tokenizer(tokenizer).encode(words)
     if checkpoint.kind == "plumbline":
         raise PlumblineError(
-            "--checkpoint: a folder of ours holds no tokenizer; give --validation (its pack's manifest), --tokens, or "
-            "--tokenizer (its corpus's tokenizer.json) with or without --text"
+            "--checkpoint: a folder of ours holds no tokenizer; give --validation (its pack's manifest), --token-ids, "
+            "or --tokenizer (its corpus's tokenizer.json) with or without --text"
         )
     from transformers import AutoTokenizer
 
-    remedy = "give --tokenizer or --tokens"
+    remedy = "give --tokenizer or --token-ids"
     try:
         own = AutoTokenizer.from_pretrained(checkpoint.folder, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
@@ -231,15 +231,15 @@ def _load_tokens(path: Path, context: int) -> np.ndarray:
     try:
         found = npy.mapped(path)
     except (OSError, ValueError) as error:
-        raise PlumblineError(f"--tokens: {path} cannot be read as an array ({error})") from error
+        raise PlumblineError(f"--token-ids: {path} cannot be read as an array ({error})") from error
     if not np.issubdtype(found.dtype, np.integer) or found.ndim not in (1, 2):
         raise PlumblineError(
-            f"--tokens: {path} holds {found.dtype} of shape {found.shape}; give integers (T) or (B, T)"
+            f"--token-ids: {path} holds {found.dtype} of shape {found.shape}; give integers (T) or (B, T)"
         )
     if found.ndim == 1:
         return _in_sequences(found, context, str(path))
     if found.shape[0] < 1 or found.shape[1] < 2:
-        raise PlumblineError(f"--tokens: {path} has the shape {found.shape}; a sequence has at least two tokens")
+        raise PlumblineError(f"--token-ids: {path} has the shape {found.shape}; a sequence has at least two tokens")
     return found[:, :context]
 
 

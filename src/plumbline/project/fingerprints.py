@@ -187,10 +187,10 @@ class Fingerprints:
         return _joined("scores", asked)
 
     def suite_content(self, name: str, *, sources: bool = False) -> Any:
-        """What of a suite decides scores and their average, with `sources` its items too: everything but the sizes,
+        """What of a suite decides scores and their average, with `sources` its items too: everything but workloads,
         which are for plans, and how a release is converted, which is done by hand."""
         suite = suites.suite(name, self.configuration.root)
-        left_out = ("size", "released") if sources else ("size", "released", "hub", "packaged", "proxy")
+        left_out = ("workload", "released") if sources else ("workload", "released", "hub", "packaged", "proxy")
         return [suite.name, suite.average, [_without(asdict(task), *left_out) for task in suite.tasks]]
 
     def measurement(self, one: Measurement) -> str:

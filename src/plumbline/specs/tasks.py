@@ -14,12 +14,12 @@ MetricPolicy = Literal["acc_norm_where_defined", "acc"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskSize:
-    """How much there is to read: `items` of the published split, each in `rows` passes of `text` bytes."""
+class TaskWorkload:
+    """How much there is to read: items of the published split, each in some passes of some bytes of text."""
 
     items: int
-    rows: float
-    text: int
+    passes_per_item: float
+    bytes_per_pass: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +89,7 @@ class Task:
     right: str | None = None
     subjects: str | None = None
     few_shot: FewShot | None = None
-    size: TaskSize | None = None
+    workload: TaskWorkload | None = None
     hub: HubData | None = None
     packaged: PackagedData | None = None
     proxy: ProxyItems | None = None
@@ -154,7 +154,7 @@ def _read(path: Path) -> Task:
         "packaged": PackagedData,
         "released": ReleasedFormat,
         "few_shot": FewShot,
-        "size": TaskSize,
+        "workload": TaskWorkload,
     }
     parts: dict[str, Any] = {key: kind(**content[key]) for key, kind in sources.items() if key in content}
     if "proxy" in content:

@@ -32,7 +32,12 @@ def arguments() -> argparse.ArgumentParser:
     often = parser.add_mutually_exclusive_group()
     often.add_argument("--checkpoint-seconds", type=float, help="default: 15 on a CPU, 600 on a GPU")
     often.add_argument("--checkpoint-steps", type=command_line.positive, metavar="N")
-    add("--keep", type=command_line.positive, default=3, help="rolling checkpoints to keep (default: %(default)s)")
+    add(
+        "--keep-checkpoints",
+        type=command_line.positive,
+        default=3,
+        help="rolling checkpoints to keep (default: %(default)s)",
+    )
     add(
         "--overlap",
         action=argparse.BooleanOptionalAction,

@@ -38,7 +38,7 @@ class TrainerSettings:
     metric_lag: int | None = None
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
-    keep: int = 3
+    keep_checkpoints: int = 3
     overlap: bool = True
     tensorboard: Path | None = None
     mlflow: str | None = None

@@ -63,7 +63,7 @@ def _values(run_values: RunValues, published: PrintedNumbers) -> pd.DataFrame:
                 "gated_ffn": name in GATED,
                 "ppl_reduction": run_values.gain(control, slow),
                 "ppl_reduction_published": _number(gain),
-                "entropy_3pct": run_values.value(control, "entropy", EARLY),
+                "upper_entropy_3pct": run_values.value(control, "entropy", EARLY),
                 "entropy_3pct_published": _number(entropy),
                 "missing_reason": run_values.word(control, slow, otherwise=""),
             }
@@ -107,13 +107,15 @@ MARKS = dict(zip(ARCHITECTURES, "osDv^P*", strict=True))
 
 
 def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
-    at_paper, there = study.preset == "paper", table.dropna(subset=["ppl_reduction", "entropy_3pct"])
+    at_paper, there = study.preset == "paper", table.dropna(subset=["ppl_reduction", "upper_entropy_3pct"])
     for row in table.itertuples():
         mark, colour = MARKS[row.architecture], _colour(row.gated_ffn)
-        if at_paper and not math.isnan(row.entropy_3pct_published):
-            axes.plot(row.entropy_3pct_published, row.ppl_reduction_published, mark, mfc="none", mec=colour, ms=7)
+        if at_paper and not math.isnan(row.upper_entropy_3pct_published):
+            axes.plot(row.upper_entropy_3pct_published, row.ppl_reduction_published, mark, mfc="none", mec=colour, ms=7)
     for row in there.itertuples():
-        axes.plot(row.entropy_3pct, row.ppl_reduction, MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5)
+        axes.plot(
+            row.upper_entropy_3pct, row.ppl_reduction, MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5
+        )
     axes.axhline(0, color="black", linewidth=0.7)
     axes.margins(x=0.12, y=0.14)
     axes.locator_params(axis="x", nbins=5)

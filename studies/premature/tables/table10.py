@@ -17,7 +17,7 @@ from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 RUNS = {"control": CONTROL, "mult_0p5": "mult_0p5", "mult_0p25": INTERVENTION, "mult_0p125": "mult_0p125"}
 
 #: Our quantities and the printed columns.
-NAMES = {"final_ppl": "final_ppl", "entropy_3pct": "upper_entropy_3pct", "logit_3pct": "upper_logit_3pct"}
+NAMES = {"final_ppl": "final_ppl", "upper_entropy_3pct": "upper_entropy_3pct", "upper_logit_3pct": "upper_logit_3pct"}
 NAMES |= {"qk_displacement_3pct": "qk_displacement_3pct", "qk_relative_displacement_3pct": ""}
 
 

@@ -24,8 +24,8 @@ PRINTED: dict[Quantity, str] = {
 
 #: Early readouts: probe and part.
 EARLY_READ: dict[str, tuple[str, Part]] = {
-    "entropy_3pct": ("entropy", "upper"),
-    "logit_3pct": ("logit_mean_abs", "upper"),
+    "upper_entropy_3pct": ("entropy", "upper"),
+    "upper_logit_3pct": ("logit_mean_abs", "upper"),
     "lower_copy_score_3pct": ("lower_copy", "model"),
 }
 
@@ -48,8 +48,8 @@ def table11(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         null = _early(paired, setting, "lower_copy", "model", "null")
         cells["lower_copy_score_chance"] = Cell(None, word="see above") if setting == "difference" else row.cell(null)
     early = [
-        ours("entropy_3pct", "upper entropy @3%", ".3f"),
-        ours("logit_3pct", "upper logit @3%", ".3f"),
+        ours("upper_entropy_3pct", "upper entropy @3%", ".3f"),
+        ours("upper_logit_3pct", "upper logit @3%", ".3f"),
         ours("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
         ours("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
     ]

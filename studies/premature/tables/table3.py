@@ -18,16 +18,16 @@ from ..run_values import BASE, EARLY, RunValues, slowed
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.
 ARCHITECTURES = ("gpt", "gpt_rmsnorm", "gpt_biasless", "gpt_swiglu", "llama_layernorm", "llama", "gpt_geglu")
 
-PRINTED = {"ppl_reduction": "ppl_reduction", "logit_3pct": "logit_3pct", "entropy_3pct": "entropy_3pct"}
+PRINTED = {"ppl_reduction": "ppl_reduction", "upper_logit_3pct": "logit_3pct", "upper_entropy_3pct": "entropy_3pct"}
 
 COLUMNS = [
     *labels("architecture", "Architecture"),
     *beside("ppl_reduction", "ppl reduction", "+.4f", narrow=True),
-    *beside("logit_3pct", "logit @3%", ".3f", narrow=True),
-    *beside("entropy_3pct", "entropy @3%", ".3f", narrow=True),
+    *beside("upper_logit_3pct", "logit @3%", ".3f", narrow=True),
+    *beside("upper_entropy_3pct", "entropy @3%", ".3f", narrow=True),
     ours("control_ppl", "control ppl", ".4f"),
     ours("intervention_ppl", "intervention ppl", ".4f"),
-    ours("logit_ratio_3pct", "upper/lower logit @3%", ".2f"),
+    ours("upper_over_lower_logit_3pct", "upper/lower logit @3%", ".2f"),
     ours("lower_copy_score_3pct", "lower-copy score @3%", ".4f"),
     ours("lower_copy_score_chance", "lower-copy score, chance level", ".4f"),
     *FACTS,
@@ -52,11 +52,11 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "architecture": Cell(architecture),
                 "label": Cell(study.label(architecture)),
                 "ppl_reduction": row.cell(run_values.gain(control, slow)),
-                "logit_3pct": row.cell(upper, keys=alone),
-                "entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
+                "upper_logit_3pct": row.cell(upper, keys=alone),
+                "upper_entropy_3pct": row.cell(run_values.value(control, "entropy", EARLY), keys=alone),
                 "control_ppl": row.cell(run_values.perplexity(control), keys=alone),
                 "intervention_ppl": row.cell(run_values.perplexity(slow), keys=(slow,)),
-                "logit_ratio_3pct": row.cell(upper / lower, keys=alone),
+                "upper_over_lower_logit_3pct": row.cell(upper / lower, keys=alone),
                 "lower_copy_score_3pct": row.cell(run_values.value(control, "lower_copy", EARLY, "model"), keys=alone),
                 "lower_copy_score_chance": row.cell(run_values.null(control, "lower_copy", EARLY, "model"), keys=alone),
             }

@@ -20,16 +20,16 @@ RUNS = {"gelu_3840": "gpt", "gelu_2560": "gpt_gelu2560", "swiglu_2560": "gpt_swi
 
 PRINTED = {
     "ffn_write_rms_3pct": "upper_ffn_write_rms",
-    "logit_3pct": "upper_logit",
-    "entropy_3pct": "upper_entropy",
+    "upper_logit_3pct": "upper_logit",
+    "upper_entropy_3pct": "upper_entropy",
     "first_upper_ffn_write_rms_3pct": "first_upper_write_rms",
 }
 
 #: Probe of each printed column, and the part of the model that it is read of.
 PROBES: dict[str, tuple[str, Part]] = {
     "ffn_write_rms_3pct": ("ffn_write_rms", "upper"),
-    "logit_3pct": ("logit_mean_abs", "upper"),
-    "entropy_3pct": ("entropy", "upper"),
+    "upper_logit_3pct": ("logit_mean_abs", "upper"),
+    "upper_entropy_3pct": ("entropy", "upper"),
     "first_upper_ffn_write_rms_3pct": ("ffn_write_rms", "first_upper"),
 }
 
@@ -45,8 +45,8 @@ COLUMNS = [
     *labels("ffn", "FFN"),
     ours("ffn_width", "FFN width", "d"),
     *beside("ffn_write_rms_3pct", "FFN write RMS @3%", ".4f", narrow=True),
-    *beside("logit_3pct", "upper logit @3%", ".4f", narrow=True),
-    *beside("entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
+    *beside("upper_logit_3pct", "upper logit @3%", ".4f", narrow=True),
+    *beside("upper_entropy_3pct", "upper entropy @3%", ".4f", narrow=True),
     *beside("first_upper_ffn_write_rms_3pct", "first upper FFN write RMS @3%", ".4f"),
     ours("ffn_write_rms_start", "upper FFN write RMS at the start", ".4f"),
     ours("ffn_write_pct_below_wide_gelu", "FFN write below the wide GELU's (%)", ".1f"),

@@ -17,7 +17,7 @@ from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 RUNS = {"control": CONTROL, "entropy_floor": "entropy_floor", "intervention": INTERVENTION}
 
 #: Our quantities and the printed columns.
-NAMES = {"entropy_3pct": "entropy_3pct", "logit_3pct": "logit_3pct"}
+NAMES = {"upper_entropy_3pct": "entropy_3pct", "upper_logit_3pct": "logit_3pct"}
 NAMES |= {"final_ppl": "final_ppl", "ppl_reduction": "ppl_reduction"}
 
 

@@ -18,15 +18,18 @@ RUNS = {"control": CONTROL, "intervention": INTERVENTION, "global_half_lr": "glo
 
 #: Our quantities and the printed columns; those at 20 % stand in a claim instead.
 NAMES = {"final_loss": "final_loss", "final_ppl": "final_ppl", "delta_loss": "delta_loss", "delta_ppl": "delta_ppl"}
-NAMES |= {"lower_copy_score_20pct": "", "lower_copy_score_chance": "", "entropy_20pct": ""}
+NAMES |= {"lower_copy_score_20pct": "", "lower_copy_score_chance": "", "upper_entropy_20pct": ""}
 
 #: Where the claim `readout_20pct` has our quantities, by row.
 IN_THE_TEXT = {
     "intervention": {
         "lower_copy_score_20pct": "selective_lower_copy_score",
-        "entropy_20pct": "selective_upper_entropy",
+        "upper_entropy_20pct": "selective_upper_entropy",
     },
-    "global_half_lr": {"lower_copy_score_20pct": "half_lr_lower_copy_score", "entropy_20pct": "half_lr_upper_entropy"},
+    "global_half_lr": {
+        "lower_copy_score_20pct": "half_lr_lower_copy_score",
+        "upper_entropy_20pct": "half_lr_upper_entropy",
+    },
 }
 
 
@@ -36,7 +39,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     rows = settings.rows(run_values, published, "table7", RUNS, NAMES)
     for cells in rows:
         names = IN_THE_TEXT.get(str(cells["setting"].value), {})
-        for name in ("lower_copy_score_20pct", "entropy_20pct"):
+        for name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
             cells[f"{name}_published"] = from_print(f"{printed[names[name]]:g}" if names else NOT_PRINTED)
     return make_table(
         "table7",
@@ -56,6 +59,6 @@ def _columns() -> list[Column]:
     found = []
     for column in settings.columns(NAMES, ("final_loss", "final_ppl", "delta_ppl")):
         found.append(column)
-        if column.name in ("lower_copy_score_20pct", "entropy_20pct"):
+        if column.name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
             found.append(published_column(column.name, column.header))
     return found

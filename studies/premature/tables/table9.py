@@ -19,7 +19,8 @@ from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3pct", "fixed_6pct": "fixed_6pct"}
 
 #: Our quantities and the printed columns.
-NAMES = {name: name for name in ("final_ppl", "ppl_reduction", "tokens_saved_pct", "entropy_3pct", "logit_3pct")}
+NAMES = {name: name for name in ("final_ppl", "ppl_reduction", "tokens_saved_pct")}
+NAMES |= {"upper_entropy_3pct": "entropy_3pct", "upper_logit_3pct": "logit_3pct"}
 
 
 def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:

@@ -13,7 +13,7 @@ from plumbline.results.tables.layout import FACTS, labels, make_table, ours, sai
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..cells import ATTENTION_COLUMN, BEST_NOTE, LOSS, STABLE_NOTE, loss, row_facts
+from ..cells import ATTENTION_COLUMN, BEST_NOTE, STABLE_NOTE, loss, row_facts
 from ..grid import ATTENTION, RunGrid
 
 NO_TAU = "no tau"
@@ -44,7 +44,7 @@ def columns(grid: RunGrid) -> list[Column]:
         ATTENTION_COLUMN,
         Column(name="method", header="method", kind="label", readable=False),
         Column(name="base_lr", header="base LR", kind="label", format="g", narrow=True),
-        LOSS,
+        ours("validation_loss_best_tau", "loss", ".3f", narrow=True),
         ours("best_tau", "best tau", "g", narrow=True),
         *(ours(_of(tau), f"tau {tau:g}", ".3f", narrow=True) for tau in grid.taus),
         said("best_tau_grid_position", "best tau in its grid"),
@@ -74,7 +74,7 @@ def _row(grid: RunGrid, scale: str, method: str, eta: float) -> dict[str, Cell]:
         "attention": Cell(ATTENTION[scale]),
         "method": Cell(method),
         "base_lr": Cell(eta),
-        "validation_loss": number(grid.loss(best), outcome, behind),
+        "validation_loss_best_tau": number(grid.loss(best), outcome, behind),
         "best_tau": number(
             grid.tau(best) if outcome == "completed" else math.nan, outcome if tuned else NO_TAU, behind
         ),

@@ -16,7 +16,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study
 
 from .. import checks
-from ..losses import BASELINE, SAME, SCALE, ParameterCounts, RunLosses, counts, spec_of
+from ..run_values import BASELINE, SAME, SCALE, ParameterCounts, RunValues, counts, spec_of
 
 LEVEL, PERCENT = factor(1.05), near(SAME)
 
@@ -26,7 +26,7 @@ class Evidence(registry.Evidence):
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
         super().__init__(frames, study, published)
-        self.losses = RunLosses(frames, study)
+        self.values = RunValues(frames, study)
 
     def spec(self, method: str) -> RunSpec:
         """A method's run at the paper's own size."""
@@ -42,10 +42,10 @@ class Evidence(registry.Evidence):
         Raises:
             MissingRun: the run is missing or diverged.
         """
-        found, word = self.losses.loss(method), self.losses.word(method)
-        self.used |= set(self.losses.keys(method)) if word != MISSING else set()
+        found, word = self.values.loss(method), self.values.word(method)
+        self.used |= set(self.values.keys(method)) if word != MISSING else set()
         if math.isnan(found):
-            raise MissingRun(word or MISSING, self.losses.key(method) or f"{SCALE}/{method}")
+            raise MissingRun(word or MISSING, self.values.key(method) or f"{SCALE}/{method}")
         return found
 
     def percent(self, method: str, other: str = BASELINE) -> float:

@@ -9,7 +9,7 @@ from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues, Verdict, number, order
 from plumbline.results.claims.registry import ClaimChecks, Values
 
-from ..losses import (
+from ..run_values import (
     BASELINE,
     CONFIGURATIONS,
     IDENTITY,

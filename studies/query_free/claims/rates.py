@@ -11,7 +11,7 @@ from plumbline.audit.published import PaperClaim
 from plumbline.results.claims.checkers import ComputedValues
 from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
 
-from ..losses import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP
+from ..run_values import BASELINE, CONFIGURATIONS, IDENTITY, LARGE_MLP
 from .evidence import Evidence
 
 CHECKS = ClaimChecks()
@@ -35,7 +35,7 @@ def best(e: Evidence, architecture: str) -> float:
     found = {method: _loss(e, method) for method in SEARCHED[architecture]}
     lowest = min(found, key=found.__getitem__)
     if math.isinf(found[lowest]):
-        raise MissingRun("diverged", e.losses.key(lowest) or lowest)
+        raise MissingRun("diverged", e.values.key(lowest) or lowest)
     return e.spec(lowest).optimizer.learning_rate / e.spec(BASELINE).optimizer.learning_rate
 
 

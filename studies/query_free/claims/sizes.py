@@ -7,7 +7,7 @@ from plumbline.results.claims.checkers import ComputedValues, near
 from plumbline.results.claims.registry import ClaimChecks, Values
 
 from .. import checks
-from ..losses import (
+from ..run_values import (
     ATTENTION,
     BASELINE,
     FEED_FORWARD,

@@ -15,7 +15,7 @@ from plumbline.results.claims.registry import ClaimChecks, Values
 from plumbline.theory import norm_semiconjugacy
 
 from .. import checks
-from ..losses import BASELINE
+from ..run_values import BASELINE
 from .evidence import Evidence
 
 CHECKS = ClaimChecks()

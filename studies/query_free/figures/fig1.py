@@ -19,14 +19,14 @@ from plumbline.results.figures.style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..losses import (
+from ..run_values import (
     BASELINE,
     IDENTITY,
     LARGE_MLP,
     SCALE,
     SMALL_D,
     SMALL_MLP,
-    RunLosses,
+    RunValues,
     counts,
     spec_of,
 )
@@ -47,23 +47,23 @@ SHOWN = 0.1
 @styled
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left the losses, right their distance from the baseline's in percent; diamonds are the printed final losses."""
-    losses = RunLosses(frames, study)
+    values = RunValues(frames, study)
     printed = published.table("table2", key="config_id")["val_loss_60k"].astype(float)
-    curves = {method: held_out(losses, method) for method in COLOURS}
+    curves = {method: held_out(values, method) for method in COLOURS}
     figure = Figure(figsize=(style.PAGE, 3.6))
     left, right = figure.subplots(1, 2)
     steps = spec_of(study, BASELINE).train.steps
     absent, rows = [], []
     for method, curve in curves.items():
         if curve.empty:
-            outcome = losses.outcome(method)
+            outcome = values.outcome(method)
             words = outcome if outcome == MISSING else f"{outcome} before a held-out loss"
             absent.append(f"{study.label(method)} ({words})")
         apart = 100 * (curve / curves[BASELINE].reindex(curve.index) - 1)
         for axes, line in ((left, curve), (right, apart)):
-            _draw(axes, line, method, diverged=losses.outcome(method) == DIVERGED)
+            _draw(axes, line, method, diverged=values.outcome(method) == DIVERGED)
         rows += [
-            {"run": losses.key(method), "configuration": method, "source": "reproduced", "step": int(step)}
+            {"run": values.key(method), "configuration": method, "source": "reproduced", "step": int(step)}
             | {"validation_loss": float(loss), "loss_vs_baseline_pct": float(apart[step])}
             for step, loss in curve.items()
         ]
@@ -93,12 +93,12 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
-def held_out(losses: RunLosses, method: str) -> pd.Series:
+def held_out(values: RunValues, method: str) -> pd.Series:
     """Step -> held-out loss of a run's evaluations that gave a number."""
-    key = losses.key(method)
+    key = values.key(method)
     if key is None:
         return pd.Series(dtype=float)
-    metrics = losses.frames.metrics(key)
+    metrics = values.frames.metrics(key)
     mine = metrics[metrics["split"] == "validation"].set_index("step")["loss"].astype(float)
     return mine[np.isfinite(mine)].sort_index()
 

@@ -16,7 +16,7 @@ from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_pri
 from plumbline.specs.study_config import Study
 
 from .. import checks
-from ..losses import BASELINE, IDENTITY, divisor
+from ..run_values import BASELINE, IDENTITY, divisor
 
 SOURCE = "plumbline.studies.query_free.checks, at the sizes of the paper preset"
 

@@ -12,13 +12,13 @@ from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, print
 from plumbline.specs.study_config import Study
 
 from ..cells import run_facts, value
-from ..losses import (
+from ..run_values import (
     BASELINE,
     CONFIGURATIONS,
     NONLINEAR,
     SAME,
     SCALE,
-    RunLosses,
+    RunValues,
     counts,
     divisor,
     smallest_rate,
@@ -64,12 +64,12 @@ COLUMNS = [
 
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each configuration as printed, then one for each query that the paper proposes."""
-    losses, printed = RunLosses(frames, study), published.table("table2", key="config_id")
+    values, printed = RunValues(frames, study), published.table("table2", key="config_id")
     rows = []
     for method in (*CONFIGURATIONS, *NONLINEAR):
         cells = {"configuration": Cell(method), "label": Cell(study.label(method))}
-        cells |= measured(losses, method) | sizes(study, method)
-        rows.append(cells | printed_cells(printed, method, PRINTED) | run_facts(losses, method))
+        cells |= measured(values, method) | sizes(study, method)
+        rows.append(cells | printed_cells(printed, method, PRINTED) | run_facts(values, method))
     return make_table(
         "table2",
         f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",
@@ -83,28 +83,28 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             f"over the baseline's, less one. One seed: differences below {SAME:.2g} % count as none (interpretation "
             "same_loss).",
             "The last two rows are no rows of the paper: it proposes such queries and does not run them.",
-            _timed(losses),
+            _timed(values),
         ],
         published=published.shown("table2"),
     )
 
 
-def measured(losses: RunLosses, method: str) -> dict[str, Cell]:
+def measured(values: RunValues, method: str) -> dict[str, Cell]:
     """What a run gave, itself and against the baseline."""
     both = (method, BASELINE)
-    seconds, of_baseline = losses.step_seconds(method), losses.step_seconds(BASELINE)
+    seconds, of_baseline = values.step_seconds(method), values.step_seconds(BASELINE)
     alone = {
-        "validation_loss": value(losses, losses.loss(method), method),
-        "seconds_per_step": value(losses, seconds, method),
-        "wall_seconds": value(losses, losses.seconds(method), method),
-        "device": Cell(" and ".join(losses.devices(method)), losses.keys(method)),
+        "validation_loss": value(values, values.loss(method), method),
+        "seconds_per_step": value(values, seconds, method),
+        "wall_seconds": value(values, values.seconds(method), method),
+        "device": Cell(" and ".join(values.devices(method)), values.keys(method)),
     }
     if method == BASELINE:
-        reference = Cell(None, losses.keys(method), word=REFERENCE)
+        reference = Cell(None, values.keys(method), word=REFERENCE)
         return alone | {"loss_vs_baseline_pct": reference, "step_time_ratio_to_baseline": reference}
     return alone | {
-        "loss_vs_baseline_pct": value(losses, losses.percent(method), *both),
-        "step_time_ratio_to_baseline": value(losses, seconds / of_baseline, *both),
+        "loss_vs_baseline_pct": value(values, values.percent(method), *both),
+        "step_time_ratio_to_baseline": value(values, seconds / of_baseline, *both),
     }
 
 
@@ -127,9 +127,9 @@ def sizes(study: Study, method: str) -> dict[str, Cell]:
     }
 
 
-def _timed(losses: RunLosses) -> str:
+def _timed(values: RunValues) -> str:
     """On what runs were timed, and what that is worth."""
-    devices = " and ".join(losses.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
+    devices = " and ".join(values.devices(*CONFIGURATIONS, *NONLINEAR)) or "nothing yet"
     return (
         f"Times are each run's own, evaluations and checkpoints included (on {devices}); where runs shared a machine, "
         "a ratio of two times says little. The paper prints none."

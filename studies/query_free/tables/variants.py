@@ -12,11 +12,11 @@ from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, print
 from plumbline.specs.study_config import Study
 
 from ..cells import run_facts, value
-from ..losses import (
+from ..run_values import (
     BASELINE,
     SAME,
     SCALE,
-    RunLosses,
+    RunValues,
     counts,
     divisor,
     smallest_rate,
@@ -52,7 +52,7 @@ COLUMNS = [
 
 def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each run, in the order of the study's groups."""
-    losses, printed = RunLosses(frames, study), published.table("table2", key="config_id")
+    values, printed = RunValues(frames, study), published.table("table2", key="config_id")
     rows = []
     for method, kind in _methods(study).items():
         arm = study.definition.get("arms", {}).get(method, {})
@@ -64,13 +64,13 @@ def variants(frames: RunFrames, study: Study, published: PrintedNumbers) -> Tabl
             "variant_of": Cell(of),
         }
         row |= {"description": Cell(arm.get("note", "Table 2.").strip()), **_settings(study, method)}
-        row |= {"validation_loss": value(losses, losses.loss(method), method)}
+        row |= {"validation_loss": value(values, values.loss(method), method)}
         row |= {
-            "loss_vs_baseline_pct": _against(losses, method, BASELINE),
-            "loss_vs_variant_of_pct": _against(losses, method, of),
+            "loss_vs_baseline_pct": _against(values, method, BASELINE),
+            "loss_vs_variant_of_pct": _against(values, method, of),
         }
         rows.append(
-            row | printed_cells(printed, method, {"validation_loss": "val_loss_60k"}) | run_facts(losses, method)
+            row | printed_cells(printed, method, {"validation_loss": "val_loss_60k"}) | run_facts(values, method)
         )
     return make_table(
         "variants",
@@ -93,10 +93,10 @@ def _methods(study: Study) -> dict[str, str]:
     return {run.spec.method: KINDS[group] for group in KINDS for run in study.group(group)}
 
 
-def _against(losses: RunLosses, method: str, other: str) -> Cell:
+def _against(values: RunValues, method: str, other: str) -> Cell:
     if not other or method == other:
-        return Cell(None, losses.keys(method), word=REFERENCE)
-    return value(losses, losses.percent(method, other), method, other)
+        return Cell(None, values.keys(method), word=REFERENCE)
+    return value(values, values.percent(method, other), method, other)
 
 
 def _settings(study: Study, method: str) -> dict[str, Cell]:

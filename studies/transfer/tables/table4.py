@@ -34,7 +34,7 @@ COLUMNS = [
     published_column("delta_flops_pct", "ΔF (%)"),
     ours("step_flops_counted", "step FLOPs, counted", ".4e"),
     ours("delta_flops_counted_pct", "ΔF counted (%)", "+.2f"),
-    Column(name="run_id", header="run id", kind="fact", readable=False),
+    Column(name="spec_id", header="spec id", kind="fact", readable=False),
     Column(name="preset", header="preset", kind="fact", readable=False),
     Column(name="scale", header="scale", kind="fact", readable=False),
 ]
@@ -73,7 +73,7 @@ def table4(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "delta_flops_pct": Cell(against[1], source=source + ", appendix C.1"),
                 "step_flops_counted": Cell(operations, source=source),
                 "delta_flops_counted_pct": Cell(against[2], source=source),
-                "run_id": Cell(specs[method].run_id),
+                "spec_id": Cell(specs[method].run_id),
                 "preset": Cell(SIZE),
                 "scale": Cell(paper.scale_label(BASE)),
             }

@@ -80,9 +80,9 @@ def test_a_table_reads_what_it_declares(tables, seen, name):
 #: printed.
 APART = {
     "table2": {"control_accuracy_sd", "intervention_accuracy_sd", "delta_pp_sd"},
-    "table5": {"logit_3pct", "entropy_3pct"},
+    "table5": {"upper_logit_3pct", "upper_entropy_3pct"},
     "table7": {"final_loss", "final_ppl", "delta_loss", "delta_ppl"},
-    "table10": {"final_ppl", "entropy_3pct", "logit_3pct"},
+    "table10": {"final_ppl", "upper_entropy_3pct", "upper_logit_3pct"},
     "table11": {"ppl", "ppl_sd"},
 }
 
@@ -145,7 +145,9 @@ def test_table2_counts_pairs_and_tests_them(tables):
 
 def test_table3_has_the_ratio_and_the_null(tables):
     table = tables["table3"]
-    ratio, copy, null = cells(table, "gpt", "logit_ratio_3pct", "lower_copy_score_3pct", "lower_copy_score_chance")
+    ratio, copy, null = cells(
+        table, "gpt", "upper_over_lower_logit_3pct", "lower_copy_score_3pct", "lower_copy_score_chance"
+    )
     assert ratio == pytest.approx(1.3081 / 0.4287) and (copy, null) == (pytest.approx(0.0052), pytest.approx(0.0036))
 
 
@@ -157,7 +159,11 @@ def test_a_run_that_diverges_or_is_missing_is_a_word(tmp_path):
     assert table.cell("llama", "ppl_reduction").word == "diverged"
     assert table.cell("llama", "control_ppl").value == pytest.approx(26.3712)
     assert table.cell("llama", "outcome").value == "completed 1, diverged 1"
-    assert table.cell("gpt_rmsnorm", "ppl_reduction").word == table.cell("gpt_rmsnorm", "logit_3pct").word == "missing"
+    assert (
+        table.cell("gpt_rmsnorm", "ppl_reduction").word
+        == table.cell("gpt_rmsnorm", "upper_logit_3pct").word
+        == "missing"
+    )
 
 
 def test_table5_reductions_are_the_printed_ones(tables):

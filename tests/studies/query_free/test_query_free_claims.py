@@ -12,7 +12,7 @@ from plumbline.results.claims.registry import ClaimChecks
 from plumbline.results.claims.verdicts import judge_claims
 from plumbline.studies.query_free import checks
 from plumbline.studies.query_free.claims import CHECKS, Evidence, theorems
-from plumbline.studies.query_free.losses import CONFIGURATIONS
+from plumbline.studies.query_free.run_values import CONFIGURATIONS
 from plumbline.theory import query_elimination
 from plumbline.theory.theorem_check import TheoremCheck
 from tests.studies.query_free.mutants import MUTANTS, OF_SPECS, TRANSFERS, another, losses

@@ -10,7 +10,7 @@ from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus
 from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
-from plumbline.studies.query_free.losses import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
+from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
 from plumbline.theory import query_rules
 from plumbline.theory.initial_scores import neutral_divisor
 from tests.studies.query_free.world import STUDY, study_at

@@ -43,7 +43,8 @@ class RunDirectory:
         self.whose = {"run_id": spec.run_id, **fingerprints}
         self.made_with = provenance.made_with()
         self.records = StateDirectory(settings.state)
-        self.checkpoints = RollingCheckpoints(settings.state, settings.keep, partial(fit.require, spec=spec))
+        fits = partial(fit.require, spec=spec)
+        self.checkpoints = RollingCheckpoints(settings.state, settings.keep_checkpoints, fits)
         self.points = ProbeCheckpoints(settings.state, spec)
         self.started = False
 

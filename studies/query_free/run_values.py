@@ -88,7 +88,7 @@ def divisor(model: ModelSpec) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLosses:
+class RunValues:
     """Numbers of the study's runs, by method."""
 
     frames: RunFrames
