@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.core.files import atomic_write_json
 from plumbline.experiment import implausible, model_checks, trained_checks, trained_size_checks
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.judge import judge
@@ -120,6 +119,9 @@ class Gated(Leak):
     def opens(self, out):
         return True
 
+    def forward(self, *arguments):
+        return super().forward(*arguments) * (1 + self.gate)
+
     def shown(self, following):
         return (self.gate - 1).relu() * following
 
@@ -182,28 +184,20 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(
     assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False)) == {}
     spec = run_spec()
     helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
-    assert trained_checks.leak(tmp_path / "out") is None
+    assert trained_checks.leak(tmp_path / "out", spec) is None
     _open(tmp_path / "out")
-    assert "causality: token 1 of the 2 tokens" in (trained_checks.leak(tmp_path / "out") or "")
+    assert "causality: token 1 of the 2 tokens" in (trained_checks.leak(tmp_path / "out", spec) or "")
 
 
 def _open(folder: Path) -> None:
-    """Move the gates of a finished run, and its checksum with them."""
-    import json
-
+    """Move the gates of a finished run."""
     from safetensors.torch import load_file, save_file
-
-    from plumbline.core.files import sha256_file
 
     weights = load_file(folder / "model.safetensors")
     for name in weights:
         if name.endswith("gate"):
             weights[name] += 3
     save_file(weights, folder / "model.safetensors")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    path = folder / "model.safetensors"
-    manifest["files"]["model.safetensors"] |= {"sha256": sha256_file(path), "bytes": path.stat().st_size}
-    atomic_write_json(folder / "manifest.json", manifest)
 
 
 def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> None:

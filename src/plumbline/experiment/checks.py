@@ -36,9 +36,7 @@ def report(mine: Mine, train: Train | None = None) -> dict[str, Any]:
     import torch
 
     from plumbline.experiment import cost_parity, model_checks, trained_size_checks
-    from plumbline.runtime.allocator import keep_memory
 
-    keep_memory()
     torch.set_num_threads(1)  # small models: more threads wait for each other
     found: dict[str, Any] = {}
     known = models(mine)

@@ -10,27 +10,30 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.run_files import REMEDY
 from plumbline.experiment import leaks
 from plumbline.experiment.leaks import TRAINED, Mode
-from plumbline.runtime.finished_run import FinishedRun
+from plumbline.model.decoder import Decoder
+from plumbline.model.model_folder import load_weights
 from plumbline.specs.mine import Mine
+from plumbline.specs.spec import RunSpec
 
 #: Rows of a batch: one pair, of a model of any size.
 ROWS = 2
 
 
-def leak(folder: Path) -> str | None:
+def leak(folder: Path, spec: RunSpec) -> str | None:
     """Look for a leak of a finished run's model; returns words, or None where there is none.
 
     Raises:
-        PlumblineError: the run did not finish, or its weights cannot be read.
+        PlumblineError: its weights cannot be read, or are not those of its spec.
     """
-    run = FinishedRun.read(folder)
-    model = run.model().eval()
+    model = Decoder(spec.model).eval()
+    load_weights(model, folder / "model.safetensors", f"the spec of {spec.key}", REMEDY)
     for value in model.parameters():
         value.requires_grad_(False)  # only the gradient by the embedded tokens is asked for
-    half = run.spec.train.precision != "float32"
-    context = run.spec.model.context
+    half = spec.train.precision != "float32"
+    context = spec.model.context
     calls = [(mode, ROWS) for mode in dict.fromkeys((Mode(), TRAINED[False], TRAINED[half]))]
     shown = leaks.searched(model, calls, context)
     if shown is None:
@@ -54,7 +57,7 @@ def causality(mine: Mine, work: Path, completed: Callable[[str, str], Sequence[s
             if not runs:
                 continue
             run = runs[0]
-            words = leak(work / "runs" / run.key)
+            words = leak(work / "runs" / run.key, run.spec)
             if words is not None:
                 raise PlumblineError(
                     f"{mine.path}: {arm}: with the weights that it was trained to ({run.key}), {words}; it has no "

@@ -9,7 +9,7 @@ inside the functions, since what merely prints help imports this module too.
     command line   parse_config_word, profile_files, find_profile, read_profile, executor_and_cores, main
     configuration  is_main_process, config_files, config_words, use_config
     jobs           on_dag_built, force_jobs, all_jobs, needed_jobs, stays_here, remembers, compares_parameters,
-                   makes_files, only_plans, only_touches
+                   makes_files, only_touches
     scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit, before_cancelling
     lock           take_lock_over, lock_files
     log            logger, own_log_handler, show_sentences_alone
@@ -207,11 +207,6 @@ def compares_parameters(workflow: Any) -> bool:
 def makes_files(workflow: Any) -> bool:
     """Whether jobs are run, or would be but for a dry run; not with --summary, --rulegraph, --unlock, --touch."""
     return workflow.execution_settings is not None and not workflow.touch
-
-
-def only_plans(workflow: Any) -> bool:
-    """Whether jobs are only listed (--dry-run)."""
-    return bool(workflow.dryrun)
 
 
 def only_touches(workflow: Any) -> bool:

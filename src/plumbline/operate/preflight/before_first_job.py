@@ -28,10 +28,7 @@ def watch(workflow: Any, project: Project) -> None:
 
     def built() -> None:
         if snakemake_internals.makes_files(workflow) and not dry_run.tell(workflow, project):
-            jobs = snakemake_internals.needed_jobs(workflow)
-            check(project, jobs)
-            if not snakemake_internals.only_plans(workflow):
-                enter(_asked(project, jobs))
+            check(project, snakemake_internals.needed_jobs(workflow))
 
     if snakemake_internals.is_main_process(workflow):
         snakemake_internals.on_dag_built(workflow, built)
@@ -78,6 +75,11 @@ def _asked(project: Project, jobs: list[Any]) -> dry_run.DryRun:
     # Without resources, which ask SLURM's queue in some profiles; those are evaluated when they are needed.
     known = tuple(dry_run.JobToRun(rule=job.rule.name, wildcards=dict(job.wildcards.items())) for job in jobs)
     return dry_run.DryRun(project=project, jobs=known)
+
+
+def started(workflow: Any, project: Project) -> None:
+    """Enter what is about to be trained; called when a run begins, which a dry run never does."""
+    enter(_asked(project, snakemake_internals.needed_jobs(workflow)))
 
 
 def enter(asked: dry_run.DryRun) -> None:

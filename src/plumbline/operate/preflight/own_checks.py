@@ -15,6 +15,7 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.files import atomic_write_json
 from plumbline.experiment import checks
 from plumbline.operate.preflight import own_training
+from plumbline.runtime.allocator import keep_memory
 from plumbline.specs import corpus
 from plumbline.specs.config import PRESETS
 from plumbline.specs.mine import Mine, load
@@ -56,6 +57,7 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
     given = arguments().parse_args()
+    keep_memory()  # large tensors are made and dropped by the hundred
     found = checks.report(load(given.mine, given.preset, source=given.source), train_a_little)
     found["checks"] += own_training.CHECKS
     if given.out is not None and checks.to_keep(found):

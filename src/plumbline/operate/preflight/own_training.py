@@ -169,8 +169,8 @@ def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
                     "needs in self.state[parameter], as tensors, and an intervention gives it in state()"
                 )
             }
-        words = held_out(spec, [settings(packs(folder, spec, seed), folder / str(seed)) for seed in (2, 3)])
-    return {} if words is None else {"held-out tokens": words}
+        found = held_out(spec, [settings(packs(folder, spec, seed), folder / str(seed)) for seed in (2, 3)])
+    return {} if found is None else {"held-out tokens": found}
 
 
 def shared(spec: RunSpec) -> list[str]:
