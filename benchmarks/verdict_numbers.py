@@ -26,11 +26,11 @@ from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import grid
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge, judge_all
 from plumbline.experiment.ledger import append
-from plumbline.experiment.readers.rows import ColumnNames, read_rows
-from plumbline.experiment.readers.score_table import ScoreTable, read_table
-from plumbline.experiment.readers.search_log import read_search
-from plumbline.experiment.search import SearchJudgement, judge_search
-from plumbline.experiment.table_verdict import Comparison, table_entries
+from plumbline.experiment.numbers.readers.rows import ColumnNames, read_rows
+from plumbline.experiment.numbers.readers.score_table import ScoreTable, read_table
+from plumbline.experiment.numbers.readers.search_log import read_search
+from plumbline.experiment.numbers.search import SearchJudgement, judge_search
+from plumbline.experiment.numbers.table_verdict import Comparison, table_entries
 from plumbline.stats.protocol_error import standard_error
 
 TERMS = ComparisonTerms(higher=False)

@@ -40,7 +40,7 @@ LONGEST = (
     "evaluate/test_new_task.py",
     "train/test_network_folder.py",
     "kernels/test_kernels.py",
-    "experiment/test_model_checks.py",
+    "experiment/checks/test_model_checks.py",
     "gpu_check/test_conduct.py",
     "studies/transfer/test_transfer_claims.py",
     "train/test_interventions_resume.py",

@@ -11,7 +11,7 @@ import torch
 from plumbline.evaluate.prefix_trees import SHORTEST, PrefixNode, TokenSegment, trees
 from plumbline.evaluate.tree_reader import PrefixTreeReader
 from plumbline.evaluate.tree_rows import cut
-from plumbline.experiment.model_checks import lively
+from plumbline.experiment.checks.model_checks import lively
 from plumbline.model.decoder import Decoder
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec

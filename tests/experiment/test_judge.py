@@ -14,11 +14,11 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.goal import judge_goal
 from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge, judge_all
+from plumbline.experiment.numbers.goal import judge_goal
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, Seeds
+from plumbline.experiment.numbers.sentences import sentence
 from plumbline.experiment.power import ComparisonDesign, seeds_each, sigma_interval
-from plumbline.experiment.seed_values import CannotBeJudgedError, Seeds
-from plumbline.experiment.sentences import sentence
 from plumbline.stats.noise_floor import noise_floor
 
 UP = ComparisonTerms(higher=True)

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
+from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
 from plumbline.project.invocation import changed

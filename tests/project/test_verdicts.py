@@ -64,7 +64,8 @@ def test_a_page_that_nothing_makes_is_answered(mine: str) -> None:
 def test_the_same_again_makes_no_new_page_and_another_try_does(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.experiment import ledger, ledger_costs
+    from plumbline.experiment import ledger
+    from plumbline.experiment.own_method import ledger_costs
 
     path = tmp_path / "ledger.jsonl"
     monkeypatch.setattr(Paths, "verdict_ledger", str(path))
@@ -83,7 +84,7 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
 def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
     mine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.experiment import decision_accuracy_from_pages
+    from plumbline.experiment.own_method import decision_accuracy_from_pages
 
     monkeypatch.setattr(Paths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)

@@ -22,13 +22,13 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment import numbers
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
 from plumbline.experiment.judge import MethodVerdict
-from plumbline.experiment.numbers_request import NumbersRequest, WrittenVerdict
-from plumbline.experiment.readers.rows import ColumnNames
-from plumbline.experiment.seed_values import CannotBeJudgedError
+from plumbline.experiment.numbers import numbers_verdict
+from plumbline.experiment.numbers.numbers_request import NumbersRequest, WrittenVerdict
+from plumbline.experiment.numbers.readers.rows import ColumnNames
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 #: What a loop does with a candidate, by its verdict, and the exit code that says so.
 CANNOT = 13
@@ -104,7 +104,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except PlumblineError as error:
         parser.error(str(error))
     try:
-        made = numbers.write(asked)
+        made = numbers_verdict.write(asked)
     except CannotBeJudgedError as error:
         if given.json:
             print(json.dumps({"verdict": MethodVerdict.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))

@@ -33,9 +33,8 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
-from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
-from plumbline.experiment.seed_noise import noise
-from plumbline.experiment.seed_values import (
+from plumbline.experiment.numbers.seed_noise import noise
+from plumbline.experiment.numbers.seed_values import (
     CannotBeJudgedError,
     Seeds,
     checked,
@@ -44,6 +43,7 @@ from plumbline.experiment.seed_values import (
     scale_of,
     sorted_values,
 )
+from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
 from plumbline.stats.combine import WelchResult, welch
 
 

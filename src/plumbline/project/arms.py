@@ -23,7 +23,7 @@ from msgspec import structs
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
-from plumbline.experiment.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
+from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
 from plumbline.experiment.recipe_diff import differences
 from plumbline.project.project import Project
 from plumbline.specs import experiment_runs

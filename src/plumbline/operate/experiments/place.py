@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.experiment import records
-from plumbline.experiment.bank import Bank
-from plumbline.experiment.outcome import Decision
+from plumbline.experiment.decision import records
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.outcome import Decision
 from plumbline.project import Project
 
 #: The folder of pages below a preset's folder of results, and of the bank below its folder of work.

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.experiment import bank as banks
-from plumbline.experiment import decision_page, records
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment.bank import Bank
-from plumbline.experiment.decision_console import print_decision
+from plumbline.experiment.decision import bank as banks
+from plumbline.experiment.decision import decision_page, records
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_console import print_decision
+from plumbline.experiment.decision.loop import Experiment, Schedule
+from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES, Decision, ExperimentTerms
+from plumbline.experiment.decision.settle import Question, claim, settle
 from plumbline.experiment.formatting import counted
 from plumbline.experiment.ledger import LedgerEntry
-from plumbline.experiment.loop import Experiment, Schedule
-from plumbline.experiment.outcome import BASELINE, EXIT_CODES, Decision, ExperimentTerms
-from plumbline.experiment.settle import Question, claim, settle
 from plumbline.operate.experiments import views
 from plumbline.operate.experiments.asked import (
     arms_asked,
@@ -148,14 +148,14 @@ def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any
     """What the checks of a user's own file refuse before anything is trained, and their report."""
     if project.mine is None:
         return [], {}
-    from plumbline.experiment import checks
+    from plumbline.experiment.checks import method_checks
     from plumbline.operate.preflight import dry_run, own_method
 
     run = arms.run_of(arms.candidate).spec
     wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}
     job = dry_run.JobToRun(rule="pretrain", wildcards=wildcards)
     failing = own_method.refused(dry_run.DryRun(project=project, jobs=(job,)))
-    return failing, checks.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
+    return failing, method_checks.kept(Path(project.paths.verdict_checks), project.fingerprints.checks()) or {}
 
 
 def _plan(question: Question, arms: StudyArms) -> str:

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.experiment import decision_page, ledger
-from plumbline.experiment.bank import Bank
+from plumbline.experiment import ledger
+from plumbline.experiment.decision import decision_page
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.noise import SEEDS, noise
+from plumbline.experiment.decision.outcome import Decision
 from plumbline.experiment.formatting import fixed
-from plumbline.experiment.noise import SEEDS, noise
-from plumbline.experiment.outcome import Decision
 
 
 def print_noise(given: argparse.Namespace, bank: Bank) -> int:

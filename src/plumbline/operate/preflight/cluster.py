@@ -136,9 +136,7 @@ def check(dry_run: DryRun) -> list[CheckResult]:
         return found
     found = [*slurm_paths.check(dry_run.project.root), *answers(kinds(dry_run.jobs)), *_settings()]
     if slurm_account.placeholder(dry_run.account) and any(one.state == STOP for one in found):
-        found.append(
-            CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account))
-        )
+        found.append(CheckResult(state=STOP, what="SLURM account", words=slurm_account.account_words(dry_run.account)))
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.files import atomic_write_json
-from plumbline.experiment import checks
+from plumbline.experiment.checks import method_checks
 from plumbline.operate.preflight import own_training
 from plumbline.runtime.allocator import keep_memory
 from plumbline.specs import corpus
@@ -58,13 +58,13 @@ def main() -> None:
     """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
     given = arguments().parse_args()
     keep_memory()  # large tensors are made and dropped by the hundred
-    found = checks.report(load(given.mine, given.preset, source=given.source), train_a_little)
+    found = method_checks.report(load(given.mine, given.preset, source=given.source), train_a_little)
     found["checks"] += own_training.CHECKS
-    if given.out is not None and checks.to_keep(found):
+    if given.out is not None and method_checks.to_keep(found):
         atomic_write_json(given.out, found)
-    for words in checks.sentences(found, given.mine, "flagged"):
+    for words in method_checks.sentences(found, given.mine, "flagged"):
         print(f"flagged: {words}")
-    checks.require(found, given.mine)
+    method_checks.require(found, given.mine)
     print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
 
 

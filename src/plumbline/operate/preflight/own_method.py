@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from plumbline.experiment import checks
+from plumbline.experiment.checks import method_checks
 from plumbline.operate.preflight.dry_run import DryRun
 
 
@@ -26,7 +26,7 @@ def refused(dry_run: DryRun) -> list[str]:
     if plan.mine is None or not _asked(dry_run):
         return []
     path = Path(plan.paths.verdict_checks)
-    if checks.kept(path, plan.fingerprints.checks()) is None:
+    if method_checks.kept(path, plan.fingerprints.checks()) is None:
         command = [
             sys.executable,
             "-m",
@@ -38,7 +38,7 @@ def refused(dry_run: DryRun) -> list[str]:
         command += ["--source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        if checks.kept(path, plan.fingerprints.checks()) is None:
+        if method_checks.kept(path, plan.fingerprints.checks()) is None:
             if done.returncode == 0:
                 return [
                     f"{plan.mine.path}: it, or a component's code, was edited while it was checked; run the command "
@@ -64,5 +64,5 @@ def _sentences(dry_run: DryRun, kind: str) -> list[str]:
     plan = dry_run.project
     if plan.mine is None or not _asked(dry_run):
         return []
-    found = checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
-    return [] if found is None else checks.sentences(found, plan.mine.path, kind)
+    found = method_checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    return [] if found is None else method_checks.sentences(found, plan.mine.path, kind)

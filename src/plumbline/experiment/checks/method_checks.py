@@ -1,0 +1,104 @@
+"""Reports the checks of the methods of a user's own file before any is trained, and refuses what does not hold.
+
+Small models on the CPU, a few seconds. What does not hold is named with the smallest input that shows it. Parity is
+only flagged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.fingerprint_file import read
+from plumbline.experiment.checks.checks_fingerprint import of_checks
+from plumbline.experiment.checks.trained_size import trained_sizes
+from plumbline.specs.mine import Mine, models
+from plumbline.specs.spec import RunSpec
+
+#: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.
+Train = Callable[[Mine, str, RunSpec, RunSpec, dict[str, Any]], None]
+
+
+def report(mine: Mine, train: Train | None = None) -> dict[str, Any]:
+    """Make all checks of a user's own file, and return what was found by method.
+
+    `train` tries what trains a method (`plumbline.operate.preflight.own_training`), before any run of it; where its
+    runs are finished, that is left out.
+
+    Of each method: `failed` and `flagged` (name of a check -> words), the checks that could not be made because
+    something was `raised`, `parity` by scale, and whether it starts with its baseline's logits (`starts_as`; None where
+    it cannot be built). `trained`: the contexts of the runs, at which models were looked at, and words for the page.
+    """
+    # torch, which who only reads a report goes without
+    import torch
+
+    from plumbline.experiment.checks import cost_parity, model_checks, trained_size_checks
+
+    torch.set_num_threads(1)  # small models: more threads wait for each other
+    found: dict[str, Any] = {}
+    known = models(mine)
+    for method, against in mine.against.items():
+        (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
+        sizes = trained_sizes(mine, method)
+        failed, raised = model_checks.made(small.model, small_baseline.model, sizes)
+        entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
+        entry["starts_as"] = None
+        if train is not None and "build" not in raised:
+            train(mine, method, small, small_baseline, entry)
+        if not failed:
+            entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
+            for scale, model in whole.items():
+                one = cost_parity.compare(scale, model, whole_baseline[scale], mine.asked["parity"])
+                entry["parity"][scale] = dataclasses.asdict(one)
+                if one.words:
+                    entry["flagged"][f"parity at {scale}"] = one.words
+        found[method] = entry
+    size = known[mine.compared[0]][0].model
+    trained = trained_sizes(mine, *mine.against)
+    return {
+        "fingerprint": of_checks(mine),
+        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS],
+        "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
+        "trained": {
+            "contexts": sorted({one.context for one in trained}),
+            "words": [trained_size_checks.words(one, size) for one in trained],
+        },
+        "methods": found,
+    }
+
+
+def kept(path: Path, fingerprint: str) -> dict[str, Any] | None:
+    """Read the report of a file, if it is of this code and these models, and every check could be made; else None."""
+    content = read(path)
+    return content if content is not None and content.get("fingerprint") == fingerprint and to_keep(content) else None
+
+
+def to_keep(found: dict[str, Any]) -> bool:
+    """Whether every check could be made, so that the report may be kept.
+
+    What was raised may come from the environment (a package that is not there, no memory), which no hash of the code
+    tells apart from a later one where all is well.
+    """
+    return not any(entry.get("raised") for entry in found["methods"].values())
+
+
+def sentences(found: dict[str, Any], path: str, kind: str) -> list[str]:
+    """Write a sentence for each check of a report that failed (`kind` ``failed``) or was only flagged (``flagged``)."""
+    return [
+        f"{path}: {method}: {name}: {words}"
+        for method, entry in found["methods"].items()
+        for name, words in entry[kind].items()
+    ]
+
+
+def require(found: dict[str, Any], path: str) -> None:
+    """Refuse a report in which a check failed.
+
+    Raises:
+        PlumblineError: naming every check that failed.
+    """
+    if failing := sentences(found, path, "failed"):
+        raise PlumblineError("\n".join([*failing, "nothing was trained; fix the component and run the command again"]))

@@ -1,0 +1,114 @@
+"""Checks a model as its runs call it: at the trained context, in every mode, in batches of several sizes.
+
+Two layers of a small width, so that a context of 1,024 takes seconds. Short inputs are tried in every mode and batch;
+the trained context in every mode with a pair of rows, and as it is trained in larger batches too.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import torch
+from torch.nn import functional
+
+from plumbline.experiment.checks import leaks
+from plumbline.experiment.checks.leaks import BATCHES, LONG, MODES, TRAINED, Leak, Mode
+from plumbline.experiment.checks.trained_size import TrainedSize
+from plumbline.model.cache import DecodingCache
+from plumbline.model.decoder import Decoder
+from plumbline.specs.spec import ModelSpec
+
+#: What is looked at beside causality, rows and decoding.
+CHECKS = ("loss",)
+#: Layers of the model that is called at the trained context.
+LAYERS = 2
+#: Short inputs, which are tried in every mode and in batches up to the trained one.
+SHORT = (2, 9, LONG)
+#: Tokens of the largest batch that is tried at the trained context.
+TOKENS = 8192
+#: In how many parts a sequence of the trained context is decoded.
+PARTS = 13
+
+
+def reduced(spec: ModelSpec, size: TrainedSize) -> ModelSpec:
+    """Make the small model that reads the trained context."""
+    return msgspec.structs.replace(spec, layers=min(LAYERS, spec.layers), context=size.context)
+
+
+def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
+    """List the calls (mode, rows) that are made of inputs of a length."""
+    trained = TRAINED[size.half]
+    if length <= LONG:
+        powers = [2**k for k in range(3, size.rows.bit_length()) if 2**k < size.rows]
+        larger = [*powers, size.rows] if length == SHORT[1] else []
+        return [(mode, rows) for mode in MODES for rows in BATCHES] + [(trained, rows) for rows in larger if rows > 7]
+    most = max(4, TOKENS // length)
+    whole = [size.rows] if 4 < size.rows <= most else [rows for rows in (7,) if rows <= most]
+    return [*((mode, 2) for mode in MODES), *((trained, rows) for rows in (4, *whole))]
+
+
+def leak(model: Decoder, size: TrainedSize) -> Leak | None:
+    """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
+    before = 1
+    for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
+        asked = calls(size, length)
+        shown = leaks.searched(model, asked, length)
+        if shown is not None:
+            return leaks.smallest(model, asked, shown, before, length)
+        before = length
+    return None
+
+
+@torch.no_grad()
+def decoding(model: Decoder, size: TrainedSize) -> str | None:
+    """Check that the trained context, read in parts, gives the logits that it gives at once."""
+    tokens_BT = leaks.pairs(size.context, 1, [1], model.spec.vocabulary)
+    expected, cache = model(tokens_BT), DecodingCache()
+    parts = tokens_BT.split(-(-size.context // PARTS), dim=1)
+    off = leaks.differs(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
+    if off is None:
+        return None
+    return (
+        f"{leaks.named(tokens_BT[0])}, decoded {parts[0].shape[1]} at a time, have other logits at token {off[0]} than "
+        f"read at once (off by {off[1]:.2g})"
+    )
+
+
+def loss(model: Decoder, size: TrainedSize) -> str | None:
+    """Check that the loss that training asks a model for is the cross-entropy of its logits."""
+    tokens_BT = leaks.pairs(size.context, 2, [size.context // 2], model.spec.vocabulary)
+    mode = TRAINED[size.half]
+    with mode.of(model):
+        asked = float(model(tokens_BT, loss=True).detach())
+        logits_BTV = model(tokens_BT).detach()
+    expected = float(
+        functional.cross_entropy(logits_BTV[:, :-1].flatten(0, 1), tokens_BT[:, 1:].flatten(), reduction="sum")
+    )
+    if abs(asked - expected) <= (leaks.HALF_TOLERANCE if size.half else leaks.TOLERANCE) * max(1.0, abs(expected)):
+        return None
+    return (
+        f"a batch of 2, the first {leaks.named(tokens_BT[0])}, has the loss {asked:.6g}{mode.words}, and its logits' "
+        f"cross-entropy is {expected:.6g}"
+    )
+
+
+def failed(spec: ModelSpec, size: TrainedSize) -> dict[str, str]:
+    """Make all checks of one trained size; returns words for those that do not hold, by the check's name."""
+    model = leaks.lively(reduced(spec, size))
+    found: dict[str, str] = {}
+    shown = leak(model, size)
+    if shown is not None:
+        return {shown.check: shown.words}
+    for name, words in (("prefill = decode", decoding(model, size)), ("loss", loss(model, size))):
+        if words is not None:
+            found[name] = f"{words}, at the trained context of {size.context:,}"
+    return found
+
+
+def words(size: TrainedSize, spec: ModelSpec) -> str:
+    """Say for the page what was looked at."""
+    small = reduced(spec, size)
+    return (
+        f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "
+        f"{small.width}), in training and in evaluation mode, with gradients enabled and without, in float32 and in "
+        f"bfloat16, in batches of 1, 2, 4 and 7 rows and, of short inputs, up to the {size.rows:,} of a training step"
+    )

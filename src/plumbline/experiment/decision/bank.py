@@ -1,0 +1,165 @@
+"""Keeps every run of every arm, one line a run, so that none is made twice and what they say of sigma is kept.
+
+A line is on the disk before the run is looked at. A last line that a power cut tore is dropped, for nobody looked at
+it. One process at a time works on a bank (`hold`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, make_folder, naming
+from plumbline.core.system import fcntl
+from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+
+#: The form of a line; a reader refuses a later one.
+SCHEMA = 1
+#: What is tried again when it is asked for again: the cause may be gone.
+TRIED_AGAIN = (CRASHED, TIMEOUT)
+#: A run is for the bank and its candidates, or for a claim, whose seeds are fresh.
+LOOP, CLAIM = "loop", "claim"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BankedRun:
+    """A run with what makes it comparable to others.
+
+    Attributes:
+        group: trainer and budget, in words that no other trainer or budget has.
+        method: what was trained, whichever arm of an experiment it is.
+        role: `LOOP`, or `CLAIM` with the method whose claim it is for, whose seeds are for nothing else.
+    """
+
+    group: str
+    method: str
+    run: ArmRun
+    role: str = LOOP
+    at: str = ""
+
+
+class Bank:
+    """The runs that are known, in the order in which they were made."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs = _read(path)
+        self._before = len(self.runs)
+
+    def known(self, run_id: str) -> ArmRun | None:
+        """Find the run of this id; None where it is to be made, or made again."""
+        found = [one.run for one in self.runs if one.run.run_id == run_id and one.run.outcome not in TRIED_AGAIN]
+        return found[-1] if found else None
+
+    def fresh(self, run_id: str) -> ArmRun | None:
+        """Find the run of this id that was made since the bank was opened, however it ended."""
+        found = [one.run for one in self.runs[self._before :] if one.run.run_id == run_id]
+        return found[-1] if found else None
+
+    def of(self, group: str, method: str, role: str = LOOP) -> list[ArmRun]:
+        """List the runs of a method, each seed once, in the order in which they were made."""
+        found: dict[int, ArmRun] = {}
+        for one in self.runs:
+            if (one.group, one.method, one.role) == (group, method, role):
+                found[one.run.seed] = one.run
+        return list(found.values())
+
+    def seeds(self, group: str, but: str = "") -> set[int]:
+        """Collect the seeds that runs of a group have used, in any role but one."""
+        return {one.run.seed for one in self.runs if one.group == group and one.role != but}
+
+    def spreads(self, group: str, but: tuple[str, ...], fingerprint: str) -> list[list[float]]:
+        """Collect the values of every other method with two or more runs: what past runs say of sigma."""
+        values: dict[tuple[str, str], dict[int, float]] = {}
+        for one in self.runs:
+            there = one.run.has_value and one.run.fingerprint == fingerprint and one.run.value is not None
+            if one.group == group and one.method not in but and there:
+                values.setdefault((one.method, one.role), {})[one.run.seed] = float(one.run.value or 0.0)
+        return [list(each.values()) for each in values.values() if len(each) > 1]
+
+    def append(self, group: str, method: str, run: ArmRun, role: str = LOOP) -> None:
+        """Write a run down, and wait until it is on the disk."""
+        banked = BankedRun(group=group, method=method, run=run, role=role, at=process_record.now())
+        record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
+        make_folder(self.path.parent)
+        with naming(self.path), open(self.path, "ab") as file:
+            before = file.tell()
+            try:
+                file.write(f"{canonical_json(record | {'run': _plain(run)})}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+            except OSError:
+                os.ftruncate(file.fileno(), before)
+                raise
+        self.runs.append(banked)
+
+
+@contextmanager
+def hold(folder: Path, command: str) -> Iterator[None]:
+    """Hold a folder of experiments during a ``with`` block.
+
+    Raises:
+        PlumblineError: another process holds it; it is named.
+    """
+    make_folder(folder)
+    path = folder / "lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = process_record.read(path)
+            who = process_record.describe(holder or {})
+            raise PlumblineError(f"{folder} is held by {who}; wait for it or stop it, then repeat this") from None
+        except OSError as error:
+            raise PlumblineError(
+                f"{path} cannot be locked ({error.strerror}); name a folder on another file system"
+            ) from None
+        record = process_record.identity() | {"command": command, "since": time.time()}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(record).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _plain(run: ArmRun) -> dict[str, Any]:
+    return asdict(run) | {"others": dict(run.others)}
+
+
+def _read(path: Path) -> list[BankedRun]:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    whole, torn = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
+    if torn:
+        print(f"{path}: its last line is torn, as after a power cut, and is dropped", file=sys.stderr)
+        with naming(path):
+            os.truncate(path, len(whole))
+    return [_parsed(path, number, line) for number, line in enumerate(whole.splitlines(), start=1)]
+
+
+def _parsed(path: Path, number: int, line: bytes) -> BankedRun:
+    try:
+        record = json.loads(line)
+        if record["schema"] > SCHEMA:
+            raise PlumblineError(f"{path}, line {number} is of a later Plumbline; update this one")
+        names = {field.name for field in fields(ArmRun)}
+        run = ArmRun(**{key: value for key, value in record["run"].items() if key in names})
+        if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
+            raise ValueError("a run without its seed or value")
+        return BankedRun(group=record["group"], method=record["method"], run=run, role=record["role"], at=record["at"])
+    except PlumblineError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PlumblineError(f"{path}, line {number} is no run ({error!r}); restore it, or take it out") from None

@@ -1,0 +1,164 @@
+"""Says what was decided of a candidate in a sentence that can be quoted: *improves by*, *ruled out above*, *not
+decided: N more runs*.
+
+A gain that was found by looking until it is there is told as `plumbline.stats.after_stopping` estimates it, never as
+the difference of the means, which flatters what was kept; where there is no such estimate, no number is told. Nothing
+is said not to be there because few runs did not show it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from plumbline.core.errors import visible
+from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision
+from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent
+
+if TYPE_CHECKING:
+    from plumbline.stats.sequential import Boundary, Look
+
+
+def sentence(decision: Decision, *, reason: str = "") -> str:
+    """Write what was decided in a sentence, to be quoted as it is.
+
+    `reason`: of a candidate that cannot be judged, why, where no run of the baseline was lost.
+    """
+    terms = decision.terms
+    if decision.verdict == "cannot be judged":
+        return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
+    if decision.verdict == "crashed":
+        base = _lost(decision, BASELINE) or f"none of {name(visible(terms.baseline))} did"
+        said = f"{_candidate(decision)} has no gain to tell: {_lost(decision, terms.candidate)}, while {base}"
+        return f"{said}. Its other runs do not decide: that would select among them."
+    told = {"keep": _kept, "discard": _discarded, "undecided": _undecided}[decision.verdict]
+    return told(decision)
+
+
+def amount(gain: float, decision: Decision) -> str:
+    """Write a gain with the digits that the noise leaves, and its unit."""
+    if not math.isfinite(gain):
+        return "no limit"
+    return f"{fixed(gain, decision.looks[-1].sigma) if decision.looks else f'{gain:.4g}'}{_unit(decision)}"
+
+
+def interval(decision: Decision) -> str:
+    """Write the interval of the gain: ``90 % interval 0.002 to 0.013 nats``; empty without an estimate."""
+    found = decision.estimate
+    if found is None:
+        return ""
+    low, high = (amount(end, decision) for end in (found.low, found.high))
+    level = f"{percent(found.level)} interval"
+    if math.isinf(found.low):
+        return f"{level} up to {high}" if math.isfinite(found.high) else f"{level}: everything"
+    return f"{level} {low.removesuffix(_unit(decision))} to {high}"
+
+
+def next_step(look: Look, boundary: Boundary) -> str:
+    """Say what a look decides: ``kept``, ``discarded``, ``one more run`` or, after the last one, ``not decided``."""
+    if look.t >= boundary.keep[look.k - 1]:
+        return "kept"
+    if look.t <= boundary.discard[look.k - 1]:
+        return "discarded"
+    return "one more run" if look.k < len(boundary.keep) else "not decided"
+
+
+def look_line(look: Look, boundary: Boundary) -> str:
+    """Write what one look saw: T, the boundary, and what is next."""
+    keep, discard = (side[look.k - 1] for side in (boundary.keep, boundary.discard))
+    sides = [f"kept from {keep:.2f}"] if math.isfinite(keep) else ["too early to keep"]
+    sides += [f"discarded up to {discard:.2f}"] if math.isfinite(discard) else []
+    return f"after {counted(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
+
+
+def _kept(decision: Decision) -> str:
+    terms, found = decision.terms, decision.estimate
+    required = f", more than the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    if found is None:
+        return (
+            f"{_candidate(decision)} improves {_metric(decision)}{required}: kept {_after(decision)}. By how much, "
+            "`plumbline confirm` says."
+        )
+    gain = f"by {amount(found.median, decision)} ({interval(decision)}{_p(decision)}){required}"
+    if terms.claim:
+        return f"{_candidate(decision)} improves {_metric(decision)} {gain}, with {_fresh(decision)}."
+    return f"{_candidate(decision)} improves {_metric(decision)} {gain}: kept {_after(decision)}."
+
+
+def _discarded(decision: Decision) -> str:
+    terms, found = decision.terms, decision.estimate
+    tail = f"discarded {_after(decision)}"
+    if found is None or not math.isfinite(found.high):
+        worth, beyond = terms.design.worth, _beyond(decision)
+        if worth is None:
+            return f"{_candidate(decision)} is {tail}."
+        chance = percent(terms.design.futility)
+        return (
+            f"{_candidate(decision)} is {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
+            f"ends so in at most {chance} of cases."
+        )
+    level = f"{percent((1 + found.level) / 2)}, one-sided"
+    if found.high <= terms.min_gain:
+        any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
+        return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
+    above = amount(found.high, decision)
+    return f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}."
+
+
+def _undecided(decision: Decision) -> str:
+    if not decision.candidate_values:
+        return f"{_candidate(decision)} is not decided: it has no run yet."
+    known = f"; its gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+    more = ""
+    if decision.more:
+        more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
+    return f"{_candidate(decision)} is not decided {_after(decision)}{more}{known}."
+
+
+def _beyond(decision: Decision) -> str:
+    least = decision.terms.min_gain
+    return f" beyond {amount(least, decision)}" if least else ""
+
+
+def _after(decision: Decision) -> str:
+    """After how many runs of which arms."""
+    own, base = len(decision.candidate_values), len(decision.baseline_values)
+    return f"after {counted(own, 'run')} against {base} of {name(visible(decision.terms.baseline))}"
+
+
+def _fresh(decision: Decision) -> str:
+    own, base = len(decision.candidate_values), len(decision.baseline_values)
+    return f"{counted(own, 'fresh run')} against {base} of {name(visible(decision.terms.baseline))}"
+
+
+def _p(decision: Decision) -> str:
+    return "" if decision.p is None else f", one-sided p = {p(decision.p)}"
+
+
+def _lost(decision: Decision, arm: str) -> str:
+    """Which runs of an arm have no value: ``1 of 3 runs of `x` diverged (seed 4)``; empty where none has."""
+    runs = [run for run in decision.runs if run.arm == arm]
+    label = name(visible(decision.terms.baseline if arm == BASELINE else decision.terms.candidate))
+    said = []
+    for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
+        lost = [run for run in runs if run.outcome == outcome and not run.has_value]
+        seeds = f"seed{'s' * (len(lost) > 1)} {listed([str(run.seed) for run in lost])}"
+        why = next((f": {name(visible(run.why))}" for run in lost if run.why), "")
+        what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
+        said.append(f"{len(lost)} {what} ({seeds}{why})")
+    return f"of {counted(len(runs), 'run')} of {label} {listed(said)}" if said else ""
+
+
+def _unit(decision: Decision) -> str:
+    """What the metric is counted in, with a blank before it; nothing of it that a page could take for more."""
+    unit = re.sub(r"[^\w %/.-]", "", visible(decision.terms.unit))
+    return f" {unit}" if unit else ""
+
+
+def _candidate(decision: Decision) -> str:
+    return name(visible(decision.terms.candidate))
+
+
+def _metric(decision: Decision) -> str:
+    return name(visible(decision.terms.metric))

@@ -1,0 +1,310 @@
+"""Runs an experiment until it is decided: the bank, then candidate runs with a look after each. Imports no pandas.
+
+An arm is known only as a source of values by seed (`Trainer`). The order of the runs depends on no value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from scipy import special
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.decision.bank import LOOP, Bank
+from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
+from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
+from plumbline.stats.after_stopping import Estimate, estimate
+from plumbline.stats.sentinel import drift
+from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
+
+#: A drift that is so rarely seen where nothing moves is told.
+DRIFT = 0.01
+#: More runs than these are not proposed.
+MOST_MORE = 100
+
+
+class Trainer(Protocol):
+    """What trains both arms at one budget."""
+
+    @property
+    def group(self) -> str:
+        """Trainer and budget, in words that no other trainer or budget has: sigma is pooled within it."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many runs stand beside each other."""
+        ...
+
+    def method(self, arm: str) -> str:
+        """Name what an arm trains, as the bank keeps it."""
+        ...
+
+    def run_id(self, arm: str, seed: int) -> str:
+        """Name a run: equal ids are one run."""
+        ...
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        """Train these arms with these seeds, side by side where there is room, and give each run as it ends.
+
+        Raises:
+            PlumblineError: the machine is at fault and not the arm (a full disk): nothing is known of the runs that
+                were not given.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """The order of an experiment's runs.
+
+    Attributes:
+        steps: the runs of each step, and the look that is taken after it (0: none).
+        role: what the runs are for, as the bank keeps it.
+        sentinels: seeds of the baseline's runs that are made to notice drift.
+    """
+
+    steps: tuple[tuple[tuple[tuple[str, int], ...], int], ...]
+    role: str = LOOP
+    sentinels: frozenset[int] = frozenset()
+
+
+def schedule(
+    terms: ExperimentTerms,
+    baseline_seeds: Sequence[int],
+    candidate_seeds: Sequence[int],
+    *,
+    role: str = LOOP,
+    sentinels: frozenset[int] = frozenset(),
+) -> Schedule:
+    """Lay out the runs of a design; `baseline_seeds` begins with the bank's."""
+    design, own = terms.design, terms.candidate
+    if terms.claim:
+        every = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
+        return Schedule(steps=((tuple(every), design.most),), role=role)
+    bank = 0 if design.plan == "paired" else design.bank
+    later = iter(baseline_seeds[bank:])
+    steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
+    if bank:
+        steps.append((tuple((BASELINE, seed) for seed in baseline_seeds[:bank]), 0))
+    for look, seed in enumerate(candidate_seeds[: design.most], start=1):
+        runs = [(own, seed)]
+        if design.plan == "paired" or (design.plan == "interleaved" and look > 1):
+            runs.insert(0, (BASELINE, next(later)))
+        steps.append((tuple(runs), look))
+    return Schedule(steps=tuple(steps), role=role, sentinels=sentinels)
+
+
+@dataclass(kw_only=True)
+class Experiment:
+    """One experiment as it runs.
+
+    Attributes:
+        tell: is given a line after each run and each look.
+    """
+
+    terms: ExperimentTerms
+    plan: Schedule
+    trainer: Trainer
+    bank: Bank
+    tell: Callable[[str], None]
+    runs: list[ArmRun] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+
+    def conduct(self) -> Decision:
+        """Run until a look decides, a run is lost, or the budget is used up."""
+        edges = self._boundary()
+        for number, (step, look) in enumerate(self.plan.steps):
+            self._make(number)
+            for arm, seed in step:
+                run = self._known(arm, seed)
+                assert run is not None
+                self.runs.append(run)
+                self.tell(self._line(run))
+            if (verdict := self._lost()) is not None:
+                return verdict
+            if look and self._can_be_judged():
+                try:
+                    self._look()
+                except PlumblineError as error:
+                    return self._decided("cannot be judged", reason=str(error))
+                self.tell(self._look_line(edges, number))
+                at = self.looks[-1]
+                if at.t >= edges.keep[at.k - 1]:
+                    return self._concluded("keep")
+                if at.t <= edges.discard[at.k - 1]:
+                    return self._concluded("discard")
+        return self._concluded("undecided")
+
+    def _make(self, number: int) -> None:
+        """Have the runs of a step made, and of steps after it while there is room beside them."""
+        wanted = self._missing(number)
+        if not wanted:
+            return
+        for later in range(number + 1, len(self.plan.steps)):
+            if len(wanted) % self.trainer.at_once == 0:
+                break
+            wanted += self._missing(later)[: self.trainer.at_once - len(wanted) % self.trainer.at_once]
+        for run in self.trainer.run(wanted):
+            if run.arm == BASELINE and run.seed in self.plan.sentinels:
+                run = replace(run, sentinel=True)
+            self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role)
+        if (left := self._missing(number)) and all(self._known(*one) is None for one in left):
+            arm, seed = left[0]
+            raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
+
+    def _missing(self, number: int) -> list[tuple[str, int]]:
+        return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self._known(arm, seed) is None]
+
+    def _known(self, arm: str, seed: int) -> ArmRun | None:
+        """The run as the bank has it, under the arm's name here: a crash of this very attempt counts too."""
+        run_id = self.trainer.run_id(arm, seed)
+        found = self.bank.known(run_id) or self.bank.fresh(run_id)
+        return found and found.named(arm)
+
+    def _lost(self) -> Decision | None:
+        """The decision where a run has no value, or where means would cross machines."""
+        if any(not run.has_value for run in self.runs if run.arm == BASELINE):
+            return self._decided("cannot be judged")
+        if any(not run.has_value for run in self.runs):
+            return self._decided("crashed")
+        if len({run.fingerprint for run in self.runs if run.fingerprint}) > 1:
+            why = (
+                "its runs and the baseline's were not made with the same machine, torch and data, and means do not "
+                "cross that; take fresh seeds for both (--first-seed)"
+            )
+            return self._decided("cannot be judged", reason=why)
+        return None
+
+    def _values(self, arm: str) -> list[float]:
+        return [run.value for run in self.runs if run.arm == arm and run.has_value and run.value is not None]
+
+    def _can_be_judged(self) -> bool:
+        own = len(self._values(self.terms.candidate))
+        return own > 0 and self.terms.design.df(own) >= 1
+
+    def _look(self) -> None:
+        self.looks.append(
+            statistic(
+                self._values(BASELINE),
+                self._values(self.terms.candidate),
+                higher=self.terms.higher,
+                min_gain=self.terms.min_gain,
+                history=self.terms.history,
+                plan=self.terms.design.plan,
+            )
+        )
+
+    def _boundary(self) -> Boundary:
+        design = self.terms.design
+        if not self.terms.claim:
+            return boundary(design)
+        none = (math.nan,) * (design.most - 1)
+        df = tuple(design.df(look) for look in range(1, design.most + 1))
+        return Boundary((*none, float(special.stdtrit(df[-1], 1 - design.alpha))), (*none, math.nan), df, 0.0)
+
+    def _concluded(self, verdict: Verdict) -> Decision:
+        """The decision of the looks that were taken."""
+        terms, at = self.terms, self.looks[-1]
+        found = self._claimed(at) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
+        if terms.claim and verdict == "undecided" and found.high <= terms.min_gain:
+            verdict = "discard"
+        more = further(terms, at) if verdict == "undecided" else None
+        return self._decided(verdict, found, more)
+
+    def _claimed(self, at: Look) -> Estimate:
+        """A single test's interval: nothing was looked at before it."""
+        half = float(special.stdtrit(at.df, 1 - self.terms.alpha)) * at.sigma / math.sqrt(at.information)
+        p = float(special.stdtr(at.df, -at.t))
+        return Estimate(median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p)
+
+    def _decided(
+        self, verdict: Verdict, found: Estimate | None = None, more: int | None = None, reason: str = ""
+    ) -> Decision:
+        own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
+        theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
+        order = [one.run.run_id for one in self.bank.runs]
+        decision = Decision(
+            terms=self.terms,
+            verdict=verdict,
+            runs=tuple(self.runs),
+            looks=tuple(self.looks),
+            boundary=self._boundary(),
+            sentence="",
+            estimate=found,
+            p=found.p if self.terms.claim and found is not None else None,
+            notes=(*notes(self.terms), *moved(self.runs, order, self.terms.history)),
+            seconds=sum(own),
+            bank_seconds=sum(theirs),
+            fixed_runs=None if self.terms.claim else fixed_runs(self.terms.design),
+            more=more,
+            at=process_record.now(),
+        )
+        return replace(decision, sentence=sentence(decision, reason=reason))
+
+    def _line(self, run: ArmRun) -> str:
+        took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
+        said = f"{run.value:.5g}" if run.outcome == FINISHED and run.value is not None else run.outcome
+        return f"{self.terms.baseline if run.arm == BASELINE else run.arm}, seed {run.seed}: {said}{took}"
+
+    def _look_line(self, edges: Boundary, number: int) -> str:
+        """What the newest look says, and what is next."""
+        at = self.looks[-1]
+        told = f"gain {at.gain:+.4g}, {at.gain / at.sigma:+.1f} sigma; {look_line(at, edges)}"
+        if next_step(at, edges) != "one more run":
+            return told
+        return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"
+
+
+def fixed_runs(design: SequentialDesign) -> int | None:
+    """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
+    if design.worth is None or design.plan != "bank":
+        return None
+    power = operating(design, design.worth).kept
+    for n in range(1, 10 * design.most):
+        df = design.history_df + design.bank + n - 2
+        if df >= 1:
+            shift = design.worth / math.sqrt(1 / design.bank + 1 / n)
+            critical = float(special.stdtrit(df, 1 - design.alpha))
+            if 1 - float(special.nctdtr(df, shift, critical)) >= power:
+                return n
+    return None
+
+
+def further(terms: ExperimentTerms, at: Look) -> int | None:
+    """Count the candidate runs more at which the gain that was seen would pass a t test; None where none would."""
+    design = terms.design
+    gain = at.gain - terms.min_gain
+    if design.plan != "bank" or gain <= 0:
+        return None
+    for k in range(at.k + 1, at.k + MOST_MORE):
+        t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
+        if t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
+            return k - at.k
+    return None
+
+
+def moved(runs: Sequence[ArmRun], order: Sequence[str], history: tuple[float, float] | None) -> list[str]:
+    """Say where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
+    theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
+    if not any(run.sentinel for run in theirs) or len(theirs) < 3:
+        return []
+    values = [run.value for run in theirs if run.value is not None]
+    found = drift(values, [order.index(run.run_id) for run in theirs], history=history or (0.0, 0.0))
+    if found.p >= DRIFT:
+        return []
+    return [
+        f"The baseline drifts: by {found.total:+.3g} from its first run to its newest (p = {found.p:.2g}). The "
+        "trainer, its data or its machine may have changed since the bank was made."
+    ]
+
+
+def notes(terms: ExperimentTerms) -> list[str]:
+    """Say what a page of these terms has to say whatever was found."""
+    if terms.varies != "initialisation":
+        return []
+    return ["Seeds change the initialisation alone: the noise of the order of data is not in these numbers."]

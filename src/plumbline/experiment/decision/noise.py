@@ -1,0 +1,42 @@
+"""Computes what a bank says of the noise of a run, and which gain so many runs find."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.experiment.decision.bank import Bank
+from plumbline.stats.pooling import Spread, pooled, resolved_gain, sigma_interval
+
+#: Candidate runs for which it is said what they resolve.
+SEEDS = (2, 3, 5, 8, 12)
+
+
+def noise(bank: Bank) -> list[dict[str, Any]]:
+    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve."""
+    groups = sorted({(one.group, one.run.fingerprint) for one in bank.runs if one.run.has_value})
+    return [row for group, fingerprint in groups if (row := _row(bank, group, fingerprint)) is not None]
+
+
+def _row(bank: Bank, group: str, fingerprint: str) -> dict[str, Any] | None:
+    values = bank.spreads(group, (), fingerprint)
+    spread = pooled(values) if values else Spread(0.0, 0.0)
+    if not (spread.sigma > 0 and spread.df > 0):
+        return None
+    low, high = sigma_interval(spread, 0.95)
+    runs = max(len(each) for each in values)
+    return {
+        "group": group,
+        "fingerprint": fingerprint,
+        "methods": len(values),
+        "runs": sum(map(len, values)),
+        "sigma": spread.sigma,
+        "low": low,
+        "high": high,
+        "bank": runs,
+        "resolves": {str(seeds): _resolved(spread, runs, seeds) for seeds in SEEDS},
+    }
+
+
+def _resolved(spread: Spread, bank: int, seeds: int) -> float:
+    """The gain that so many candidate runs beside such a bank find with a chance of 80 %, if sigma is as estimated."""
+    return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05, history_df=spread.df).value

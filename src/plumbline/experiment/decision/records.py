@@ -1,0 +1,62 @@
+"""Reads a decision from the numbers beside its page, for a page that is made again and for a claim."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import read_json
+from plumbline.experiment.decision.outcome import ArmRun, Decision, ExperimentTerms
+from plumbline.stats.after_stopping import Estimate
+from plumbline.stats.sequential import Boundary, Look, SequentialDesign
+
+
+def read(path: Path) -> Decision:
+    """Read a decision.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict) or "terms" not in found:
+        raise PlumblineError(f"{path} is no decision of an experiment; plumbline log lists those that there are")
+    try:
+        return _decision(found)
+    except (KeyError, TypeError) as error:
+        raise PlumblineError(f"{path} is no decision of an experiment ({error!r}); repeat plumbline try") from None
+
+
+def _decision(found: Mapping[str, Any]) -> Decision:
+    terms = dict(found["terms"])
+    terms["design"] = SequentialDesign(**terms["design"])
+    terms["history"] = tuple(terms["history"]) if terms["history"] else None
+    terms["differs"] = tuple(terms["differs"])
+    edges = found["boundary"]
+    keep, discard, df = (tuple(map(_number, edges[side])) for side in ("keep", "discard", "df"))
+    known = {field.name for field in dataclasses.fields(Decision)}
+    rest = {key: value for key, value in found.items() if key in known}
+    rest |= {
+        "terms": ExperimentTerms(**terms),
+        "runs": tuple(ArmRun(**run) for run in found["runs"]),
+        "looks": tuple(Look(**look) for look in found["looks"]),
+        "boundary": Boundary(keep, discard, df, edges["error"]),
+        "estimate": _estimate(found["estimate"]),
+        "notes": tuple(found["notes"]),
+    }
+    return Decision(**rest)
+
+
+def _estimate(found: Mapping[str, Any] | None) -> Estimate | None:
+    if found is None:
+        return None
+    low = -math.inf if found["low"] is None else found["low"]
+    high = math.inf if found["high"] is None else found["high"]
+    return Estimate(**{**found, "low": low, "high": high})
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -1,0 +1,147 @@
+"""Settles an experiment before its first value is seen: the bank's runs, fresh seeds, past noise, and the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+
+from plumbline.experiment.decision.bank import CLAIM, LOOP, Bank
+from plumbline.experiment.decision.loop import Schedule, Trainer, schedule
+from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms, Session
+from plumbline.stats.pooling import pooled
+from plumbline.stats.sentinel import due
+from plumbline.stats.sequential import Plan, SequentialDesign
+
+#: Runs of the baseline before the first look, and of a candidate at most, unless others are asked for.
+BANK, MOST = 5, 8
+#: The same of a quick look, which promises a minute.
+QUICK_BANK, QUICK_MOST = 3, 3
+#: Of a claim: fresh runs of each side, and its one-sided level.
+CLAIM_RUNS, CLAIM_ALPHA = 5, 0.025
+#: The first seed of the bank; candidates' seeds, and those of pairs and claims, begin so much later.
+FIRST_SEED, APART = 42, 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`."""
+
+    name: str
+    baseline: str
+    candidate: str
+    metric: str
+    higher: bool
+    bank: int = BANK
+    most: int = MOST
+    alpha: float = 0.05
+    min_gain: float = 0.0
+    worth: float | None = 2.0
+    plan: Plan = "bank"
+    session: Session = "each"
+    first_seed: int = FIRST_SEED
+    unit: str = ""
+    trainer: str = ""
+    budget: str = ""
+    varies: str = "initialisation"
+    scope: str = ""
+    differs: tuple[str, ...] = ()
+
+
+def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
+    """Settle the terms and the order of the runs.
+
+    All runs of the baseline that are there count as the bank, so that sentinels are not lost; seeds of the candidate
+    are numbers that no run of the bank used, since the same number would tie the arms together.
+
+    Raises:
+        PlumblineError: a number that no design has.
+    """
+    base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
+    known = [run for run in bank.of(trainer.group, base) if run.seed >= asked.first_seed]
+    fingerprint = next((run.fingerprint for run in reversed(known) if run.fingerprint), "")
+    spreads = bank.spreads(trainer.group, (base, own), fingerprint) if fingerprint and asked.plan != "paired" else []
+    history = (spread.sigma, spread.df) if spreads and (spread := pooled(spreads)).sigma > 0 else None
+    sentinels = frozenset(run.seed for run in known if run.sentinel)
+    if asked.plan == "paired":
+        seeds = list(islice(_fresh(asked.first_seed + 2 * APART, set()), asked.most))
+        theirs, size = seeds, 0
+    else:
+        theirs = [run.seed for run in known]
+        later = _fresh(asked.first_seed, bank.seeds(trainer.group))
+        if len(theirs) < asked.bank:
+            theirs += islice(later, asked.bank - len(theirs))
+        elif _brings_sentinel(bank, trainer.group, base, own):
+            theirs.append(next(later))
+            sentinels |= {theirs[-1]}
+        size = len(theirs)
+        made = [run.seed for run in bank.of(trainer.group, own) if run.seed not in theirs]
+        more = _fresh(asked.first_seed + APART, {*theirs, *made})
+        seeds = [*made, *islice(more, max(0, asked.most - len(made)))][: asked.most]
+        if asked.plan == "interleaved":
+            theirs += islice(later, asked.most - 1)
+    design = SequentialDesign(
+        bank=size,
+        most=asked.most,
+        alpha=asked.alpha,
+        history_df=history[1] if history else 0.0,
+        plan=asked.plan,
+        first_keep=min(2, asked.most),
+        worth=asked.worth,
+    )
+    terms = _terms(asked, design, fingerprint, history)
+    return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
+
+
+def claim(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
+    """Settle a claim: fresh seeds of both sides, one test, no history and no bank."""
+    base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
+    role = f"{CLAIM}:{own}"
+    theirs, ours = ([run.seed for run in bank.of(trainer.group, name, role)] for name in (base, own))
+    fresh = _fresh(asked.first_seed + 3 * APART, bank.seeds(trainer.group, but=role) | {*theirs, *ours})
+    theirs += islice(fresh, max(0, CLAIM_RUNS - len(theirs)))
+    ours += islice(fresh, max(0, CLAIM_RUNS - len(ours)))
+    design = SequentialDesign(bank=CLAIM_RUNS, most=CLAIM_RUNS, alpha=CLAIM_ALPHA, first_keep=CLAIM_RUNS, worth=None)
+    terms = _terms(asked, design, "", None, claim=True)
+    return terms, schedule(terms, theirs, ours, role=role)
+
+
+def _terms(
+    asked: Question,
+    design: SequentialDesign,
+    fingerprint: str,
+    history: tuple[float, float] | None,
+    *,
+    claim: bool = False,
+) -> ExperimentTerms:
+    return ExperimentTerms(
+        name=asked.name,
+        baseline=asked.baseline,
+        candidate=asked.candidate,
+        metric=asked.metric,
+        higher=asked.higher,
+        design=design,
+        alpha=design.alpha,
+        min_gain=asked.min_gain,
+        worth=design.worth,
+        session=asked.session,
+        unit=asked.unit,
+        trainer=asked.trainer,
+        budget=asked.budget,
+        fingerprint=fingerprint,
+        varies=asked.varies,
+        scope=asked.scope,
+        differs=asked.differs,
+        history=history,
+        claim=claim,
+    )
+
+
+def _brings_sentinel(bank: Bank, group: str, base: str, own: str) -> bool:
+    """Whether this candidate brings a sentinel, and has no run yet."""
+    tried = {one.method for one in bank.runs if one.group == group and one.role == LOOP} - {base}
+    return own not in tried and due(len(tried) + 1)
+
+
+def _fresh(start: int, taken: set[int]) -> Iterator[int]:
+    return (seed for seed in count(start) if seed not in taken)

@@ -1,0 +1,152 @@
+"""Makes the verdict on two models by item: the ledger entry, the page and the numbers of two lm-eval folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import formatting
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER
+from plumbline.experiment.formatting import counted, fixed, grid, name, percent
+from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.numbers.items import ItemComparison, Items, judge_items
+from plumbline.experiment.numbers.numbers_request import (
+    Draft,
+    NumbersRequest,
+    WrittenVerdict,
+    common,
+    plain,
+    repeat,
+    section,
+)
+from plumbline.experiment.numbers.readers.items import read_items
+from plumbline.experiment.numbers.sentences import direction, p_of
+
+
+def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
+    """Say what two folders of samples enter in the ledger, and how their verdict is made then.
+
+    Raises:
+        CannotBeJudgedError: the models never differ.
+        PlumblineError: no second folder is named, or they are not of the same tasks and items.
+    """
+    if request.baseline is None or request.goal is not None or request.chain or request.at_step:
+        raise PlumblineError(
+            f"{request.path} has samples of lm-eval; name the other model's folder with --baseline FOLDER, and leave "
+            "out --goal, --chain and --at-step"
+        )
+    metric, folders = request.columns.metric, (request.path, Path(request.baseline))
+    ours, theirs = (read_items(folder, metric) for folder in folders)
+    names = [folder.resolve().name for folder in folders]
+    if names[0] == names[1]:
+        names = [folder.as_posix() for folder in folders]
+    judge_items(names[0], ours, names[1], theirs, request.terms)  # what cannot be judged is no try
+    values = [
+        {task: {key: item.value for key, item in of.items()} for task, of in side.items()} for side in (ours, theirs)
+    ]
+    entry = LedgerEntry(
+        kind="items",
+        name=names[0],
+        fingerprint=ledgers.fingerprint(values),
+        baseline=names[1],
+        metric=metric,
+        test="paired by item",
+        planned=request.planned,
+    )
+    return [entry], lambda ledger: _written(request, names, ours, theirs, ledger)
+
+
+def _written(
+    request: NumbersRequest, names: Sequence[str], ours: Items, theirs: Items, ledger: Ledger
+) -> WrittenVerdict:
+    metric = request.columns.metric
+    families = [(names[1], metric)]
+    judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
+    sections = [
+        "# Verdict by item",
+        items_sentence(judged, metric),
+        "## Evidence",
+        _read(judged, request, metric),
+        _tasks(judged),
+        "## Ledger",
+        section(request, ledger, families),
+        "## Limits",
+        "\n".join(f"- {limit}" for limit in LIMITS),
+    ]
+    found = {key: value for key, value in plain(judged).items() if key != "terms"}
+    numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
+    return WrittenVerdict(
+        sentence=items_sentence(judged, metric),
+        page="\n\n".join(sections) + "\n" + repeat(request),
+        numbers=numbers | common(request, ledger, families),
+        outcomes={names[0]: judged.outcome},
+    )
+
+
+LIMITS = (
+    "The verdict is about these two trained models on other items of these tasks. Whether training again with another "
+    "seed would give the same is another question: judge a table of seeds for that.",
+    "Every task weighs the same, whatever its number of items. A task was not chosen for its result, or choosing it "
+    "was a try that the ledger has to know of.",
+    "Items are taken as independent: several questions on one text are fewer than they seem.",
+)
+
+
+def items_sentence(judged: ItemComparison, metric: str) -> str:
+    """Write the verdict in a sentence, to be quoted as it is."""
+    items = sum(each.items for each in judged.tasks)
+    tasks = f" of {len(judged.tasks)} tasks" if len(judged.tasks) > 1 else f" of {name(judged.tasks[0].task)}"
+    gain, above = fixed(judged.gain, judged.error), fixed(judged.high, judged.error)
+    level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
+    subject, against = name(judged.name), name(judged.baseline)
+    if judged.outcome is MethodVerdict.IMPROVES:
+        low = fixed(judged.low, judged.error)
+        return f"{subject} improves {name(metric)} over {against} by {gain}, between {low} and {above} ({level})."
+    seen = f"the gain seen is {gain} ({level})"
+    if judged.outcome is MethodVerdict.RULED_OUT:
+        return f"{subject}: a gain in {name(metric)} over {against} is ruled out above {above}: {seen}."
+    more = ""
+    if judged.items_more is not None and judged.items_more > 1:
+        added = f"{(judged.items_more - 1) * items:,} more items"
+        more = f": {added} would find a gain of that size with {percent(POWER)} chance"
+    ruled_out = f"in {name(metric)} only gains above {above} are ruled out"
+    return f"{subject} is not decided against {against}{more}: {seen}; {ruled_out}."
+
+
+def _read(judged: ItemComparison, request: NumbersRequest, metric: str) -> str:
+    test = "McNemar's exact test of the items on which the models differ"
+    if not judged.exact:
+        test = "the mean over tasks of the paired differences over its standard error"
+    asked = f" The required gain is more than {judged.terms.minimum_gain:g}." if judged.terms.minimum_gain else ""
+    levels = ", ".join(
+        f"{'yes' if judged.p_corrected <= level else 'no'} at {level:g} ({what})"
+        for level, what in ((LOOP, "for a loop"), (CLAIM, "for a claim"))
+    )
+    return (
+        f"Samples of lm-eval were read from {name(request.path.name)} and {name(judged.baseline)}, metric "
+        f"{name(metric)}, the newest file of each task. {direction(judged.terms)}; gains count upwards. What decides: "
+        f"{test}, one-sided; p times the ledger's {counted(judged.tries, 'try', 'tries')} must be at most "
+        f"{judged.terms.alpha:g}.{asked} p = {formatting.p(judged.p)}, corrected {formatting.p(judged.p_corrected)}; "
+        f"better: {levels}."
+    )
+
+
+def _tasks(judged: ItemComparison) -> str:
+    rows = [
+        (
+            name(each.task),
+            f"{each.items:,}",
+            f"{each.mean:.4f}",
+            f"{each.mean_baseline:.4f}",
+            f"{each.gain:+.4f}",
+            f"{each.error:.4f}",
+            f"{each.better:,} / {each.worse:,}",
+        )
+        for each in judged.tasks
+    ]
+    rows.append(("all, each task the same", "", "", "", f"{judged.gain:+.4f}", f"{judged.error:.4f}", ""))
+    columns = ("task", "items", name(judged.name), name(judged.baseline), "gain", "standard error, paired")
+    return grid((*columns, "items better / worse"), rows)

@@ -1,0 +1,107 @@
+"""Makes a verdict from numbers of any program: reads them, judges, and makes the page and the ledger's entry together.
+
+What is there of each shape: `table_verdict`, `search_verdict`, `items_verdict`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from plumbline.core import files
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
+from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, WrittenVerdict
+from plumbline.experiment.numbers.readers import items, submissions
+from plumbline.experiment.numbers.readers.rows import read_rows, shape
+from plumbline.experiment.numbers.readers.score_table import read_table
+from plumbline.experiment.numbers.readers.search_log import read_search
+from plumbline.experiment.numbers.readers.submissions import read_submissions
+
+#: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
+MOST_TRIES = 1_000_000
+
+
+def verdict(request: NumbersRequest, keep: Callable[[WrittenVerdict], None] = lambda _: None) -> WrittenVerdict:
+    """Judge numbers, and enter them in the ledger; nothing is entered where they cannot be judged.
+
+    `keep` is given the verdict before it is entered: what it raises leaves the ledger as it was.
+
+    Raises:
+        CannotBeJudgedError: there is no noise floor, or the baseline diverged.
+        PlumblineError: the file, its terms or the ledger are at fault; or the page to be replaced was made with a
+            ledger that this one is not a continuation of.
+    """
+    if not 0 <= request.planned <= MOST_TRIES:
+        raise PlumblineError(f"--comparisons must be a number of tries, from 1 to {MOST_TRIES:,}")
+    entries, draft = _drafted(request)
+    made: list[WrittenVerdict] = []
+
+    def prepare(ledger: Ledger) -> None:
+        made.append(draft(ledger))
+        keep(made[0])
+
+    _enter(request, entries, prepare)
+    return made[0]
+
+
+def write(request: NumbersRequest) -> WrittenVerdict:
+    """Judge numbers as `verdict` does, and write the page and, beside it, its numbers as .json.
+
+    Page and entry are made together: both files are on the disk before the entry is, and are named after it; where
+    either fails, also for a full disk, neither is there.
+
+    Raises:
+        PlumblineError: as `verdict`; or the page's name does not end in .md, or is that of another file.
+    """
+    if request.page.suffix != ".md":
+        raise PlumblineError(
+            f"--out {request.page} must end in .md; the numbers go next to it, in a file ending in .json"
+        )
+    if request.page.exists() and ledgers.stated(request.page) is None:
+        raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
+    with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
+
+        def keep(made: WrittenVerdict) -> None:
+            for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+
+        return verdict(request, keep)
+
+
+def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
+    """What is to be entered, and the verdict once it is."""
+    kind, path, terms = request.kind, request.path, request.terms
+    if kind is None and items.found(path):
+        kind = "items"
+    if kind is None and submissions.found(path):
+        kind = "submissions"
+    if kind == "items":
+        return items_verdict.draft(request)
+    if kind == "submissions":
+        table = read_submissions(path, request.columns.metric)
+        return table_verdict.draft(request, table, "Submissions (submission.json, by their folder) were read")
+    if path.is_dir():
+        raise PlumblineError(
+            f"{path} is a folder without samples_<task>_<date>.jsonl (lm-eval --log_samples) or submission.json; name "
+            "a file of numbers"
+        )
+    rows = read_rows(path)
+    kind = kind or shape(rows, request.columns)
+    if kind == "search":
+        return search_verdict.draft(request, read_search(rows, request.columns))
+    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step)
+    return table_verdict.draft(request, table, "A table of methods and seeds was read")
+
+
+def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:
+    if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
+        raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
+    if (said := ledgers.stated(request.page)) is not None:
+        ledgers.compare(ledgers.read(request.ledger), request.page, said)
+    with ledgers.entered(request.ledger, entries) as ledger:
+        prepare(ledger)

@@ -1,0 +1,213 @@
+"""Reads a table of methods: a metric by seed, one row a run or several steps of it; and the runs that were lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment.formatting import counted, name
+from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRow, FileRows
+from plumbline.experiment.numbers.readers.statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
+from plumbline.experiment.numbers.seed_values import seed_name
+
+#: Which of several steps of a run has its value, besides a step's number.
+LAST, BEST = "last", "best"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreTable:
+    """The values of one metric: method -> seed -> value.
+
+    Attributes:
+        lost: method -> the seeds that diverged or crashed -> the word for it.
+        notes: sentences about how the file was read.
+        order: the methods, as the file has them.
+    """
+
+    metric: str
+    values: dict[str, dict[str, float]]
+    lost: Mapping[str, dict[str, str]]
+    notes: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A row of a run: its value, or the word for why there is none; neither where the cell is empty."""
+
+    row: FileRow
+    step: float
+    value: float | None
+    lost: str
+
+
+def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> ScoreTable:
+    """Read a table's values by method and seed.
+
+    `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
+    steps), or `BEST` of each run; by default the last one, which must be the same of all.
+
+    Raises:
+        PlumblineError: a missing column, a cell that is no number, two metrics, a run twice, a run without a value or
+            without the step that was asked for.
+    """
+    rows.require((columns.method,), ("--method-column",))
+    metric, column, chosen = _metric(rows, columns)
+    rows.require((column,), ("--metric",))
+    runs, notes = _runs(rows, columns, column, chosen)
+    picked = _at_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
+    values: dict[str, dict[str, float]] = {}
+    lost: dict[str, dict[str, str]] = {}
+    empty: dict[str, list[_Reading]] = {}
+    for (method, seed), reading in picked.items():
+        if reading.lost:
+            lost.setdefault(method, {})[seed] = reading.lost
+        elif reading.value is None:
+            empty.setdefault(method, []).append(reading)
+        else:
+            values.setdefault(method, {})[seed] = reading.value
+    for method, readings in empty.items():
+        if method in values or method in lost:
+            rows.fail(
+                readings[0].row,
+                column,
+                f"is empty, and other runs of {method!r} have a value; write nan if the run diverged, or its value",
+            )
+    if empty:
+        notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, sorted(empty)))}.")
+    order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
+    return ScoreTable(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order)
+
+
+def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
+    """The metric's name, its column, and the rows that are of it."""
+    names, metric = "metric", columns.metric
+    if columns.value not in rows.columns or names not in rows.columns:
+        return metric, metric, rows.rows
+    there = sorted({rows.text(row, names) for row in rows.rows})
+    if metric == names and len(there) > 1:
+        raise PlumblineError(f"{rows.path} mixes the metrics {there}; choose one with --metric")
+    metric = there[0] if metric == names else metric
+    if metric not in there:
+        raise PlumblineError(f"{rows.path}: --metric {metric!r} is none of {there}{nearest(metric, there)}")
+    return metric, columns.value, tuple(row for row in rows.rows if row.cells[names] == metric)
+
+
+def _runs(
+    rows: FileRows, columns: ColumnNames, column: str, chosen: tuple[FileRow, ...]
+) -> tuple[dict[tuple[str, str], list[_Reading]], list[str]]:
+    """The rows of each run, by method and seed."""
+    notes = []
+    seeded, stepped = columns.seed in rows.columns, columns.step in rows.columns
+    readings: dict[str, list[tuple[str, _Reading]]] = {}
+    for row in chosen:
+        seed = seed_name(rows.text(row, columns.seed)) if seeded else ""
+        step = rows.number(row, columns.step) if stepped else 0.0
+        if not math.isfinite(step):
+            rows.fail(row, columns.step, "a step is a finite number")
+        readings.setdefault(rows.text(row, columns.method), []).append(
+            (seed, _reading(rows, columns, column, row, step))
+        )
+    if not seeded:
+        if stepped and any(len({each.step for _, each in of}) > 1 for of in readings.values()):
+            raise PlumblineError(
+                f"{rows.path} has steps ({columns.step!r}) but no column {columns.seed!r} that says which run a step "
+                "is of; name that one with --seed-column, or keep one row a run"
+            )
+        notes.append(
+            f"There is no column {name(columns.seed)}: each row of a method is one of its runs, and none is paired."
+        )
+        for method, of in readings.items():
+            # By value, so that another order of the rows is the same table.
+            ranked = sorted((each for _, each in of), key=lambda each: (each.lost, each.value is None, each.value or 0))
+            readings[method] = [(f"{method}, run {rank}", each) for rank, each in enumerate(ranked, start=1)]
+    runs: dict[tuple[str, str], list[_Reading]] = {}
+    for method, of in readings.items():
+        for seed, each in of:
+            runs.setdefault((method, seed), []).append(each)
+    for (method, seed), of_run in runs.items():
+        steps = {each.step: each.row.line for each in reversed(of_run)}
+        if len(of_run) > 1 and (not stepped or len(steps) < len(of_run)):
+            first, again = of_run[:2]
+            if stepped:
+                again = next(each for each in of_run if steps[each.step] != each.row.line)
+                first = next(each for each in of_run if each.step == again.step)
+            at = f" at step {again.step:g}" if stepped else ""
+            rows.fail(
+                again.row,
+                columns.seed,
+                f"{method!r} has seed {seed!r}{at} already in line {first.row.line}; a run counts once: give a "
+                "repeat another seed",
+            )
+    return runs, notes
+
+
+def _reading(rows: FileRows, columns: ColumnNames, column: str, row: FileRow, step: float) -> _Reading:
+    status = row.cells.get(columns.status, "")
+    said = meaning(status) if status else OTHER
+    if said is None:
+        rows.fail(
+            row,
+            columns.status,
+            unknown(status, KEEP, DISCARD, CRASH, OTHER) + "; or name another column with --status-column",
+        )
+    if said == CRASH:
+        return _Reading(row, step, None, status.strip().lower())
+    if not row.cells[column]:
+        return _Reading(row, step, None, "")
+    value = rows.number(row, column)
+    return _Reading(row, step, value, "") if math.isfinite(value) else _Reading(row, step, None, "diverged")
+
+
+def _at_steps(
+    rows: FileRows,
+    columns: ColumnNames,
+    runs: dict[tuple[str, str], list[_Reading]],
+    *,
+    higher: bool,
+    at_step: str,
+    notes: list[str],
+) -> dict[tuple[str, str], _Reading]:
+    """One reading of each run, by the rule that was asked for."""
+    if columns.step not in rows.columns:
+        if at_step:
+            raise PlumblineError(f"--at-step {at_step}: {rows.path} has no column {columns.step!r}; see --step-column")
+        return {key: of[0] for key, of in runs.items()}
+    picked: dict[tuple[str, str], _Reading] = {}
+    for key, of in runs.items():
+        filled = sorted((each for each in of if each.lost or each.value is not None), key=lambda each: each.step)
+        picked[key] = filled[-1] if filled else of[0]
+        if not filled or picked[key].lost or at_step in ("", LAST):
+            continue
+        there = [each for each in filled if each.value is not None]
+        if at_step == BEST:
+            picked[key] = (max if higher else min)(there, key=lambda each: each.value or 0.0)
+            continue
+        wanted = [each for each in there if each.step == _step(at_step)]
+        if not wanted:
+            rows.fail(of[-1].row, columns.step, f"{key[0]!r}, seed {key[1]!r} has no value at step {at_step}")
+        picked[key] = wanted[0]
+    ends = sorted({each.step for each in picked.values() if each.value is not None})
+    if at_step == "" and len(ends) > 1:
+        raise PlumblineError(
+            f"{rows.path}: runs end at different steps, from {ends[0]:g} to {ends[-1]:g}; say which value counts with "
+            f"--at-step {ends[0]:g}, or --at-step last if each run ended where it was meant to"
+        )
+    several = max(len(of) for of in runs.values())
+    if several > 1 or at_step:
+        said = {"": f"the last step, {ends[-1]:g}" if ends else "the last step", LAST: "each run's last step"}
+        said[BEST] = (
+            "the best of each run's steps, as asked: chosen after the runs, and better than what any step shows"
+        )
+        counts = said.get(at_step, f"step {at_step}, as asked")
+        notes.append(f"Runs have up to {counted(several, 'step')}; the value of a run is that of {counts}.")
+    return picked
+
+
+def _step(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise PlumblineError(f"--at-step {text!r} is a step's number, or {LAST}, or {BEST}") from None

@@ -1,0 +1,95 @@
+"""Makes the verdict on the log of a search: its ledger entry, its page and numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.formatting import counted, name
+from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.numbers.numbers_request import (
+    Draft,
+    NumbersRequest,
+    WrittenVerdict,
+    common,
+    plain,
+    repeat,
+    section,
+)
+from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
+from plumbline.experiment.numbers.search import judge_search
+from plumbline.experiment.numbers.search_page import search_page, search_sentence
+
+
+def draft(request: NumbersRequest, steps: list[SearchLogEntry]) -> tuple[Sequence[LedgerEntry], Draft]:
+    """Say what a search enters in the ledger, and how its verdict is made then.
+
+    Raises:
+        CannotBeJudgedError: there is no noise floor, or a run of the start diverged.
+        PlumblineError: the log is none, or a baseline, a goal or a step was named, which a search has not.
+    """
+    judged = judge_search(request.path, steps, request.terms)
+    start = judged.start.commit
+    if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
+        raise PlumblineError(
+            f"{request.path} is the log of a search, which is compared with its start, {start!r} in line "
+            f"{judged.start.line}; leave out --baseline, --goal, --chain and --at-step"
+        )
+    entries = [search_entry(steps, request.columns.metric, request.terms, planned=request.planned)]
+    return entries, lambda ledger: _written(request, steps, ledger)
+
+
+def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerms, *, planned: int = 0) -> LedgerEntry:
+    """Make the ledger's entry of a search's log.
+
+    It is one entry, whose p pays for the search itself. A log that has grown is another entry.
+    """
+    start = next(step for step in steps if step.value is not None)
+    return LedgerEntry(
+        kind="search",
+        name=f"search from {start.commit}",
+        fingerprint=ledgers.fingerprint([[*step.configuration, step.value, step.status] for step in steps]),
+        baseline=start.commit,
+        metric=metric,
+        test="simulated search" if terms.sigma is None else f"simulated search, {terms.test}",
+        planned=planned,
+    )
+
+
+def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledger) -> WrittenVerdict:
+    metric = request.columns.metric
+    start = next(step for step in steps if step.value is not None).commit
+    judged = judge_search(request.path, steps, request.terms, tries=ledger.tries(start, metric))
+    families = [(start, metric)]
+    read = (
+        f"The log of a search was read from {name(request.path.name)} (its columns {name(request.columns.commit)} and "
+        f"{name(request.columns.status)} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
+    )
+    read = " ".join([read, *_notes(steps)])
+    page = search_page(judged, metric, read=read, ledger=section(request, ledger, families))
+    search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
+    numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search}
+    return WrittenVerdict(
+        sentence=search_sentence(judged, metric),
+        page=page + repeat(request),
+        numbers=numbers | common(request, ledger, families),
+        outcomes={judged.kept[-1].step.commit: judged.outcome} if judged.kept else {},
+    )
+
+
+def _notes(steps: list[SearchLogEntry]) -> list[str]:
+    """How statuses and commits of the log were understood, where that is not plain."""
+    notes = []
+    words = Counter((step.word, step.status) for step in steps if step.word not in ("", step.status))
+    if words:
+        said = [f"{name(word)} ({number}) as {meant}" for (word, meant), number in sorted(words.items())]
+        notes.append(f"Statuses are read as loops write them: {', '.join(said)}.")
+    several = Counter(commit for commit, _ in {step.configuration for step in steps})
+    for commit, number in several.most_common(3):
+        if number > 1:
+            notes.append(f"{name(commit)} stands with {number} descriptions: {number} configurations, not one.")
+    return notes

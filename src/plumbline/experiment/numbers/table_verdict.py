@@ -1,0 +1,211 @@
+"""Makes the verdict on a table of methods: against one baseline, against a fixed value, or each against the one before.
+
+A run that diverged or crashed has one rule. Of a method, where no run of the baseline did, it is the method's outcome.
+Of the baseline, nothing can be judged, unless it was said beforehand how many may; a method may then lose as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.formatting import counted, name
+from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
+from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.experiment.numbers.goal import judge_goal
+from plumbline.experiment.numbers.numbers_request import (
+    Draft,
+    NumbersRequest,
+    WrittenVerdict,
+    common,
+    of_judgement,
+    repeat,
+    section,
+)
+from plumbline.experiment.numbers.readers.score_table import ScoreTable
+from plumbline.experiment.numbers.score_table_page import table_page
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.numbers.sentences import headline, lost_sentence
+
+#: What the methods of a chain are compared with, in a page's words.
+PREDECESSOR = "predecessor"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A method and what it is compared with: another method of the table, or, where `goal` is given, a value."""
+
+    method: str
+    baseline: str
+    goal: float | None = None
+
+
+def draft(request: NumbersRequest, table: ScoreTable, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
+    """Say what a table enters in the ledger, and how its verdict is made then.
+
+    `read`: the beginning of the sentence about what was read.
+
+    Raises:
+        CannotBeJudgedError: of no method: there is no noise floor, or the baseline diverged.
+        PlumblineError: the baseline is none of the methods, or there is nothing to compare with it.
+    """
+    pairs, terms = comparisons(request, table), request.terms
+    lost, cannot = set[str](), dict[str, str]()
+    for pair in pairs:
+        try:
+            if _lost(table, pair, terms):
+                lost.add(pair.method)
+            else:
+                _judged(table, pair, terms, len(pairs))
+        except CannotBeJudgedError as error:
+            cannot[pair.method] = str(error)
+    if len(cannot) == len(pairs):
+        raise CannotBeJudgedError(" ".join(dict.fromkeys(cannot.values())))
+    # What cannot be judged is no try.
+    entries = table_entries(table, [one for one in pairs if one.method not in cannot], terms, planned=request.planned)
+    return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
+
+
+def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
+    """List what is compared with what.
+
+    Raises:
+        PlumblineError: it is not said, said twice, or there is nothing to compare.
+    """
+    methods = sorted(table.order)
+    asked = [flag for flag, on in (("--baseline", request.baseline is not None), ("--chain", request.chain)) if on]
+    asked += ["--goal"] if request.goal is not None else []
+    if len(asked) != 1:
+        what = f"{' and '.join(asked)} exclude each other" if asked else "say what to compare with"
+        raise PlumblineError(
+            f"{what}: --baseline METHOD (one of {methods}), --goal VALUE (a fixed value), or --chain (each with the "
+            "one before it in the file)"
+        )
+    if request.goal is not None:
+        return [Comparison(method, f"goal {request.goal!r}", request.goal) for method in methods]
+    if request.chain:
+        if len(methods) < 2:
+            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}")
+        return [Comparison(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
+    assert request.baseline is not None
+    if request.baseline not in methods:
+        near = nearest(request.baseline, methods)
+        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}")
+    if len(methods) < 2:
+        raise PlumblineError(f"there is no method besides the baseline {request.baseline!r}; add the rows of one")
+    return [Comparison(method, request.baseline) for method in methods if method != request.baseline]
+
+
+def table_entries(
+    table: ScoreTable, pairs: Sequence[Comparison], terms: ComparisonTerms, *, planned: int = 0
+) -> list[LedgerEntry]:
+    """Make the ledger's entries of a table: one for each comparison.
+
+    The baseline's seeds are part of each: who adds some and looks again has looked twice. Runs that were lost are too.
+    """
+    entries = []
+    for pair in pairs:
+        seen = [
+            table.values.get(pair.method, {}),
+            table.values.get(pair.baseline, {}) if pair.goal is None else pair.goal,
+        ]
+        gone = [table.lost.get(side, {}) for side in (pair.method, pair.baseline)]
+        entries.append(
+            LedgerEntry(
+                kind="numbers",
+                name=pair.method,
+                fingerprint=ledgers.fingerprint([*seen, *gone] if any(gone) else seen),
+                baseline=pair.baseline,
+                metric=table.metric,
+                test="one-sample t" if pair.goal is not None and terms.sigma is None else terms.test,
+                planned=planned,
+            )
+        )
+    return entries
+
+
+def _lost(table: ScoreTable, pair: Comparison, terms: ComparisonTerms) -> bool:
+    """Whether a method's outcome is that it diverged or crashed."""
+    ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
+    if len(theirs) > terms.may_diverge:
+        seeds = ", ".join(f"{seed} ({word})" for seed, word in sorted(theirs.items()))
+        raise CannotBeJudgedError(
+            f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
+            f"would have given is not known. If that was expected beforehand, --may-diverge {len(theirs)} says how "
+            "many may, and a method may then lose as many"
+        )
+    if pair.goal is None and pair.baseline not in table.values:
+        raise CannotBeJudgedError(f"no run of the baseline {pair.baseline!r} has a value of {table.metric!r}")
+    return len(ours) > len(theirs) or pair.method not in table.values
+
+
+def _judged(table: ScoreTable, pair: Comparison, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+    ours = table.values[pair.method]
+    if pair.goal is not None:
+        return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
+    return judge(pair.method, ours, table.values[pair.baseline], terms, tries=tries)
+
+
+def _written(
+    request: NumbersRequest,
+    table: ScoreTable,
+    read: str,
+    pairs: Sequence[Comparison],
+    lost: set[str],
+    cannot: dict[str, str],
+    ledger: Ledger,
+) -> WrittenVerdict:
+    metric = table.metric
+    against = {pair.method: pair.baseline for pair in pairs}
+    judged = {
+        pair.method: _judged(table, pair, request.terms, ledger.tries(pair.baseline, metric))
+        for pair in pairs
+        if pair.method not in lost and pair.method not in cannot
+    }
+    runs = {method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order}
+    gone = [
+        lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
+        for one in against
+        if one in lost
+    ]
+    gone += [f"{name(one)} cannot be judged: {why}" for one, why in cannot.items()]
+    baseline = PREDECESSOR if request.chain else pairs[0].baseline
+    families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
+    dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
+    left_out = (
+        f" {counted(dropped, 'run')} that diverged or crashed left out, as --may-diverge allows." if dropped else ""
+    )
+    about = (
+        f"{read} from {name(request.path.name)}: {counted(len(runs), 'method')}, {counted(sum(runs.values()), 'run')}, "
+        f"metric {name(metric)}.{left_out}"
+    )
+    page = table_page(
+        judged,
+        baseline,
+        metric,
+        read=" ".join([about, *table.notes]),
+        ledger=section(request, ledger, families),
+        lost=gone,
+        against=against,
+    )
+    outcomes = {method: each.outcome for method, each in judged.items()}
+    outcomes |= dict.fromkeys(lost, MethodVerdict.LOST) | dict.fromkeys(cannot, MethodVerdict.CANNOT)
+    numbers = {
+        "shape": "table",
+        "metric": metric,
+        "baseline": baseline,
+        "against": against,
+        "outcomes": {method: str(outcomes[method]) for method in against},
+        "methods": {key: of_judgement(each) for key, each in judged.items()},
+        "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
+        "notes": list(table.notes),
+    }
+    return WrittenVerdict(
+        sentence=headline(judged, baseline, metric, gone, against=against),
+        page=page + repeat(request),
+        numbers=numbers | common(request, ledger, families),
+        outcomes=outcomes,
+    )

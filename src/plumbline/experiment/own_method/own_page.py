@@ -1,0 +1,402 @@
+"""Writes the page of a verdict on a user's own modification: a sentence to quote, what was checked, evidence,
+limits.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import shown
+from plumbline.experiment import formatting
+from plumbline.experiment.checks.checks_words import checked, implausible, repeated
+from plumbline.experiment.decision.picture import Picture, PicturedArm, PicturedGain
+from plumbline.experiment.formatting import counted, grid, name
+from plumbline.experiment.judge import BaselineComparison
+from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.numbers import score_table_page as pages
+from plumbline.experiment.numbers.sentences import headline, sentence
+from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
+from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
+from plumbline.experiment.own_method.published import PublishedMean
+from plumbline.experiment.recipe_diff import differences
+from plumbline.specs.mine import Mine
+
+#: What the picture shows, where it cannot be seen.
+ALT = "values by method, and each gain with its interval"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VerdictContents:
+    """Everything that the page shows.
+
+    Attributes:
+        judged: method -> judgement by the metric that decides; without those that diverged runs leave unjudged.
+        found: the report of the checks before the runs.
+        tries: baseline, as the ledger has it -> what every p is multiplied by.
+        statement: the line that binds the page to the ledger.
+    """
+
+    seen: FinishedRunReader
+    judged: dict[str, BaselineComparison]
+    found: dict[str, Any]
+    tries: dict[str, int]
+    ledger: Ledger
+    statement: str
+    orders: Sequence[DecisionAccuracy]
+    published: Sequence[PublishedMean]
+    page: Path
+
+    def groups(self) -> dict[str, dict[str, BaselineComparison]]:
+        """Group the judgements by the baseline that the methods were compared with."""
+        against = self.seen.mine.against
+        return {
+            baseline: {method: each for method, each in self.judged.items() if against[method] == baseline}
+            for baseline in self.seen.mine.references
+            if any(against[method] == baseline for method in self.judged)
+        }
+
+
+def first(result: VerdictContents) -> str:
+    """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
+    said = [headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
+    said += [why for method in mine.against if (why := result.seen.unjudged(method))]
+    return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
+
+
+def _diverged_larger(seen: FinishedRunReader) -> list[str]:
+    """Who diverged at the larger scale: a sentence each, for a verdict at the smaller one is not to hide it."""
+    mine = seen.mine
+    if mine.larger is None:
+        return []
+    return [
+        f"At {mine.study.scale_label(mine.larger)} (scale {mine.larger}) {len(runs)} of "
+        f"{counted(len(mine.runs(mine.larger, method)), 'seed')} of {name(method)} diverged."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
+
+
+def page(result: VerdictContents) -> str:
+    """Write the whole page as Markdown."""
+    seen = result.seen
+    groups = result.groups()
+    image = f"![{ALT}]({result.page.stem}.svg)"
+    sections: list[str] = ["# Verdict", first(result), *implausible(result.found), image, *_each(result)]
+    sections += ["## Before the runs", checked(result.found), repeated(result.found)]
+    sections += [_parity(result), "## Evidence", _how(result)]
+    for baseline, judged in groups.items():
+        every = list(judged.values())
+        sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Also shown, not deciding:"]
+        sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
+    sections += ["### By other metrics, not deciding", _measures(seen)]
+    sections += _downstream(seen)
+    sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
+    for judged in groups.values():
+        sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
+    sections += ["## What such a verdict is worth at another scale", _orders(result)]
+    if result.published:
+        sections += ["## Published next to reproduced", _published(result.published)]
+    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", _runs(seen)]
+    sections += ["## How to repeat", _repeat(result)]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def picture(result: VerdictContents) -> Picture:
+    """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
+    seen, mine = result.seen, result.seen.mine
+    arms = [
+        PicturedArm(
+            name=method,
+            values=list(seen.values(seen.deciding, mine.scale, method).items()),
+            lost=["diverged"] * len(seen.diverged(mine.scale, method)),
+            baseline=method in mine.references,
+        )
+        for method in [*mine.references, *(method for method in mine.against if method not in mine.references)]
+    ]
+    gains = [
+        PicturedGain(
+            name=method, middle=each.gain, low=each.low, high=each.high, note=f"{each.n} against {each.n_baseline} runs"
+        )
+        for method, each in result.judged.items()
+    ]
+    levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
+    return Picture(
+        title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
+        metric=seen.deciding.name,
+        higher=seen.deciding.higher,
+        arms=arms,
+        gains=gains,
+        interval=" or ".join(formatting.percent(1 - level) for level in sorted(levels)),
+        asked=mine.asked["minimum_gain"],
+    )
+
+
+def _each(result: VerdictContents) -> list[str]:
+    """A sentence for each method where the first names several, and what the larger scale adds."""
+    seen, against = result.seen, result.seen.mine.against
+    said, metric = [], seen.deciding.name
+    if len(result.judged) > 1:
+        said += [f"- {sentence(each, against[method], metric)}" for method, each in result.judged.items()]
+    for method in result.judged:
+        if (larger := seen.larger(method)) is not None:
+            assert seen.mine.larger is not None
+            same = "the same sign" if larger.gain * result.judged[method].gain > 0 else "not the same sign"
+            said.append(
+                f"- At {seen.mine.study.scale_label(seen.mine.larger)} {name(method)} "
+                f"{formatting.moved(larger.gain, metric, result.judged[method].sigma, higher=seen.deciding.higher)} "
+                f"({counted(larger.seeds, 'seed')} against {larger.seeds_baseline}): {same}."
+            )
+    return ["\n".join(said)] if said else []
+
+
+def _parity(result: VerdictContents) -> str:
+    rows, said = [], []
+    for method, entry in result.found["methods"].items():
+        for scale, one in entry["parity"].items():
+            mine, theirs = one["method"], one["baseline"]
+            more = [100 * (mine[key] - theirs[key]) / theirs[key] for key in ("parameters", "operations")]
+            flag = "flagged" if f"parity at {scale}" in entry["flagged"] else "within"
+            rows.append((name(method), scale, f"{mine['parameters']:,}", *(f"{each:+.3f} %" for each in more), flag))
+        said += [f"- {name(method)}: {text}." for text in entry["flagged"].values()]
+    tolerance = f"tolerance of {result.seen.mine.asked['parity']:g} %"
+    columns = ("method", "scale", "parameters", "more than its baseline", "operations more", tolerance)
+    return "\n\n".join([*([grid(columns, rows)] if rows else []), *(["\n".join(said)] if said else [])])
+
+
+def _how(result: VerdictContents) -> str:
+    mine, asked = result.seen.mine, result.seen.mine.asked
+    loss = ""
+    if result.seen.deciding.name == "validation_loss":
+        loss = f" A run's loss is the mean of its evaluations in the last {100 * asked['last']:g} % of its steps."
+    return (
+        f"{name(shown(mine.path))} extends `{mine.study.code}`; what decides is named in it: "
+        f"{result.seen.deciding.label}, at scale `{mine.scale}`; whether that was before the runs cannot be checked "
+        "here."
+        f"{loss} With any numbers of seeds the deciding test "
+        "errs as often as it promises if runs are normal and spread alike; more of them find smaller gains."
+    )
+
+
+def _measures(seen: FinishedRunReader) -> str:
+    rows = []
+    for method in seen.mine.against:
+        for metric in seen.metrics:
+            if seen.unjudged(method) or metric.name == seen.deciding.name:
+                continue
+            try:
+                one = seen.judged(method, metric)
+            except PlumblineError:
+                rows.append((name(method), metric.label, *["no noise floor"] * 6))
+                continue
+            means = [formatting.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
+            found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
+            rows.append((name(method), metric.label, *means, *found))
+    nothing = "The study evaluates nothing else."
+    if all(map(seen.unjudged, seen.mine.against)):
+        nothing = "Diverged seeds leave nothing to compare."
+    columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "one-sided p, of this alone")
+    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
+
+
+def _downstream(seen: FinishedRunReader) -> list[str]:
+    sections = []
+    for method in seen.mine.against:
+        tasks = None if seen.unjudged(method) or seen.mine.study.suite is None else seen.tasks(method)
+        if tasks is None:
+            continue
+        rows = [
+            (
+                str(task),
+                tasks.sources.get(str(task), ""),
+                f"{row['difference']:+.4f}",
+                "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
+                formatting.p(row["p_greater"]),
+            )
+            for task, row in tasks.each.iterrows()
+        ]
+        joint = tasks.joint
+        with_tasks = (
+            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_one_sided)}"
+        )
+        missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
+        sections += [
+            f"### {name(method)}, task by task",
+            grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
+            f"Stouffer over {tasks.plain.tasks} tasks{missing}, one-sided: Z = {tasks.plain.z:.2f}, p = "
+            f"{formatting.p(tasks.plain.p_one_sided)} if tasks were independent; with their correlation over these few "
+            f"seeds {with_tasks}. It does not decide.",
+        ]
+    return sections
+
+
+def _larger(result: VerdictContents) -> str:
+    seen, rows = result.seen, []
+    if seen.mine.larger is None:
+        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing follows for other sizes."
+    for method in seen.mine.against:
+        one = seen.larger(method)
+        if one is None:
+            sides = (method, seen.mine.against[method])
+            seeds = " / ".join(str(len(seen.mine.runs(seen.mine.larger, side))) for side in sides)
+            gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
+            if not any(seen.lost_larger(side) for side in sides):
+                gone = ["no finished run"] * 2
+            rows.append((name(method), seeds, *gone, "none", "none"))
+            continue
+        test = "no noise floor" if one.judged is None else formatting.p(one.judged.p)
+        seeds = f"{one.seeds} / {one.seeds_baseline}"
+        rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
+    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "one-sided p, of this alone")
+    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
+
+
+def _cost(seen: FinishedRunReader) -> str:
+    rows = []
+    for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
+        for method in seen.mine.compared:
+            one = seen.cost(scale, method)
+            memory = "not recorded" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
+            spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
+            seconds = f"{one.step_seconds:.3g}"
+            diverged = f"{one.diverged} of {one.runs}"
+            rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
+    columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
+    return (
+        grid((*columns, "peak memory, MB"), rows)
+        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, next to whatever "
+        "else the machine did: not a benchmark. Peak memory is, on a GPU, what torch allocated on it and, on a "
+        "processor, what "
+        "the trainer's process held; medians over the seeds that recorded it."
+    )
+
+
+def _hours(seen: FinishedRunReader, judged: dict[str, BaselineComparison]) -> str:
+    """What the seeds that would find the seen gain take, by what a run took here."""
+    said = []
+    for method, each in judged.items():
+        if needed := each.seeds_to_decide:
+            ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
+            said.append(
+                f"- {name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
+                "device-hours, if "
+                f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
+            )
+    return "\n".join(said)
+
+
+def _orders(result: VerdictContents) -> str:
+    if not result.orders:
+        return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
+    rows = [
+        (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", formatting.percent(one.share))
+        for one in result.orders
+    ]
+    return (
+        "Decision accuracy: of all pairs of methods with a value at both scales, those with the same order "
+        "at both scales. Chance is 50 %.\n\n"
+        + grid(("whose", "by", "methods", "pairs in the same order", "share"), rows)
+    )
+
+
+def _published(rows: Sequence[PublishedMean]) -> str:
+    shown = [
+        (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
+        for one in rows
+    ]
+    return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
+
+
+def _ledger(result: VerdictContents) -> str:
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    said = []
+    for baseline, count in result.tries.items():
+        there, planned = (ask(baseline, metric) for ask in (result.ledger.made, result.ledger.planned))
+        more = f"; {planned} were announced (`tries:`) and are corrected for from the first on" if planned else ""
+        if there > planned > 0:
+            more = f"; {planned} were announced (`tries:`), fewer than were made"
+        said.append(
+            f"{counted(there, 'try', 'tries')} against {name(baseline)} in {name(metric)}, this page's among "
+            f"them{more}: every p is multiplied by {count}."
+        )
+    ours = sum(result.ledger.made(baseline, metric) for baseline in result.tries)
+    if other := len({entry.identity for entry in result.ledger.entries}) - ours:
+        said.append(f"{other} more, against other baselines or in other metrics, are not counted here.")
+    again = f"Asked for again (`{_command(mine)}`), the page is rebuilt when there are new tries."
+    return "\n\n".join([" ".join([*said, again]), result.statement])
+
+
+def _limits(result: VerdictContents) -> str:
+    seen, mine = result.seen, result.seen.mine
+    every = list(result.judged.values())
+    said = [
+        f"A verdict is of its size: {mine.study.scale_label(mine.scale)} at preset {mine.study.preset}. It neither "
+        "supports nor refutes a claim about a larger model.",
+        *_recipe(mine),
+        "A seed varies the initialisation; the order of the data is one for all, so that its noise is not in sigma.",
+    ]
+    if every:
+        said += pages.limits(every, every[0].terms)
+    proxies = sorted(task for task, source in seen.frames.task_sources.items() if "proxy" in source)
+    if proxies:
+        said.append(f"Stand-ins made from held-out documents, not benchmarks: {', '.join(proxies)}.")
+    if mine.larger is not None and len(mine.asked["larger_seeds"]) == 1:
+        said.append("The larger scale has one seed of each: its sign is a single draw.")
+    said += [
+        f"{name(method)} lost {', '.join(runs)} at the larger scale: no gain is given there, since using the other "
+        "seeds would select among its runs."
+        for method in mine.compared
+        if (runs := seen.lost_larger(method))
+    ]
+    said += [
+        f"{counted(len(lost), 'run')} of {name(method)} diverged and {'is' if len(lost) == 1 else 'are'} not used: "
+        f"{', '.join(lost)}."
+        for method in mine.compared
+        if (lost := seen.diverged(mine.scale, method))
+    ]
+    said += seen.frames.notes
+    return "\n".join(f"- {one}" for one in said)
+
+
+def _recipe(mine: Mine) -> list[str]:
+    """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
+    said = []
+    for method, baseline in mine.against.items():
+        if differs := differences(*(mine.runs(mine.scale, each)[0].spec for each in (method, baseline))):
+            said.append(f"{name(method)} is not trained by its baseline's recipe: {', '.join(differs)}.")
+    return said or [
+        "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
+    ]
+
+
+def _runs(seen: FinishedRunReader) -> str:
+    rows = []
+    for key, row in seen.frames.runs.iterrows():
+        value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
+        found = "none" if value is None else f"{value:.6g}"
+        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
+    return (
+        grid(("run", "run id", "outcome", seen.deciding.name), rows)
+        + f"\n\nEach is a folder below `{shown(seen.frames.work)}/runs`, with its spec, commit and data in "
+        "`manifest.json`."
+    )
+
+
+def _repeat(result: VerdictContents) -> str:
+    check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(result.page))}"
+    return (
+        "Finished runs are used as they are; the same file again is not a new try, one more seed is.\n\n"
+        f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"
+    )
+
+
+def _command(mine: Any) -> str:
+    words_ = f"--config preset={mine.study.preset} mine={shlex.quote(shown(mine.path))}"
+    return f"snakemake results/verdict/{mine.name}.md {words_}"

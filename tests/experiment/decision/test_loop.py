@@ -1,0 +1,209 @@
+"""The loop of an experiment, with arms that are numbers: what is run in which order, what is decided, what survives."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.decision import bank as banks
+from plumbline.experiment.decision import loop
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.loop import Experiment
+from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
+from plumbline.experiment.decision.settle import Question, claim, settle
+
+QUESTION = Question(name="x", baseline="base", candidate="new", metric="loss", higher=False)
+Value = Callable[[str, int], float | str]
+
+
+def noisy(gain: float) -> Value:
+    """Normal noise of sigma 1 around 100, by seed, and a gain of the candidate."""
+    return lambda arm, seed: 100 + random.Random(f"{arm}{seed}").gauss(0, 1) - (gain if arm != BASELINE else 0)
+
+
+class Numbers:
+    """Arms whose values are a function; a text is an outcome without a value."""
+
+    group, at_once = "numbers", 1
+
+    def __init__(self, value: Value, name: str = "new", **more: Any) -> None:
+        self.value, self.name, self.made = value, name, list[tuple[str, int]]()
+        self.__dict__.update(more)
+
+    def method(self, arm: str) -> str:
+        return BASELINE if arm == BASELINE else self.name
+
+    def run_id(self, arm: str, seed: int) -> str:
+        return f"{self.method(arm)}/{seed}"
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        for arm, seed in wanted:
+            self.made.append((arm, seed))
+            found = self.value(arm, seed)
+            given = {"outcome": found, "value": None} if isinstance(found, str) else {"value": found}
+            fingerprint = getattr(self, "machine", "m")
+            yield ArmRun(arm=arm, seed=seed, run_id=self.run_id(arm, seed), fingerprint=fingerprint, **given)
+
+
+def conducted(folder: Path, trainer: Numbers, asked: Question = QUESTION) -> Decision:
+    bank = Bank(folder / "runs.jsonl")
+    terms, plan = settle(replace(asked, candidate=trainer.name), trainer, bank)
+    return Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (noisy(8), 0),
+        (noisy(-3), 10),
+        (noisy(0.2), 11),
+        (lambda arm, seed: DIVERGED if seed == 1043 else noisy(8)(arm, seed), 12),
+        (lambda arm, seed: CRASHED if arm != BASELINE else noisy(0)(arm, seed), 12),
+        (lambda arm, seed: DIVERGED if seed == 44 else noisy(8)(arm, seed), 13),
+        (lambda arm, seed: 3.0, 13),
+    ],
+    ids=["keep", "discard", "undecided", "diverged", "crashed", "a baseline that diverged", "a seed without effect"],
+)
+def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, code: int) -> None:
+    wide = replace(QUESTION, worth=None) if code == 11 else QUESTION
+    decision = conducted(tmp_path, Numbers(value), wide)
+    assert decision.exit_code == code and decision.sentence
+    if code < 12:
+        assert len(decision.runs) == 5 + decision.looks[-1].k
+        assert len(decision.looks) == (8 if code == 11 else decision.looks[-1].k)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["bank", "interleaved", "paired"]), st.integers(1, 3))
+def test_the_order_of_the_runs_depends_on_no_value(
+    tmp_path_factory: pytest.TempPathFactory, chance: int, plan: Any, at_once: int
+) -> None:
+    def any_(arm: str, seed: int) -> float:
+        return random.Random(f"{chance}{arm}{seed}").gauss(0, 1)
+
+    asked = replace(QUESTION, plan=plan, most=3)
+    orders = []
+    for value in (any_, noisy(0.7)):
+        trainer = Numbers(value, at_once=at_once)
+        with patch.object(loop, "estimate", lambda *_: None):  # which takes its time, and makes no runs
+            conducted(tmp_path_factory.mktemp("order"), trainer, asked)
+        orders.append(trainer.made)
+    shorter, longer = sorted(orders, key=len)
+    assert longer[: len(shorter)] == shorter and len(set(longer)) == len(longer)
+
+
+def test_seeds_of_a_candidate_are_none_of_the_banks_and_pairs_share_theirs(tmp_path: Path) -> None:
+    trainer = Numbers(noisy(0.7))
+    conducted(tmp_path, trainer)
+    theirs, ours = ({seed for arm, seed in trainer.made if (arm == BASELINE) == base} for base in (True, False))
+    assert len(theirs) == 5 and ours and not theirs & ours
+    pairs = Numbers(noisy(0.7), "other")
+    conducted(tmp_path / "pairs", pairs, replace(QUESTION, plan="paired", most=3))
+    assert [seed for arm, seed in pairs.made if arm == BASELINE] == [s for arm, s in pairs.made if arm != BASELINE]
+
+
+def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) -> None:
+    trainer, bank = Numbers(noisy(8)), Bank(tmp_path / "runs.jsonl")
+    conducted(tmp_path, trainer)
+    before, bank = {seed for _, seed in trainer.made}, Bank(tmp_path / "runs.jsonl")
+    terms, plan = claim(replace(QUESTION, candidate="new"), trainer, bank)
+    decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=print).conduct()
+    assert len(decision.runs) == 10 and len({run.seed for run in decision.runs}) == 10
+    assert not {run.seed for run in decision.runs} & before
+    assert decision.exit_code == 0 and len(decision.looks) == 1 and decision.p is not None and decision.p < 0.025
+    again = Numbers(noisy(0.7), "another")
+    conducted(tmp_path, again)
+    assert not {seed for _, seed in again.made} & {run.seed for run in decision.runs}, "a claim's runs are for it alone"
+
+
+def _killed(folder: Path, after: int) -> None:
+    def value(arm: str, seed: int) -> float:
+        nonlocal after
+        after -= 1
+        if after < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(noisy(1)(arm, seed))
+
+    conducted(folder, Numbers(value))
+
+
+@pytest.mark.parametrize("after", [0, 6])
+def test_what_was_finished_before_kill_9_is_used_and_nothing_is_run_twice(tmp_path: Path, after: int) -> None:
+    process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    with open(tmp_path / "runs.jsonl", "ab") as file:
+        file.write(b'{"schema":1,"run":{"arm":"new","se')  # as a power cut leaves it
+    trainer, whole = Numbers(noisy(1)), Numbers(noisy(1))
+    resumed, uninterrupted = conducted(tmp_path, trainer), conducted(tmp_path / "whole", whole)
+    assert trainer.made == whole.made[after:]
+    assert (resumed.looks, resumed.sentence) == (uninterrupted.looks, uninterrupted.sentence)
+
+
+def test_a_bank_that_is_held_names_who_holds_it(tmp_path: Path) -> None:
+    with banks.hold(tmp_path, "plumbline try softpick"):
+        words = rf"is held by process {os.getpid()} on .* \(plumbline try softpick\), since"
+        with pytest.raises(PlumblineError, match=words), banks.hold(tmp_path, "plumbline try qknorm"):
+            pass
+    with banks.hold(tmp_path, "plumbline try qknorm"):
+        pass
+
+
+def test_a_machine_at_fault_is_an_error_and_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(arm: str, seed: int) -> float:
+        if seed == 1043:
+            raise PlumblineError("no disk space")
+        return float(noisy(1)(arm, seed))
+
+    with pytest.raises(PlumblineError, match="no disk space"):
+        conducted(tmp_path, Numbers(full))
+    before = (tmp_path / "runs.jsonl").read_bytes()
+
+    def fails(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(banks.os, "fsync", fails)
+    with pytest.raises(OSError, match="No space left"):
+        conducted(tmp_path, Numbers(noisy(1)))
+    assert (tmp_path / "runs.jsonl").read_bytes() == before, "half a line is worse than none"
+
+
+def test_a_crash_is_tried_again_and_a_divergence_is_not(tmp_path: Path) -> None:
+    for outcome, again in ((CRASHED, 0), (DIVERGED, 12)):
+        name = f"of {outcome}"
+        broken = Numbers(lambda arm, seed, o=outcome: noisy(8)(arm, seed) if arm == BASELINE else o, name)
+        assert conducted(tmp_path, broken).exit_code == 12
+        assert conducted(tmp_path, Numbers(noisy(8), name)).exit_code == again
+
+
+def test_means_do_not_cross_machines_and_past_noise_of_the_same_one_is_used(tmp_path: Path) -> None:
+    first = conducted(tmp_path, Numbers(noisy(1)))
+    other = Numbers(noisy(8), "other")
+    second = conducted(tmp_path, other)
+    assert first.terms.history is None and second.terms.history is not None
+    assert second.terms.design.history_df == len(first.candidate_values) - 1
+    assert all(arm != BASELINE for arm, _ in other.made), "the bank is there"
+    elsewhere = conducted(tmp_path, Numbers(noisy(8), "elsewhere", machine="another"))
+    assert elsewhere.exit_code == 13 and "--first-seed" in elsewhere.sentence
+
+
+def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:
+    for number in range(4):
+        assert not any(run.sentinel for run in conducted(tmp_path, Numbers(noisy(8), f"c{number}")).runs)
+    moved = conducted(tmp_path, Numbers(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
+    assert [run.seed for run in moved.runs if run.sentinel] == [47]
+    assert any("may have changed since the bank was made" in note for note in moved.notes)
