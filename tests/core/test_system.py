@@ -17,6 +17,7 @@ LOCKING = (
     "train.checkpoint.run_lock",
     "operate.locks.workflow_lock",
     "operate.gpu_queue",
+    "experiment.decision.bank",
     "experiment.ledger",
     "data.verify",
     "data.turn",

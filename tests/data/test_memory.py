@@ -88,10 +88,9 @@ def test_large_documents_stay_within_what_the_rules_ask_for(
     local = ("--corpus", "c", "--source", "local", "--folder", f"{tmp_path}/in", "--out", str(out))
     taken = {"documents": peak("plumbline.data.documents", *local)}
     train = out / "train.jsonl"
+    words = ("--training-documents", str(train), "--vocabulary", "260", "--out", f"{tmp_path}/t.json")
+    taken["tokenizer"] = peak("plumbline.data.tokenizer", "train", *words)
     common = ("--documents", str(train))
-    taken["tokenizer"] = peak(
-        "plumbline.data.tokenizer", "train", *common, "--vocabulary", "260", "--out", f"{tmp_path}/t.json"
-    )
     more = ("--tokenizer", str(stages.tokenizer), "--shard", "0", "--shards", "1", "--out", f"{tmp_path}/0.npy")
     taken["tokenize"] = peak("plumbline.data.tokenize", *common, *more)
     print(taken)

@@ -34,7 +34,7 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     text = read_text(
         checkpoint,
         text=given.text,
-        tokens=given.tokens,
+        tokens=given.token_ids,
         validation=given.validation,
         tokenizer=given.tokenizer,
         sequences=8 if given.sequences is None else given.sequences,

@@ -64,7 +64,7 @@ def _values(run_values: RunValues, published: PrintedNumbers) -> pd.DataFrame:
                 "ppl_reduction": run_values.gain(control, slow),
                 "ppl_reduction_published": _number(gain),
                 "upper_entropy_3pct": run_values.value(control, "entropy", EARLY),
-                "entropy_3pct_published": _number(entropy),
+                "upper_entropy_3pct_published": _number(entropy),
                 "missing_reason": run_values.word(control, slow, otherwise=""),
             }
         )

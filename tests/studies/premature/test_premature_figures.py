@@ -57,7 +57,7 @@ def test_fig2_shows_gains_and_entropies_beside_the_printed():
     frame = picture.frame.set_index("architecture")
     assert len(frame) == 7 and frame["ppl_reduction"].notna().all() and frame["ppl_reduction_published"].notna().all()
     assert (frame["ppl_reduction"] - frame["ppl_reduction_published"]).abs().max() < 2e-4
-    assert frame.loc["gpt_geglu", "entropy_3pct_published"] == 0.729
+    assert frame.loc["gpt_geglu", "upper_entropy_3pct_published"] == 0.729
     assert "(printed +0.586)" in words(picture)
     lengths = {round(patch.get_width(), 4) for patch in picture.figure.axes[0].patches}
     assert round(float(frame.loc["gpt", "ppl_reduction"]), 4) in lengths
