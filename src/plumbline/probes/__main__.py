@@ -52,8 +52,8 @@ def main() -> None:
     if given.checkpoint is not None:
         _checkpoint(given)
         return
-    others = ("text", "tokens", "tokenizer", "sequences", "context", "probes", "against", "picture")
-    unfit = [f"--{name}" for name in others if getattr(given, name) is not None]
+    others = ("text", "token_ids", "tokenizer", "sequences", "context", "probes", "against", "picture")
+    unfit = [f"--{name.replace('_', '-')}" for name in others if getattr(given, name) is not None]
     if unfit or given.validation is None:
         needed = "leave out " + ", ".join(unfit) if unfit else "give --validation, the manifest of its validation pack"
         raise PlumblineError(f"--run reads the probes of the run's spec where it says; {needed}")
@@ -81,7 +81,7 @@ def _run(given: argparse.Namespace) -> None:
 
 def _checkpoint(given: argparse.Namespace) -> None:
     names = _chosen(given)
-    sources = [name for name in ("text", "tokens", "validation") if getattr(given, name) is not None]
+    sources = [name for name in ("text", "token_ids", "validation") if getattr(given, name) is not None]
     if len(sources) > 1:
         raise PlumblineError(f"--{sources[0]} and --{sources[1]} are two texts; give one")
     from plumbline.probes._one_checkpoint import read_single
