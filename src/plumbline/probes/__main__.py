@@ -81,9 +81,10 @@ def _run(given: argparse.Namespace) -> None:
 
 def _checkpoint(given: argparse.Namespace) -> None:
     names = _chosen(given)
-    sources = [name for name in ("text", "token_ids", "validation") if getattr(given, name) is not None]
-    if len(sources) > 1:
-        raise PlumblineError(f"--{sources[0]} and --{sources[1]} are two texts; give one")
+    sources = {"text": "--text", "token_ids": "--token-ids", "validation": "--validation"}
+    flags = [flag for name, flag in sources.items() if getattr(given, name) is not None]
+    if len(flags) > 1:
+        raise PlumblineError(f"{flags[0]} and {flags[1]} are two texts; give one")
     from plumbline.probes._one_checkpoint import read_single
 
     frame = read_single(given, names)
