@@ -19,7 +19,7 @@ from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import provenance, trace
 from plumbline.runtime import probe_checkpoints
 from plumbline.specs import study_config, suites, tasks
-from plumbline.train.checkpoint import rolling, state_directory
+from plumbline.train.checkpoint import rolling, state_records
 
 DEEP = "[" * 100_000
 
@@ -90,7 +90,7 @@ def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(
 ) -> None:
     (tmp_path / "starts.json").write_text(DEEP)
     assert read_json(tmp_path / "starts.json") is None
-    assert state_directory.read_or_set_aside(tmp_path / "starts.json") is None
+    assert state_records.read_or_set_aside(tmp_path / "starts.json") is None
     assert "starts.json is damaged (nested too deeply" in capsys.readouterr().err
     assert (tmp_path / "starts.json.damaged").read_text() == DEEP
     (tmp_path / progress.FILE).write_text(f'{DEEP[:30_000]}\n{{"event": "step"}}\n')

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plumbline.bundle import contents, remake
+from plumbline.bundle import description, remake
 
 FIRST = {
-    "BundleContents": {
+    "BundleDescription": {
         "format": "int",
         "configuration": "dict[str, Any]",
         "called": "str",
@@ -25,7 +25,7 @@ FIRST = {
         "work": "str",
         "called": "str",
         "results": "str",
-        "products": "list[contents.BundleEntry]",
+        "products": "list[description.BundleEntry]",
         "any_commit": "bool",
         "answer": "str",
     },
@@ -39,14 +39,14 @@ FIELDS = {1: FIRST, 2: SECOND}
 
 def test_other_fields_are_another_format() -> None:
     structs = (
-        contents.BundleContents,
-        contents.BundledConfiguration,
-        contents.BundleEntry,
+        description.BundleDescription,
+        description.BundledConfiguration,
+        description.BundleEntry,
         remake.RebuildRequest,
         remake.RebuildAnswer,
     )
     here = {each.__name__: dict(each.__annotations__) for each in structs}
-    assert FIELDS.get(contents.FORMAT) == here, (
-        "what bundles say, ask or answer has changed: raise FORMAT in src/plumbline/bundle/contents.py and list the "
+    assert FIELDS.get(description.FORMAT) == here, (
+        "what bundles say, ask or answer has changed: raise FORMAT in src/plumbline/bundle/description.py and list the "
         "new format here beside the old ones, or take the change back"
     )

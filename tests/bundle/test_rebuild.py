@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import __main__ as verb
-from plumbline.bundle import archive, contents, crate, rebuild, records
+from plumbline.bundle import archive, crate, description, rebuild, records
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
@@ -83,11 +83,11 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
         path = folder / name
         path.touch()
         path.write_text(path.read_text().replace(before, after) if before else after)
-    said = contents.parse((folder / contents.NAME).read_bytes(), "here")
+    said = description.parse((folder / description.NAME).read_bytes(), "here")
     found: dict[str, bytes | Path] = {
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
-    found[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
+    found[description.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
     about = crate.CrateMetadata(
         name="edited", description="edited", date="1970-01-01", commit="", version="", results=frozenset()
     )
@@ -100,7 +100,7 @@ def committed(folder: Path) -> str:
     git = ["git", "-C", str(folder), "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], check=True)
-    return contents.checkout(folder)[0] or ""
+    return description.checkout(folder)[0] or ""
 
 
 def test_products_come_out_equal_elsewhere(bundle: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_code_of_studies_is_not_packed_and_what_is_brought_is_not_run(bundle: Pa
 
 def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path) -> None:
     """What counts is what a product is made of: its code and configuration, and its runs."""
-    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    said = description.parse(archive.read_one(bundle, description.NAME), "here")
     table = next(each for each in said.products if each.kind == "table")
     other = [msgspec.structs.replace(table, fingerprint="of another commit")]
     edited(bundle, products=other, commit="1234abcd" * 5, edited=False)
@@ -156,13 +156,13 @@ def test_another_commit_is_named_and_can_be_allowed(bundle: Path, tmp_path: Path
 
 
 def test_other_packages_are_named(bundle: Path, tmp_path: Path) -> None:
-    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    said = description.parse(archive.read_one(bundle, description.NAME), "here")
     edited(bundle, versions=said.versions | {"numpy": "1.0", "plumbline-lm": "9"})
     with pytest.raises(PlumblineError, match=r"here numpy \d[\d.]+; pip install numpy==1.0 .*--any-versions"):
         rebuild.rebuild(bundle, tmp_path / "out")
 
 
-@pytest.mark.parametrize("other", [contents.FORMAT - 1, contents.FORMAT + 1])
+@pytest.mark.parametrize("other", [description.FORMAT - 1, description.FORMAT + 1])
 def test_another_format_is_refused_with_the_commands_that_rebuild_it(
     bundle: Path, tmp_path: Path, other: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +172,7 @@ def test_another_format_is_refused_with_the_commands_that_rebuild_it(
     with pytest.raises(PlumblineError) as refused:
         rebuild.rebuild(Path(bundle.name), tmp_path / "out", at_commit=True)
     said = str(refused.value)
-    assert f"a bundle of format {other}, and this version of Plumbline reads format {contents.FORMAT};" in said
+    assert f"a bundle of format {other}, and this version of Plumbline reads format {description.FORMAT};" in said
     assert f"git worktree add ../plumbline-1234abc {commit} && cd ../plumbline-1234abc && make setup && " in said
     assert f".venv/bin/plumbline rebuild {bundle} --into rebuilt" in said
     with pytest.raises(PlumblineError, match=r"this version of Plumbline reads format .*git worktree add"):
@@ -182,17 +182,17 @@ def test_another_format_is_refused_with_the_commands_that_rebuild_it(
 @pytest.mark.parametrize("said", [{"commit": None}, {"commit": "ab" * 20, "edited": True}, {"commit": "x; rm -r ."}])
 def test_another_format_of_no_commit_has_no_commands(said: dict[str, Any]) -> None:
     with pytest.raises(PlumblineError, match=r"rebuild it with the sources that made it, which are in no commit$"):
-        contents.parse(json.dumps({"format": "later", **said}).encode(), "here")
+        description.parse(json.dumps({"format": "later", **said}).encode(), "here")
 
 
 def test_an_early_state_of_this_format_is_told_with_the_commands_that_rebuild_it(packed: Path) -> None:
-    said = json.loads(archive.read_one(packed, contents.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
+    said = json.loads(archive.read_one(packed, description.NAME)) | {"commit": "1234abcd" * 5, "edited": False}
     del said["openblas"]
     with pytest.raises(PlumblineError) as refused:
-        contents.parse(json.dumps(said).encode(), "here")
+        description.parse(json.dumps(said).encode(), "here")
     words = str(refused.value)
     assert (
-        f"claims format {contents.FORMAT}" in words
+        f"claims format {description.FORMAT}" in words
         and "`openblas`" in words
         and "by an early version of Plumbline" in words
     )
@@ -275,7 +275,7 @@ def test_the_package_of_a_bundles_commit_makes_its_products_itself(
 
 def test_what_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        contents.parse(b'{"format": 2, "and": "nothing"}', "here")
+        description.parse(b'{"format": 2, "and": "nothing"}', "here")
 
 
 @pytest.mark.parametrize(
@@ -292,11 +292,11 @@ def test_what_says_nothing_of_itself_is_refused() -> None:
     ],
 )
 def test_a_bundle_cannot_have_products_written_elsewhere(packed: Path, place: str, value: str) -> None:
-    said = json.loads(archive.read_one(packed, contents.NAME))
+    said = json.loads(archive.read_one(packed, description.NAME))
     within = {"work": said["configuration"], "path": said["products"][0]}.get(place, said)
     within[place] = value
     with pytest.raises(PlumblineError, match="does not say what is in it"):
-        contents.parse(json.dumps(said).encode(), "here")
+        description.parse(json.dumps(said).encode(), "here")
 
 
 HOSTILE = {
@@ -310,17 +310,17 @@ HOSTILE = {
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
 def test_what_no_bundle_says_is_refused_before_it_is_unpacked(packed: Path, change: Callable[[Any], None]) -> None:
-    said = json.loads(archive.read_one(packed, contents.NAME))
+    said = json.loads(archive.read_one(packed, description.NAME))
     change(said)
     with pytest.raises(PlumblineError, match="does not say what is in it as that format has it"):
-        contents.parse(json.dumps(said).encode(), "here")
+        description.parse(json.dumps(said).encode(), "here")
 
 
 def test_a_target_that_is_not_there_is_a_sentence_and_leaves_nothing(
     bundle: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A traceback, and eight entries were left."""
-    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    said = description.parse(archive.read_one(bundle, description.NAME), "here")
     tables = [msgspec.structs.replace(each, target="table\u202e1") for each in said.products if each.target]
     edited(bundle, products=tables)
     said = r"^rebuilding the targets: studies/transfer/study.yaml: targets: no table 'table\\u202e1'; did "
@@ -337,13 +337,13 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
     asked, original = list[str | None](), subprocess.Popen
 
     def started(command: list[str], **options: Any) -> Any:
-        if contents.REMAKE in command:
+        if description.REMAKE in command:
             asked.append(options["env"].get("OPENBLAS_CORETYPE"))
             del options["env"]["OPENBLAS_CORETYPE"]  # this processor may lack what that one's kernels need
         return original(command, **options)
 
     monkeypatch.setattr(subprocess, "Popen", started)
-    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    said = description.parse(archive.read_one(bundle, description.NAME), "here")
     table = next(f"results/smoke/{each.path}.md" for each in said.products if each.kind == "table")
     edited(bundle, {table: ("", "another\n")}, openblas="Haswell")
     monkeypatch.setattr("sys.argv", ["plumbline rebuild", str(bundle), "--into", str(tmp_path / "out")])
@@ -352,8 +352,8 @@ def test_a_file_that_comes_out_otherwise_ends_a_rebuild_with_1(
 
 
 def test_builds_of_one_version_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents.metadata, "version", lambda name: "2.13.0+cu126")
-    assert contents.versions(("torch",)) == {"torch": "2.13.0"}
+    monkeypatch.setattr(description.metadata, "version", lambda name: "2.13.0+cu126")
+    assert description.versions(("torch",)) == {"torch": "2.13.0"}
 
 
 def test_texts_of_items_are_not_packed(tmp_path: Path) -> None:
@@ -427,13 +427,13 @@ def test_a_manifest_is_packed_without_the_process_that_wrote_it(root: Path, tmp_
 
 
 def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) -> None:
-    assert contents.checkout(tmp_path) == (None, None, None)
+    assert description.checkout(tmp_path) == (None, None, None)
     (tmp_path / "src").mkdir()
     (tmp_path / "src/code.py").write_text("1\n")
     committed(tmp_path)
-    commit, date, is_edited = contents.checkout(tmp_path)
+    commit, date, is_edited = description.checkout(tmp_path)
     assert len(commit or "") == 40 and date and is_edited is False
     (tmp_path / "notes.md").write_text("no source")
-    assert contents.checkout(tmp_path)[2] is False
+    assert description.checkout(tmp_path)[2] is False
     (tmp_path / "src/more.py").write_text("2\n")
-    assert contents.checkout(tmp_path)[2] is True
+    assert description.checkout(tmp_path)[2] is True

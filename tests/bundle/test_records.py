@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.bundle import archive, contents, crate, rebuild, records
+from plumbline.bundle import archive, crate, description, rebuild, records
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from tests.bundle.test_archive import described
 
 SAID: dict[str, Any] = {
-    "format": contents.FORMAT,
+    "format": description.FORMAT,
     "configuration": {"preset": "smoke", "studies": ["transfer"], "work": "work"},
     "called": "work/smoke",
     "results": "results/smoke",
@@ -31,8 +31,8 @@ SAID: dict[str, Any] = {
 
 
 def bundle(path: Path, **changes: Any) -> Path:
-    said = msgspec.json.encode(msgspec.convert(SAID | changes, contents.BundleContents))
-    archive.write(path, {contents.NAME: said}, described())
+    said = msgspec.json.encode(msgspec.convert(SAID | changes, description.BundleDescription))
+    archive.write(path, {description.NAME: said}, described())
     return path
 
 
@@ -41,7 +41,7 @@ def test_a_bundle_of_a_commit_is_kept_once(tmp_path: Path) -> None:
     records.keep(folder, made, "A first one.")
     kept = records.read(folder)
     assert (kept.commit, kept.words, kept.sha256) == ("ab" * 20, "A first one.", sha256_file(made))
-    assert kept.format == contents.FORMAT
+    assert kept.format == description.FORMAT
     assert records.names(tmp_path / "records") == ["first"]
     with pytest.raises(PlumblineError, match="is not overwritten"):
         records.keep(folder, made, "Again.")
@@ -61,7 +61,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
     for name in ("damaged", "later", "whole"):
         records.keep(tmp_path / name, bundle(tmp_path / "made.tar.xz"), "One of three.")
     (tmp_path / "damaged" / records.SAYS).write_text("{")
-    archived = {contents.NAME: json.dumps(SAID | {"format": "9" * 100_000}).encode()}
+    archived = {description.NAME: json.dumps(SAID | {"format": "9" * 100_000}).encode()}
     archive.write(tmp_path / "later/bundle.tar.xz", archived, described())
     said = json.loads((tmp_path / "later" / records.SAYS).read_text())
     said["sha256"] = sha256_file(tmp_path / "later/bundle.tar.xz")
@@ -70,7 +70,7 @@ def test_a_record_that_cannot_be_checked_does_not_stop_the_others(
 
     def rebuilt(kept: Path, folder: Path, **how: Any) -> rebuild.RebuildResult:
         checked.append(kept.parent.name)
-        said = msgspec.convert(SAID, contents.BundleContents)
+        said = msgspec.convert(SAID, description.BundleDescription)
         return rebuild.RebuildResult(said=said, verdicts={}, failed={}, otherwise=())
 
     monkeypatch.setattr(rebuild, "rebuild", rebuilt)
@@ -116,8 +116,8 @@ def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path
     """By the package of its commit, which today's verb calls: a page that needs no run stands for all products."""
     for name in records.names(repository / "records"):
         kept = repository / "records" / name / "bundle.tar.xz"
-        said = contents.parse(archive.read_one(kept, contents.NAME), name)
-        if contents.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
+        said = description.parse(archive.read_one(kept, description.NAME), name)
+        if description.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
             pytest.skip(f"{said.commit}, the commit of {name}, is not in this clone's history")
         page = next(each for each in said.products if each.kind == "interpretations")
         folder, small = tmp_path / name, tmp_path / f"{name}.tar.xz"
@@ -133,7 +133,7 @@ def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path
             for path in (place, *place.rglob("*"))
             if path.is_file()
         }
-        files[contents.NAME] = msgspec.json.encode(msgspec.structs.replace(said, products=[page]))
+        files[description.NAME] = msgspec.json.encode(msgspec.structs.replace(said, products=[page]))
         archive.write(small, files, described())
         found = rebuild.rebuild(small, tmp_path / f"{name}-again", at_commit=True, any_versions=True)
         assert found.verdicts and not found.failed and rebuild.MISSING not in found.verdicts.values()

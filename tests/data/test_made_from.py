@@ -15,7 +15,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import documents, tokenize, tokenizer
-from plumbline.evaluate.held_out_sentences import HeldOutSentences
+from plumbline.evaluate.proxy_material import ProxyMaterial
 from tests.data.conftest import Stages, run_pack
 
 
@@ -110,9 +110,7 @@ def trained(own: Stages) -> None:
     tokenizer.main(["train", "--training-documents", train, "--vocabulary", "300", "--out", str(own.tokenizer)])
 
 
-@pytest.mark.parametrize(
-    "read", [trained, retokenized, lambda own: HeldOutSentences.read(own.documents / "train.jsonl")]
-)
+@pytest.mark.parametrize("read", [trained, retokenized, lambda own: ProxyMaterial.read(own.documents / "train.jsonl")])
 def test_documents_that_were_replaced_are_not_read(own: Stages, read: Callable[[Stages], None]) -> None:
     read(own)
     path = own.documents / "train.jsonl"

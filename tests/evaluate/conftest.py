@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.core.files import sha256_file
 from plumbline.evaluate import items, proxy_items
-from plumbline.evaluate.held_out_sentences import HeldOutSentences
+from plumbline.evaluate.proxy_material import ProxyMaterial
 from plumbline.model.decoder import create
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.suites import suite
@@ -70,7 +70,7 @@ def tokenizer(tokenizer_file: Path) -> Tokenizer:
 def items_folder(documents_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Proxy items for all twelve tasks."""
     folder = tmp_path_factory.mktemp("items")
-    documents = HeldOutSentences.read(documents_file)
+    documents = ProxyMaterial.read(documents_file)
     made = [
         items.TaskItems(
             task=task,

@@ -13,8 +13,8 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import check_items, convert_released, hub_items, item_fields, items, packaged_items, proxy_items
-from plumbline.evaluate.held_out_sentences import HeldOutSentences
 from plumbline.evaluate.proxy_makers import MAKERS
+from plumbline.evaluate.proxy_material import ProxyMaterial
 from plumbline.specs import tasks
 from plumbline.specs.config import ROOT, read_yaml
 from plumbline.specs.suites import suite
@@ -195,14 +195,14 @@ def test_lines_that_are_not_json_and_empty_files_are_refused(tmp_path: Path):
 
 def test_proxies_are_the_same_every_time_and_can_be_asked(documents_file: Path):
     for task in CLIMB12:
-        made = proxy_items.items(task, HeldOutSentences.read(documents_file), 8)
-        assert made == proxy_items.items(task, HeldOutSentences.read(documents_file), 8)
+        made = proxy_items.items(task, ProxyMaterial.read(documents_file), 8)
+        assert made == proxy_items.items(task, ProxyMaterial.read(documents_file), 8)
         for item in made:
             require(task.name, item)
 
 
 def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(documents_file: Path):
-    documents = HeldOutSentences.read(documents_file)
+    documents = ProxyMaterial.read(documents_file)
     texts = [" ".join(sentences) for sentences in documents.sentences]
     for item in proxy_items.items(read_task("arc_challenge"), documents, 8):
         right = item["choices"]["label"].index(item["answerKey"])
@@ -215,7 +215,7 @@ def test_a_proxy_s_right_answer_is_the_text_that_follows_and_the_others_do_not(d
 def test_too_few_documents_are_an_error(tmp_path: Path):
     path = write(tmp_path / "validation.jsonl", {"id": "1", "source": "s", "text": "One short sentence."})
     with pytest.raises(PlumblineError, match="give 0 proxy items for race, 5 are asked for"):
-        proxy_items.items(read_task("race"), HeldOutSentences.read(path), 5)
+        proxy_items.items(read_task("race"), ProxyMaterial.read(path), 5)
 
 
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):

@@ -63,7 +63,16 @@ def test_the_verb(
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
     frames.write(rows, "scores", tmp_path / "scores.parquet", {"suite": "climb12"})
     out = tmp_path / "out"
-    words = ["--format", "hf", "--out", out, "--tokenizer", tokenizer_file, "--scores", tmp_path / "scores.parquet"]
+    words = [
+        "--format",
+        "hf",
+        "--out",
+        out,
+        "--tokenizer",
+        tokenizer_file,
+        "--card-scores",
+        tmp_path / "scores.parquet",
+    ]
     monkeypatch.setattr("sys.argv", ["plumbline export", str(softpick), *map(str, words)])
     verb.main()
     said = capsys.readouterr().out

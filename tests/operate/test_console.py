@@ -17,7 +17,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from plumbline.operate.console import display
 from snakemake_logger_plugin_plumbline import LogHandler
-from tests import warm
+from tests import warm_starts
 from tests.operate import terminal
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
@@ -41,7 +41,7 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
 
     def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
-        return warm.module(
+        return warm_starts.module(
             "snakemake", ("--cores", "1", *words, *chosen), folder, environment, timeout=300, together=False
         )
 

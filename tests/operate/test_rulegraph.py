@@ -40,7 +40,7 @@ def test_the_block_does_not_depend_on_the_order_in_which_snakemake_names_rules()
 def test_it_replaces_the_one_block_of_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     monkeypatch.setattr(rulegraph, "read", lambda target: graph(EDGES))
-    monkeypatch.setattr(sys, "argv", ["rulegraph", "--into", str(page)])
+    monkeypatch.setattr(sys, "argv", ["rulegraph", "--replace-in", str(page)])
     page.write_text("Before.\n\n```mermaid\nflowchart LR\n    old\n```\n\nAfter.\n")
     rulegraph.main()
     assert page.read_text() == f"Before.\n\n{rulegraph.block(graph(EDGES))}\nAfter.\n"
@@ -50,6 +50,6 @@ def test_it_replaces_the_one_block_of_a_page(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_readme_shows_the_rules_of_today(repository: Path) -> None:
-    """To mend: python -m plumbline.operate.rulegraph --into README.md."""
+    """To mend: python -m plumbline.operate.rulegraph --replace-in README.md."""
     done = in_process.run(rulegraph.main, cwd=repository)
     assert rulegraph.BLOCK.findall((repository / "README.md").read_text()) == [done.stdout]

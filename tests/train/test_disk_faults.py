@@ -33,7 +33,7 @@ from plumbline.train import pretrain as pretrain_module
 from plumbline.train.checkpoint.resuming import Resumption
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.saving import Saver
-from plumbline.train.checkpoint.state_directory import StateDirectory
+from plumbline.train.checkpoint.state_records import StateRecords
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.monitoring.metrics import RunMetrics
 from tests.model_specs import run_spec
@@ -265,14 +265,14 @@ def test_full_disks_are_no_faults(packs: Path, tmp_path: Path) -> None:
 
 
 def test_being_killed_is_no_fault_but_is_told(tmp_path: Path, capfd) -> None:
-    state = StateDirectory(tmp_path)
+    state = StateRecords(tmp_path)
     for _ in range(5):
         state.start(0, 3, {}, {})
     assert "the last 4 starts, all at step 0, ended without a message: killed" in capfd.readouterr().err
 
 
 def test_faults_of_the_loop_count_whatever_lies_between(tmp_path: Path) -> None:
-    state = StateDirectory(tmp_path)
+    state = StateRecords(tmp_path)
     for ended in ("fault", "stopped", "fault", "disk full", "lock lost", "error", "fault"):
         state.start(4, 3, {}, {})
         state.amend(ended=ended, reason="ZeroDivisionError: division by zero")
@@ -283,7 +283,7 @@ def test_faults_of_the_loop_count_whatever_lies_between(tmp_path: Path) -> None:
 
 
 def test_faults_at_other_steps_are_progress(tmp_path: Path) -> None:
-    state = StateDirectory(tmp_path)
+    state = StateRecords(tmp_path)
     for step in (0, 0, 5, 5, 9):
         state.start(step, 3, {}, {})
         state.amend(ended="fault")
@@ -375,7 +375,7 @@ def test_a_kill_while_runs_change_places_loses_nothing(tmp_path: Path, moves: in
     path = tmp_path / "s42"
     for run in ("b", "a"):
         path.mkdir(exist_ok=True)
-        StateDirectory(path).claim(identity(run))
+        StateRecords(path).claim(identity(run))
         (path / f"step-{run}").write_text(run)
         (path / "starts.json").write_text(f'"{run}"')
     left = moves
@@ -391,11 +391,11 @@ def test_a_kill_while_runs_change_places_loses_nothing(tmp_path: Path, moves: in
         patch.setattr(os, "rename", rename)
         if moves < 5:
             with pytest.raises(KeyboardInterrupt):
-                StateDirectory(path).claim(identity("b"))
+                StateRecords(path).claim(identity("b"))
         else:
-            StateDirectory(path).claim(identity("b"))
+            StateRecords(path).claim(identity("b"))
     for run in (next_one, "b" if next_one == "a" else "a", next_one):
-        StateDirectory(path).claim(identity(run))
+        StateRecords(path).claim(identity(run))
         assert names(path) == ["run.json", "starts.json", f"step-{run}"]
         assert read(path / "starts.json") == run and read(path / "run.json")["run_id"] == run * 16
     assert len(names(tmp_path)) == 2

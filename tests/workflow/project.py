@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from tests import warm
+from tests import warm_starts
 
 STUDY = "studies/transfer/study.yaml"
 #: What a copy leaves out: made things at the root, caches everywhere.
@@ -59,9 +59,9 @@ class Project:
     def python(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
         """Run a Python command in this project and wait for it; both streams are in `stdout`. Snakemake and the verbs
         start warm, beyond their imports of others."""
-        if arguments[0] == "-m" and arguments[1].partition(".")[0] in warm.IMPORTED:
+        if arguments[0] == "-m" and arguments[1].partition(".")[0] in warm_starts.IMPORTED:
             name, *words = arguments[1:]
-            return warm.module(name, tuple(words), self.root, self.environment, timeout=timeout, together=True)
+            return warm_starts.module(name, tuple(words), self.root, self.environment, timeout=timeout, together=True)
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.root,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from plumbline.bundle import archive, contents
+from plumbline.bundle import archive, description
 from plumbline.data.loader import Pack
 from tests.workflow.conftest import SMOKE
 from tests.workflow.project import Project, jobs_by_rule, write_corpus
@@ -110,7 +110,7 @@ def test_its_bundle_has_everything_of_it_and_of_no_other_study(sixth: Project) -
     done = sixth.snakemake("bundle", *SMOKE, "studies=[widths]")
     assert done.returncode == 0 and jobs_by_rule(done.stdout) == {"bundle": 1}, done.stdout[-4000:]
     bundle = sixth.root / "results/smoke/bundle.tar.xz"
-    said = contents.parse(archive.read_one(bundle, contents.NAME), "here")
+    said = description.parse(archive.read_one(bundle, description.NAME), "here")
     assert [str(product) for product in said.products] == [
         *("table widths losses", "figure widths curves", "claims widths", "interpretations widths", "audit")
     ]

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.bundle import archive, contents, crate
+from plumbline.bundle import archive, crate, description
 from plumbline.core import fingerprint_file, process_record
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
@@ -67,7 +67,7 @@ def main() -> None:
 
 def pack(
     project: Project, out: Path, *, allow_missing: bool = False
-) -> tuple[contents.BundleContents, list[BundleProduct]]:
+) -> tuple[description.BundleDescription, list[BundleProduct]]:
     """Write the release bundle of a configuration.
 
     Args:
@@ -105,7 +105,7 @@ def pack(
     files |= {path: project.root / path for path in configuration}
     results = frozenset(f"{project.paths.results}/{name}" for product in products for name in product.files)
     files |= {name: project.root / name for name in results}
-    files[contents.NAME] = msgspec.json.format(msgspec.json.encode(said, order="sorted"), indent=1) + b"\n"
+    files[description.NAME] = msgspec.json.format(msgspec.json.encode(said, order="sorted"), indent=1) + b"\n"
     files["README.md"] = _readme(said).encode()
     archive.write(out, files, _described(said, results))
     return said, lacking
@@ -134,7 +134,7 @@ def _packed(path: Path) -> bytes | Path:
     return pretty_json(process_record.travelling(manifest)).encode()
 
 
-def _made(project: Project, product: BundleProduct) -> contents.BundleEntry:
+def _made(project: Project, product: BundleProduct) -> description.BundleEntry:
     folder = project.root / project.paths.results
     says = next(name for name in product.files if name.endswith(".json"))
     fingerprint = (fingerprint_file.read(folder / says) or {}).get(fingerprint_file.KEY)
@@ -148,7 +148,7 @@ def _made(project: Project, product: BundleProduct) -> contents.BundleEntry:
             "(other code "
             "or configuration); have it made again by Snakemake (snakemake bundle does that)"
         )
-    return contents.BundleEntry(
+    return description.BundleEntry(
         study=product.study,
         kind=product.kind,
         target=product.target,
@@ -165,12 +165,12 @@ def _within(project: Project) -> str:
 
 def _contents(
     project: Project, products: Iterable[BundleProduct], work: str, facts: Iterable[str]
-) -> contents.BundleContents:
-    commit, committed, edited = contents.checkout(project.root)
+) -> description.BundleDescription:
+    commit, committed, edited = description.checkout(project.root)
     ends = [(fingerprint_file.read(project.root / path) or {}).get("finished") for path in facts]
     own = {"studies": list(project.studies), "work": work, "mine": "", "experiment": {}}
-    return contents.BundleContents(
-        format=contents.FORMAT,
+    return description.BundleDescription(
+        format=description.FORMAT,
         configuration=project.config | own,
         called=project.paths.work,
         results=project.paths.results,
@@ -178,13 +178,13 @@ def _contents(
         committed=committed,
         edited=edited,
         finished=max((end for end in ends if isinstance(end, str)), default=None),
-        openblas=contents.openblas(),
-        versions=contents.versions(("plumbline-lm", "snakemake", *contents.PACKAGES)),
+        openblas=description.openblas(),
+        versions=description.versions(("plumbline-lm", "snakemake", *description.PACKAGES)),
         products=[_made(project, product) for product in products],
     )
 
 
-def _described(said: contents.BundleContents, results: frozenset[str]) -> crate.CrateMetadata:
+def _described(said: description.BundleDescription, results: frozenset[str]) -> crate.CrateMetadata:
     studies = ", ".join(said.asked.studies)
     return crate.CrateMetadata(
         name=f"Plumbline: {studies} at preset {said.asked.preset}"[:250],
@@ -202,7 +202,7 @@ def _described(said: contents.BundleContents, results: frozenset[str]) -> crate.
     )
 
 
-def _readme(said: contents.BundleContents) -> str:
+def _readme(said: description.BundleDescription) -> str:
     where = f"commit {said.commit}" if said.commit else "no repository"
     where += " with edits that are in no commit" if said.edited else ""
     return (
@@ -212,7 +212,7 @@ def _readme(said: contents.BundleContents) -> str:
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
         f"Bundle format {said.format}; a Plumbline that reads another one says how the code of this bundle's commit "
         "rebuilds it.\n\n"
-        f"`{contents.NAME}` says what was asked for and with which packages, `{crate.NAME}` what every file is.\n"
+        f"`{description.NAME}` says what was asked for and with which packages, `{crate.NAME}` what every file is.\n"
     )
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline.bundle import archive, contents, remake
+from plumbline.bundle import archive, description, remake
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
@@ -50,7 +50,7 @@ class RebuildResult:
     in words.
     """
 
-    said: contents.BundleContents
+    said: description.BundleDescription
     verdicts: dict[str, str]
     failed: dict[str, str]
     otherwise: tuple[str, ...]
@@ -111,13 +111,13 @@ def rebuild(
     Raises:
         PlumblineError: the archive is damaged or none of ours; packages or code are others than those it was made with.
     """
-    said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
+    said = description.parse(archive.read_one(bundle, description.NAME), str(bundle))
     otherwise = _versions(said, bundle, allowed=any_versions)
     with _code(said, bundle, at_commit) as (package, studies):
         listed = archive.unpack(bundle, folder, {"results": BROUGHT})
         try:
             _lay_code(listed, studies, folder, bundle)
-            remedy = contents.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
+            remedy = description.what_rebuilds(said.commit, said.edited, str(bundle)) if at_commit else ""
             answers = _made(said, folder, package, max(1, jobs), any_commit, remedy)
             other = [name for answer in answers for name in answer.other]
             if other and not any_commit:
@@ -156,7 +156,7 @@ def told(found: RebuildResult, folder: Path | None = None) -> str:
 
 
 def _made(
-    said: contents.BundleContents, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
+    said: description.BundleDescription, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
 ) -> list[remake.RebuildAnswer]:
     """Have the products made, every `jobs`-th by one process. `remedy`: what to do where the package of a bundle's
     commit does not answer as this version asks."""
@@ -177,7 +177,7 @@ def _made(
             )
             asked = Path(scratch) / f"{number}.asked.json"
             asked.write_bytes(msgspec.json.encode(request))
-            command = [sys.executable, "-P", "-m", contents.REMAKE, str(asked)]
+            command = [sys.executable, "-P", "-m", description.REMAKE, str(asked)]
             # The first versions read the request from standard input: they are not to wait for a terminal.
             with open(Path(scratch) / f"{number}.errors", "wb") as errors:
                 process = subprocess.Popen(
@@ -216,7 +216,7 @@ def _errors_once(files: list[Path]) -> str:
 
 
 @contextmanager
-def _code(said: contents.BundleContents, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
+def _code(said: description.BundleDescription, bundle: Path, at_commit: bool) -> Iterator[tuple[Path, Path]]:
     """The package that makes the products, and the folder of the studies with their code: those here, or for the time
     of the block those of the bundle's commit."""
     if not at_commit:
@@ -225,7 +225,7 @@ def _code(said: contents.BundleContents, bundle: Path, at_commit: bool) -> Itera
     repository = code_hash.PACKAGE.parents[1]
     if said.commit is None:
         raise PlumblineError(f"--at-commit: {bundle} was made where there was no repository, and names no commit")
-    if contents.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
+    if description.git(repository, "cat-file", "-e", f"{said.commit}^{{commit}}") is None:
         raise PlumblineError(
             f"--at-commit: {repository} is no repository that has commit {said.commit}; clone one that has it, or "
             f"fetch it there (git fetch --unshallow, or git fetch origin {said.commit})"
@@ -261,7 +261,7 @@ def _check_out(repository: Path, commit: str, folder: Path) -> None:
     # A shared index would stay behind in the repository.
     settings = ("core.symlinks=false", "core.splitIndex=false", "core.autocrlf=false", "core.eol=lf")
     git = ["git", "-C", str(repository), *(word for setting in settings for word in ("-c", setting))]
-    studies = contents.git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
+    studies = description.git(repository, "ls-tree", "--name-only", commit, study_folders.STUDIES)
     read = [("read-tree", f"--prefix={name}/", f"{commit}:{name}") for name in ("src", *[studies] * bool(studies))]
     for words in (*read, ("checkout-index", "--all", f"--prefix={folder}/")):
         done = subprocess.run([*git, *words], env=environment, capture_output=True, text=True, errors="replace")
@@ -272,14 +272,16 @@ def _check_out(repository: Path, commit: str, folder: Path) -> None:
             )
 
 
-def _versions(said: contents.BundleContents, bundle: Path, *, allowed: bool) -> list[str]:
+def _versions(said: description.BundleDescription, bundle: Path, *, allowed: bool) -> list[str]:
     """What packages are of other versions here, in words.
 
     Raises:
         PlumblineError: there are such, and it is not `allowed`.
     """
-    here = contents.versions()
-    other = [name for name, version in said.versions.items() if name in contents.PACKAGES and here.get(name) != version]
+    here = description.versions()
+    other = [
+        name for name, version in said.versions.items() if name in description.PACKAGES and here.get(name) != version
+    ]
     if other and not allowed:
         wanted = " ".join(f"{name}=={said.versions[name]}" for name in other)
         found = ", ".join(f"{name} {here.get(name, 'is not there')}" for name in other)
@@ -290,8 +292,8 @@ def _versions(said: contents.BundleContents, bundle: Path, *, allowed: bool) -> 
     return [f"{name} {here.get(name, 'is not there')}, not {said.versions[name]}" for name in other]
 
 
-def _of_another_commit(said: contents.BundleContents, bundle: Path, other: list[str]) -> str:
-    commit, _, edited = contents.checkout(code_hash.PACKAGE.parents[1])
+def _of_another_commit(said: description.BundleDescription, bundle: Path, other: list[str]) -> str:
+    commit, _, edited = description.checkout(code_hash.PACKAGE.parents[1])
     here = f"commit {commit}{', edited' if edited else ''}" if commit else "an installed package"
     if said.commit is None or said.edited:
         whose = "from uncommitted sources" if said.commit is None else f"from an edited {said.commit}"

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.bundle import archive, contents, rebuild
+from plumbline.bundle import archive, description, rebuild
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_bytes, sha256_file
@@ -28,7 +28,7 @@ FOLDER, SAYS = Path("records"), "record.json"
 class KeptBundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The description of a kept bundle: what it shows, in a person's words, and which archive of which commit it is.
 
-    `format`: that of the archive (`plumbline.bundle.contents.FORMAT`).
+    `format`: that of the archive (`plumbline.bundle.description.FORMAT`).
     """
 
     words: str
@@ -85,7 +85,7 @@ def keep(folder: Path, bundle: Path, words: str) -> Path:
     """
     if folder.exists():
         raise PlumblineError(f"{folder} exists; a record is not overwritten, choose another name")
-    said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
+    said = description.parse(archive.read_one(bundle, description.NAME), str(bundle))
     if said.commit is None or said.edited:
         raise PlumblineError(f"{bundle} was made from uncommitted sources; commit them, and make it again")
     folder.mkdir(parents=True)
@@ -124,7 +124,7 @@ def read(folder: Path) -> KeptBundle:
     bundle = folder / BUNDLE
     if not bundle.is_file() or sha256_file(bundle) != kept.sha256:
         raise PlumblineError(f"{bundle} is not the archive that {SAYS} names; restore it from the repository")
-    said = contents.parse(archive.read_one(bundle, contents.NAME), str(bundle))
+    said = description.parse(archive.read_one(bundle, description.NAME), str(bundle))
     if (said.format, said.commit, len(said.products)) != (kept.format, kept.commit, kept.products) or said.edited:
         raise PlumblineError(f"{folder / SAYS} gives another format, commit or number of targets than its archive")
     return kept

@@ -2,7 +2,7 @@
 
 ``python -m plumbline.bundle.remake REQUEST.json``, in the bundle's folder: `plumbline.bundle.rebuild` starts it, and a
 later version's `--at-commit` too, with the package of this commit. So request and answer are part of the format of
-bundles (`plumbline.bundle.contents.FORMAT`). Tells of each product on standard output, and answers in a JSON file.
+bundles (`plumbline.bundle.description.FORMAT`). Tells of each product on standard output, and answers in a JSON file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import plumbline
-from plumbline.bundle import contents
+from plumbline.bundle import description
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError, visible
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request that a rebuild writes for this module: which products of a bundle to make, and where to answer.
 
-    `configuration` to `products` are of `contents.BundleContents`. `any_commit`: make products even where some would be
-    made of something else here. `answer`: the file that an `RebuildAnswer` is written to."""
+    `configuration` to `products` are of `description.BundleDescription`. `any_commit`: make products even where some
+    would be made of something else here. `answer`: the file that an `RebuildAnswer` is written to."""
 
     configuration: dict[str, Any]
     work: str
     called: str
     results: str
-    products: list[contents.BundleEntry]
+    products: list[description.BundleEntry]
     any_commit: bool
     answer: str
 
@@ -74,7 +74,9 @@ def main() -> None:
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
-def _command(request: RebuildRequest, project: Project, product: contents.BundleEntry, fingerprint: str) -> list[str]:
+def _command(
+    request: RebuildRequest, project: Project, product: description.BundleEntry, fingerprint: str
+) -> list[str]:
     """The module of the rule's shell line, and its words."""
     kind, study, target = product.kind, product.study, product.target
     ending = {"figure": ".png", "interpretations": ".md"}.get(kind, ".csv")

@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
         "--tokenizer", type=Path, help="tokenizer.json of its corpus (default, of a run by its name: the workflow's)"
     )
     parser.add_argument(
-        "--scores", type=Path, help="scores.parquet, for the model card (default: the workflow's, if they exist)"
+        "--card-scores", type=Path, help="scores.parquet, for the model card (default: the workflow's, if they exist)"
     )
     parser.add_argument("--preset", choices=PRESETS, help="of a run by its name (default: config/config.yaml's)")
     parser.add_argument("--force", action="store_true", help="replace an export of another run, or a changed one")
@@ -95,7 +95,7 @@ def main() -> None:
     if tokenizer is None:
         raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
     out = given.out or Path("exports") / spec.preset / spec.key.replace("/", "-")
-    scores = given.scores or found.scores
+    scores = given.card_scores or found.scores
     done = export_hf(
         found.folder, out, tokenizer=tokenizer, scores=scores, force=given.force, compare=not given.no_check
     )

@@ -21,8 +21,8 @@ from plumbline.core.files import atomic_write_json, atomic_write_text, parse_jso
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
 from plumbline.data.verify import verify_documents
 from plumbline.evaluate import hub_items, item_fields, packaged_items, proxy_items
-from plumbline.evaluate.held_out_sentences import HeldOutSentences
 from plumbline.evaluate.item_fields import Item
+from plumbline.evaluate.proxy_material import ProxyMaterial
 from plumbline.specs import suites
 from plumbline.specs.tasks import Task
 
@@ -276,7 +276,7 @@ def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskIte
 
 def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
     path = _given(arguments.held_out_documents, "--held-out-documents", arguments.source)
-    documents = HeldOutSentences.read(path)
+    documents = ProxyMaterial.read(path)
 
     def make(task: Task) -> TaskItems:
         shown = task.few_shot.number if task.few_shot else 0

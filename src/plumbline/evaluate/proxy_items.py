@@ -16,13 +16,13 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import field_mapping
-from plumbline.evaluate.held_out_sentences import HeldOutSentences, SentenceInContext
 from plumbline.evaluate.item_fields import Item
 from plumbline.evaluate.proxy_makers import MAKERS
+from plumbline.evaluate.proxy_material import ProxyMaterial, SentenceInContext
 from plumbline.specs.tasks import ProxyItems, Task
 
 
-def items(task: Task, documents: HeldOutSentences, count: int) -> list[Item]:
+def items(task: Task, documents: ProxyMaterial, count: int) -> list[Item]:
     """`count` proxy items of `task`.
 
     Raises:
@@ -55,7 +55,7 @@ def items(task: Task, documents: HeldOutSentences, count: int) -> list[Item]:
 
 def _maker(
     task: Task, proxy: ProxyItems
-) -> Callable[[SentenceInContext, HeldOutSentences, random.Random], dict[str, Any] | None]:
+) -> Callable[[SentenceInContext, ProxyMaterial, random.Random], dict[str, Any] | None]:
     make = MAKERS[proxy.maker]
     parameters = list(inspect.signature(make).parameters.values())
     takes = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plumbline.evaluate import field_mapping
-from plumbline.evaluate.held_out_sentences import SENTENCE, HeldOutSentences, SentenceInContext
+from plumbline.evaluate.proxy_material import SENTENCE, ProxyMaterial, SentenceInContext
 
 Given = dict[str, Any]
 
@@ -28,7 +28,7 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 
 def next_sentence(
-    spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random, *, answers: int, near: bool = False,
+    spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random, *, answers: int, near: bool = False,
     skip: int = 0, without: str = "",
 ) -> Given | None:  # fmt: skip
     """Which of `answers` sentences follows the context.
@@ -44,7 +44,7 @@ def next_sentence(
     return {"context": spot.context, "beginning": _head(spot.text, skip), **field_mapping.choice(*chosen)}
 
 
-def said_in_passage(spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random) -> Given | None:
+def said_in_passage(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
     """Whether a passage says a sentence; `right` is 1 for yes."""
     chosen = _choose(spot, documents, rng, 2)
     if chosen is None:
@@ -54,7 +54,7 @@ def said_in_passage(spot: SentenceInContext, documents: HeldOutSentences, rng: r
     return {"passage": f"{spot.context} {spot.text}", "question": f'does the passage say "{asked}"', "right": right}
 
 
-def reading_problem(spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random) -> Given | None:
+def reading_problem(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
     """Which of four sentences follows the context, as RACE writes its problems."""
     chosen = _choose(spot, documents, rng, 4)
     if chosen is None:
@@ -63,7 +63,7 @@ def reading_problem(spot: SentenceInContext, documents: HeldOutSentences, rng: r
     return {"context": spot.context, "problems": repr([problem])}
 
 
-def two_true_answers(spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random) -> Given | None:
+def two_true_answers(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
     """Five sentences, of which the next one and the one after it are true; `truths` has a 1 for each true one."""
     following = documents.sentences[spot.document][spot.sentence + 1 : spot.sentence + 2]
     false = documents.others(spot, 3, rng, near=False)
@@ -72,7 +72,7 @@ def two_true_answers(spot: SentenceInContext, documents: HeldOutSentences, rng: 
     return {"context": spot.context, "answers": [spot.text, following[0], *false], "truths": [1, 1, 0, 0, 0]}
 
 
-def blank(spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random) -> Given | None:
+def blank(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
     """Which of two words stands in the blank of a sentence."""
     words = spot.text.split(" ")
     places = [place for place in range(2, len(words) - 3) if _content(words[place])]
@@ -89,7 +89,7 @@ def blank(spot: SentenceInContext, documents: HeldOutSentences, rng: random.Rand
     return {"sentence": blanked, **field_mapping.choice(options if right == 0 else options[::-1], right)}
 
 
-def last_word(spot: SentenceInContext, documents: HeldOutSentences, rng: random.Random) -> Given | None:
+def last_word(spot: SentenceInContext, documents: ProxyMaterial, rng: random.Random) -> Given | None:
     """A passage cut after a word that is no function word and was said in an earlier sentence, not in this one."""
     words = spot.text.rstrip(".!?\"'”").split(" ")
     said = set(re.findall(r"[A-Za-z]+", spot.context))
@@ -108,7 +108,7 @@ MAKERS: dict[str, Callable[..., Given | None]] = {
 
 def _choose(
     spot: SentenceInContext,
-    documents: HeldOutSentences,
+    documents: ProxyMaterial,
     rng: random.Random,
     count: int,
     *,

@@ -99,18 +99,18 @@ def evaluation(path: Path, run: FinishedRun) -> pd.DataFrame:
     from plumbline.core import frames
 
     if not path.is_file():
-        raise PlumblineError(f"--scores: there is no file {path}")
+        raise PlumblineError(f"--card-scores: there is no file {path}")
     fingerprint_file.checked(path)
     found, labels = frames.read(path, "scores"), frames.metadata(path)
     others = sorted(set(found["run_id"]) - {run.spec.run_id})
     if others:
-        raise PlumblineError(f"--scores: {path} is of run {others[0]}, and this one is {run.spec.run_id}")
+        raise PlumblineError(f"--card-scores: {path} is of run {others[0]}, and this one is {run.spec.run_id}")
     runs = {"weights_sha256": run.recorded_sha256(MODEL), "tokenizer_sha256": run.manifest.get(TOKENIZER)}
     for name, sha256 in runs.items():
         if sha256 is not None and labels.get(name) not in (None, NOT_RECORDED, sha256):
             raise PlumblineError(
-                f"--scores: {path} was made with {name} {labels[name]}, and {run.folder} has {sha256}: remove it, and "
-                "evaluate the run again"
+                f"--card-scores: {path} was made with {name} {labels[name]}, and {run.folder} has {sha256}: remove it, "
+                "and evaluate the run again"
             )
     suite = labels.get("suite", "not recorded")
     return found[found["primary"] | (found.index == found.index.max())].assign(suite=suite)

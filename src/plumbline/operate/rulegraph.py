@@ -1,7 +1,7 @@
 """Draws the rules and what flows between them as the Mermaid block of the README: text, the same on every machine.
 
 python -m plumbline.operate.rulegraph                    print it
-python -m plumbline.operate.rulegraph --into README.md   replace the file's block
+python -m plumbline.operate.rulegraph --replace-in README.md   replace the file's block
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def block(graph: nx.DiGraph) -> str:
 
 
 def main() -> None:
-    """Print the graph's block, or put it into the file that ``--into`` names."""
+    """Print the graph's block, or put it into the file that ``--replace-in`` names."""
     parser = argparse.ArgumentParser(
         prog="python -m plumbline.operate.rulegraph", description="The graph of the rules, as a Mermaid block."
     )
     parser.add_argument("--target", default="all")
-    parser.add_argument("--into", type=Path, metavar="FILE", help="replace the block of this file")
+    parser.add_argument("--replace-in", type=Path, metavar="FILE", help="replace the block of this file")
     arguments = parser.parse_args()
     text = block(read(arguments.target))
-    if arguments.into is None:
+    if arguments.replace_in is None:
         print(text, end="")
         return
-    page, found = BLOCK.subn(lambda _: text, arguments.into.read_text(encoding="utf-8"))
+    page, found = BLOCK.subn(lambda _: text, arguments.replace_in.read_text(encoding="utf-8"))
     if found != 1:
-        raise PlumblineError(f"{arguments.into} has {found} blocks that begin with ```mermaid; one is needed")
-    atomic_write_text(arguments.into, page)
+        raise PlumblineError(f"{arguments.replace_in} has {found} blocks that begin with ```mermaid; one is needed")
+    atomic_write_text(arguments.replace_in, page)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ from pathlib import Path
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE
 from plumbline.data.sources import local
 from plumbline.project.configuration import Configuration
-from plumbline.project.token_files import TokenFiles
+from plumbline.project.user_token_files import UserTokenFiles
 from plumbline.specs import suites
 
 
 class Inputs:
     """Names the packages and files that corpora and items are made from."""
 
-    def __init__(self, configuration: Configuration, tokens: TokenFiles) -> None:
+    def __init__(self, configuration: Configuration, tokens: UserTokenFiles) -> None:
         self.configuration, self.tokens = configuration, tokens
 
     def corpus_packages(self, name: str) -> tuple[str, ...]:

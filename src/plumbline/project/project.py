@@ -21,8 +21,8 @@ from plumbline.project.measurements import Measurements
 from plumbline.project.paths import Paths
 from plumbline.project.reports import Reports
 from plumbline.project.targets import Targets
-from plumbline.project.token_files import TokenFiles
 from plumbline.project.unknown_paths import UnknownPaths
+from plumbline.project.user_token_files import UserTokenFiles
 from plumbline.project.verdicts import Verdicts
 from plumbline.specs import corpus, duplicate_runs, experiment_runs, mine, study_config, study_folders, suites
 from plumbline.specs.config import ROOT, check, load_preset, require_work
@@ -42,9 +42,9 @@ class Project(Configuration):
         return Paths(self)
 
     @cached_property
-    def tokens(self) -> TokenFiles:
+    def tokens(self) -> UserTokenFiles:
         """The user's own token files."""
-        return TokenFiles(self, self.paths)
+        return UserTokenFiles(self, self.paths)
 
     @cached_property
     def inputs(self) -> Inputs:

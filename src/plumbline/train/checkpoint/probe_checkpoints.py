@@ -25,7 +25,7 @@ from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
 from plumbline.train.checkpoint.rolling import METADATA, RollingCheckpoints, damage
 from plumbline.train.checkpoint.snapshot import MODEL, write_weights
-from plumbline.train.checkpoint.state_directory import how_to_restart
+from plumbline.train.checkpoint.state_records import how_to_restart
 
 
 class ProbeCheckpoints:

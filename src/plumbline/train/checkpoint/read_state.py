@@ -13,9 +13,9 @@ from typing import Any
 
 from plumbline.core import process_record
 from plumbline.core.files import read_json
-from plumbline.train.checkpoint import run_lock, state_directory
+from plumbline.train.checkpoint import run_lock, state_records
 from plumbline.train.checkpoint.rolling import METADATA
-from plumbline.train.checkpoint.state_directory import is_aside as is_aside
+from plumbline.train.checkpoint.state_records import is_aside as is_aside
 
 _DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside)(-\d+)?")
 _HALF = re.compile(r"\.step-\d{7,}(-diverged)?")
@@ -23,23 +23,23 @@ _HALF = re.compile(r"\.step-\d{7,}(-diverged)?")
 
 def claimed(work: Path) -> list[Path]:
     """List the state directories of all runs that were ever started, below ``work/<preset>/state``."""
-    found = work.glob(f"*/state/*/*/*/*/{state_directory.IDENTITY}")
+    found = work.glob(f"*/state/*/*/*/*/{state_records.IDENTITY}")
     return sorted(path.parent for path in found if not is_aside(path.parent.name))
 
 
 def identity(directory: Path) -> Any:
     """Read which run a state directory belongs to; None if nothing says so."""
-    return read_json(directory / state_directory.IDENTITY)
+    return read_json(directory / state_records.IDENTITY)
 
 
 def starts(directory: Path) -> list[dict[str, Any]]:
     """Read the starts of a run, one entry each, oldest first."""
-    return read_json(directory / state_directory.STARTS) or []
+    return read_json(directory / state_records.STARTS) or []
 
 
 def fault(directory: Path) -> dict[str, Any] | None:
     """Read why a run may not be started again; None if it may."""
-    return read_json(directory / state_directory.FAULT)
+    return read_json(directory / state_records.FAULT)
 
 
 def saved_at(directory: Path) -> float | None:
@@ -90,9 +90,9 @@ def set_aside(directory: Path) -> Path:
         RunLockError: a trainer is at work in it.
     """
     with run_lock.RunLock(directory, limit=120.0, wait=0.0):
-        return state_directory.StateDirectory(directory).set_aside()
+        return state_records.StateRecords(directory).set_aside()
 
 
 def give_up(directory: Path, reason: str, circumstances: dict[str, Any]) -> None:
     """Record why a run may not be started again under the same circumstances."""
-    state_directory.StateDirectory(directory).give_up(reason, circumstances)
+    state_records.StateRecords(directory).give_up(reason, circumstances)

@@ -26,7 +26,7 @@ from plumbline.train.checkpoint import snapshot
 from plumbline.train.checkpoint.rolling import CompleteCheckpoint
 from plumbline.train.checkpoint.run_directory import RunDirectory
 from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.state_directory import how_to_restart
+from plumbline.train.checkpoint.state_records import how_to_restart
 from plumbline.train.checkpoint.training_state import TrainingState
 from plumbline.train.disk_faults import guarded, readable
 from plumbline.train.interventions import Intervention

@@ -14,7 +14,7 @@ from plumbline.train.checkpoint import fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
-from plumbline.train.checkpoint.state_directory import COUNTED, StateDirectory
+from plumbline.train.checkpoint.state_records import COUNTED, StateRecords
 from plumbline.train.disk_faults import in_words, is_full
 from plumbline.train.trainer_settings import TrainerSettings
 
@@ -42,7 +42,7 @@ class RunDirectory:
         self.spec, self.settings, self.ranks, self.run_lock = spec, settings, ranks, run_lock
         self.whose = {"run_id": spec.run_id, **fingerprints}
         self.made_with = provenance.made_with()
-        self.records = StateDirectory(settings.state)
+        self.records = StateRecords(settings.state)
         fits = partial(fit.require, spec=spec)
         self.checkpoints = RollingCheckpoints(settings.state, settings.keep_checkpoints, fits)
         self.points = ProbeCheckpoints(settings.state, spec)

@@ -21,7 +21,7 @@ from plumbline.model.init import initialise
 from plumbline.runtime.distributed import RankGroup
 from plumbline.train import disk_faults
 from plumbline.train.checkpoint.shards import ShardReader, file_name, pieces
-from plumbline.train.checkpoint.state_directory import how_to_restart
+from plumbline.train.checkpoint.state_records import how_to_restart
 from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.weights import is_sharded
 

@@ -29,7 +29,7 @@ class SentenceInContext:
     text: str
 
 
-class HeldOutSentences:
+class ProxyMaterial:
     """Held-out documents cut into sentences, and the spots at which a question can be asked."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -37,7 +37,7 @@ class HeldOutSentences:
         self.spots = [spot for index in range(len(texts)) for spot in self._spots(index)]
 
     @classmethod
-    def read(cls, path: Path) -> HeldOutSentences:
+    def read(cls, path: Path) -> ProxyMaterial:
         """From a JSONL file of documents {"id", "source", "text"}.
 
         Raises:

@@ -12,7 +12,7 @@ from plumbline.project.configuration import Configuration
 from plumbline.project.paths import Paths
 
 
-class TokenFiles:
+class UserTokenFiles:
     """Finds the token files of a configuration's corpora.
 
     A tokenizer is trained on documents, or documents are decoded with a tokenizer, never both.

@@ -42,7 +42,7 @@ class RunBlocked(PlumblineError):
     """Raised where a run may not be started again until somebody has looked at it."""
 
 
-class StateDirectory:
+class StateRecords:
     """Keeps the records of one state directory. Used by rank 0 only, under the lock."""
 
     def __init__(self, path: Path) -> None:

@@ -19,7 +19,7 @@ from plumbline.project.bundles import FILES
 NAME = "plumbline.json"
 
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
-#: `BundleContents`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is
+#: `BundleDescription`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is
 #: another format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`,
 #: `commit` and `edited`, so that any version can say what rebuilds it.
 FORMAT = 2
@@ -67,7 +67,7 @@ class BundledConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     work: _Work
 
 
-class BundleContents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class BundleDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that a bundle says of itself.
 
     `configuration` is that of the project, its `work` the folder within the archive; `called` is what products call
@@ -100,7 +100,7 @@ class BundleContents(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         return f"{self.asked.work}/{self.asked.preset}"
 
 
-def parse(text: bytes, where: str) -> BundleContents:
+def parse(text: bytes, where: str) -> BundleDescription:
     """Read the text of a bundle's `plumbline.json`; `where` names the bundle in errors.
 
     Raises:
@@ -118,7 +118,7 @@ def parse(text: bytes, where: str) -> BundleContents:
             f"{FORMAT}; {remedy}"
         )
     try:
-        found = msgspec.json.decode(text, type=BundleContents)
+        found = msgspec.json.decode(text, type=BundleDescription)
         _require_meant(found)
     except msgspec.DecodeError as error:
         raise PlumblineError(
@@ -128,7 +128,7 @@ def parse(text: bytes, where: str) -> BundleContents:
     return found
 
 
-def _require_meant(said: BundleContents) -> None:
+def _require_meant(said: BundleDescription) -> None:
     """Refuse values of the right type that no bundle has, before anything is unpacked or started with them."""
     preset, studies = said.asked.preset, said.asked.studies
     if not re.fullmatch(r"\w+", preset):
