@@ -77,7 +77,9 @@ VERBS = {
     "report": Verb("plumbline.report", "pages of the existing results, to open from disk", needs=("pandas",)),
     "audit": Verb("plumbline.audit", "printed numbers that follow from others, recomputed"),
     "rebuild": Verb(
-        "plumbline.bundle.rebuild", "every table and figure again from a release bundle, and compared", needs=("pandas",)
+        "plumbline.bundle.rebuild",
+        "every table and figure again from a release bundle, and compared",
+        needs=("pandas",),
     ),
     "verdict": Verb("plumbline.experiment", "numbers from anywhere, judged by the noise-floor protocol"),
     "status": Verb("plumbline.operate.status", "what is running, and how far it is"),
