@@ -60,6 +60,10 @@ def test_what_needs_more_says_so_in_one_sentence(repository: Path, tmp_path: Pat
     done = light("plumbline", "train", "transfer/base/qknorm/s42", "--out", str(tmp_path / "run"), cwd=repository)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"error: plumbline train needs torch, which is not installed: {INSTALL}\n"
+    for verb, words in (("try", ["softpick"]), ("confirm", [])):
+        done = light("plumbline", verb, *words, cwd=repository)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"error: plumbline {verb} needs torch, which is not installed: {INSTALL}\n"
     done = light("plumbline", "init", str(tmp_path / "project"), cwd=repository)
     assert done.returncode == 0 and f"\n  {INSTALL} " in done.stdout
     done = light("plumbline", "table", "transfer", "table2", cwd=repository)

@@ -105,15 +105,16 @@ class StudyArms:
 
     def run_id(self, arm: str, seed: int) -> str:
         """Name a run by its own id."""
-        return self._spec(arm, seed).run_id
+        return self.spec_of(arm, seed).run_id
 
-    def _spec(self, arm: str, seed: int) -> RunSpec:
+    def spec_of(self, arm: str, seed: int) -> RunSpec:
+        """The spec of a run."""
         both = {"data_seed": seed} if self.given.get("vary") == BOTH else {}
         return structs.replace(self._runs[arm].spec, init_seed=seed, **both)
 
     def folder(self, arm: str, seed: int) -> Path:
         """The folder of a run's outputs."""
-        return Path(self.project.paths.work) / "runs" / self._spec(arm, seed).key
+        return Path(self.project.paths.work) / "runs" / self.spec_of(arm, seed).key
 
     def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
         """Have Snakemake make these runs, and read them as they are when it has ended.
@@ -166,7 +167,7 @@ class StudyArms:
 
     def _missing(self, arm: str, seed: int, began: float, code: int) -> ArmRun:
         """A run that Snakemake did not make: its own crash, or an error that is not its own."""
-        spec = self._spec(arm, seed)
+        spec = self.spec_of(arm, seed)
         log = Path(self.project.paths.logs) / "pretrain" / f"{spec.key.replace('/', '.')}.log"
         try:
             fresh = log.stat().st_mtime >= began - 1

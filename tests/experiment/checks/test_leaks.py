@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,12 +14,15 @@ import torch
 from plumbline.experiment.checks import model_checks, trained_checks, trained_size_checks
 from plumbline.experiment.checks.trained_size import TrainedSize
 from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.decision import decision_page
 from plumbline.experiment.judge import judge
 from plumbline.experiment.own_method import implausible
 from plumbline.model import component
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
+from plumbline.operate.experiments.after_runs import looked_at_again
 from plumbline.specs.spec import ModelSpec
+from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, noisy
 from tests.model_specs import small
 from tests.train import helpers
 
@@ -190,6 +195,27 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(
     assert "causality: token 1 of the 2 tokens" in (trained_checks.leak(tmp_path / "out", spec) or "")
 
 
+def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
+    uses: Callable[[type], None], tmp_path: Path
+) -> None:
+    from tests.model_specs import run_spec
+
+    uses(Gated)
+    spec = run_spec()
+    helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
+    arms: Any = SimpleNamespace(folder=lambda *_: tmp_path / "out", spec_of=lambda *_: spec)
+    kept = conducted(tmp_path / "bank", Numbers(noisy(8)), replace(QUESTION, metric="validation_loss"))
+    held = looked_at_again(kept, arms, "smoke")
+    assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
+    said = decision_page.markdown(held, "x.svg")
+    assert "of the baseline's loss (the largest known at this preset is 5.5 %)" in said and "looked at again" in said
+    _open(tmp_path / "out")
+    refused = looked_at_again(kept, arms, "smoke")
+    assert refused.exit_code == 13 and refused.estimate is None
+    assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence
+    assert "causality: token 1" in decision_page.markdown(refused, "x.svg")
+
+
 def _open(folder: Path) -> None:
     """Move the gates of a finished run."""
     from safetensors.torch import load_file, save_file
@@ -206,5 +232,7 @@ def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> 
     base = {"1": 3.29, "2": 3.292, "3": 3.288}
     usual = judge("mine", {"1": 3.27, "2": 3.272, "3": 3.268}, base, terms)
     leaky = judge("mine", {"1": 2.9, "2": 2.902, "3": 2.898}, base, terms)
-    assert implausible.flagged(usual, "paper", loss=True) is None
-    assert "12 % of the baseline's loss" in (implausible.flagged(leaky, "paper", loss=True) or "")
+    found = [
+        implausible.flagged(one.gain, one.sigma, one.mean_baseline, "paper", loss=True) or "" for one in (usual, leaky)
+    ]
+    assert found[0] == "" and "12 % of the baseline's loss" in found[1]

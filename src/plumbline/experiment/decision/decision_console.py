@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plumbline.core.errors import visible
+from plumbline.experiment.checks.checks_words import implausible
 from plumbline.experiment.decision.decision_sentences import look_line
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.formatting import fixed
@@ -23,7 +24,7 @@ WIDTH = 80
 def console(decision: Decision) -> Group:
     """Compose what a terminal shows of a decision."""
     lines = [Text(look_line(look, decision.boundary)) for look in decision.looks]
-    notes = [Text(visible(note), style="dim") for note in decision.notes]
+    notes = [Text(visible(note), style="dim") for note in (*decision.notes, *implausible(decision.checks))]
     said = Text(visible(decision.sentence), style="bold")
     return Group(_runs(decision), Text(""), *lines, *([Text("")] if lines else []), *notes, said)
 

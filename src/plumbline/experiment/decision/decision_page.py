@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
-from plumbline.experiment.checks.checks_words import checked
+from plumbline.experiment.checks.checks_words import checked, implausible, repeated
 from plumbline.experiment.decision.decision_sentences import amount, interval, next_step
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.decision.picture import Picture, PicturedArm, PicturedGain, PicturedPath
@@ -87,13 +87,15 @@ def markdown(decision: Decision, picture_name: str) -> str:
     sections = [
         f"# {_named(terms.candidate)} against {_named(terms.baseline)}",
         _prose(decision.sentence),
+        *map(_prose, implausible(decision.checks)),
         f"![{ALT}]({quote(picture_name)})",
         "## What decides",
         decides(decision),
         "## Runs",
         _runs(decision),
         *(["## Looks", _looks(decision)] if decision.looks else []),
-        *(["## Before the runs", checked(decision.checks)] if decision.checks else []),
+        *(["## Before the runs", checked(decision.checks)] if "methods" in decision.checks else []),
+        *(["## After the runs", again] if (again := repeated(decision.checks)) else []),
         "## What it cost",
         _cost(decision),
         *(["## Ledger", _prose(decision.ledger)] if decision.ledger else []),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from plumbline.experiment.judge import BaselineComparison
-
 #: The largest gain over its baseline in standard deviations of a run that one of the five studies prints: 0.0071 nats
 #: at 0.0003 (premature, table 11). The transfer study's largest is 4.47.
 SIGMAS = 24.0
@@ -14,16 +12,18 @@ SHARES = {"paper": 0.0068}
 SHORT_SHARE = 0.055
 
 
-def flagged(judged: BaselineComparison, preset: str, *, loss: bool) -> str | None:
+def flagged(gain: float, sigma: float, baseline: float, preset: str, *, loss: bool) -> str | None:
     """Say what to look at if a gain is above every known one; None where it is not.
 
     Args:
+        sigma: standard deviation of a run.
+        baseline: the mean of its runs.
         loss: the metric is a loss in nats, of which a share can be told.
     """
     found = []
-    if judged.z > SIGMAS:
-        found.append(f"{judged.z:.3g} standard deviations of a run (the largest that the five studies print is 24)")
-    share, known = judged.gain / judged.mean_baseline, SHARES.get(preset, SHORT_SHARE)
+    if gain > SIGMAS * sigma:
+        found.append(f"{gain / sigma:.3g} standard deviations of a run (the largest that the five studies print is 24)")
+    share, known = gain / baseline, SHARES.get(preset, SHORT_SHARE)
     if loss and share > known:
         largest = f"the largest known at this preset is {100 * known:.2g} %"
         found.append(f"{100 * share:.2g} % of the baseline's loss ({largest})")

@@ -90,10 +90,11 @@ def write(request: VerdictInputs) -> str:
     seen.require_there()
     unpaid = judged(seen, {})  # no noise to judge by is no try
     found = found | {"trained_weights": trained_checks.causality(mine, request.work, seen.completed)}
+    loss, preset = seen.deciding.name == "validation_loss", mine.study.preset
     found["implausible"] = {
         method: words
         for method, one in unpaid.items()
-        if (words := implausible.flagged(one, mine.study.preset, loss=seen.deciding.name == "validation_loss"))
+        if (words := implausible.flagged(one.gain, one.sigma, one.mean_baseline, preset, loss=loss))
     }
     published = prints.beside(mine, seen)
     with _entered(request) as ledger:

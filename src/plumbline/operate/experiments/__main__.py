@@ -41,6 +41,7 @@ def _try(verbs: Any) -> None:
         help="a change against its baseline, run until it is decided",
         description=command_line.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # `--worth` of `plumbline verdict` is in the metric's units
     )
     add = parser.add_argument
     add("what", metavar="METHOD|FILE.yaml", help="a method of the study (or METHOD.VARIANT), or a file of your own")
@@ -60,11 +61,18 @@ def _try(verbs: Any) -> None:
         "--most", type=command_line.positive, metavar="K", help="runs of the method at most (default: 8)"
     )
     decide.add_argument("--alpha", type=float, default=0.05, help="one-sided level (default: %(default)s)")
-    decide.add_argument("--min-gain", type=float, metavar="GAIN", help="gain that does not count (default: 0)")
-    decide.add_argument("--worth", type=float, default=2.0, metavar="SIGMAS", help="a gain not to miss (default: 2)")
-    decide.add_argument("--planned", type=command_line.positive, metavar="N", help="spread alpha over N candidates")
+    decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")
+    decide.add_argument(
+        "--worth-sigmas", type=float, default=2.0, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
+    )
+    decide.add_argument(
+        "--planned",
+        type=command_line.positive,
+        metavar="N",
+        help="one of N candidates: the session `fwer`, each at alpha / N (default: `each`, every one at alpha)",
+    )
     order = decide.add_mutually_exclusive_group()
-    order.add_argument("--pair", action="store_true", help="both at each seed; their differences are tested")
+    order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument("--interleave", action="store_true", help="a run of the baseline after each of the method")
     decide.add_argument(
         "--vary", choices=("initialisation", "both"), default="initialisation", help="both: data order too"

@@ -104,8 +104,8 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     """Say what is asked of a candidate: what decides, and how many runs there are."""
     mine, asked = project.mine, arms.given
     bank, most = _sizes(given)
-    minimum = mine.asked["minimum_gain"] if mine and given.min_gain is None else given.min_gain or 0.0
-    paired = given.pair or bool(mine and mine.asked["paired"] and not given.interleave)
+    minimum = mine.asked["minimum_gain"] if mine and given.minimum_gain is None else given.minimum_gain or 0.0
+    paired = given.paired or bool(mine and mine.asked["paired"] and not given.interleave)
     order = "paired" if paired else "interleaved" if given.interleave else "bank"
     name = f"{asked['study']}-{arms.spec.scale}-{asked['method']}-against-{asked['against']}"
     name += "" if order == "bank" else f"-{order}"
@@ -119,7 +119,7 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
         most=most,
         alpha=given.alpha / (given.planned or 1),
         min_gain=minimum,
-        worth=given.worth,
+        worth=given.worth_sigmas,
         plan=order,  # type: ignore[arg-type]
         session="fwer" if given.planned else "each",
         first_seed=given.first_seed,

@@ -23,6 +23,7 @@ from plumbline.experiment.decision.settle import Question, claim, settle
 from plumbline.experiment.formatting import counted
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments import views
+from plumbline.operate.experiments.after_runs import looked_at_again
 from plumbline.operate.experiments.asked import (
     arms_asked,
     arms_of,
@@ -107,12 +108,12 @@ def _decide(
     ledgers.append(place.ledger, [entry])
     _tell(f"{terms.candidate} against {terms.baseline}: {terms.trainer}, {terms.budget}. {_rule(terms)}")
     decision = Experiment(terms=terms, plan=plan, trainer=arms, bank=bank, tell=_tell).conduct()
+    decision = looked_at_again(replace(decision, checks=checks), arms, place.project.name)
     decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
     with ledgers.entered(place.ledger, [decided]) as ledger:
         decision = replace(
             decision,
             asked=record,
-            checks=checks,
             ledger=ledgers.statement(ledger, page.parent),
             tries=ledger.tries(entry.baseline, entry.metric),
         )

@@ -1,0 +1,49 @@
+"""Looks at what is about to be kept once more: whether it holds with the weights that it was trained to, and whether
+anything ever gained so much.
+
+A leak may open in training, and a gain that no modification ever had is more often a leak than a discovery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from plumbline.experiment.decision.decision_sentences import sentence
+from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.experiment.own_method import implausible
+from plumbline.project.arms import METRIC, StudyArms
+
+
+def looked_at_again(decision: Decision, arms: StudyArms, preset: str) -> Decision:
+    """Check causality of both arms again, each with the weights of a finished run, before a keep is said.
+
+    Returns the decision with what was seen; one that cannot be judged where an arm has a leak, which is named.
+
+    Raises:
+        PlumblineError: weights of a run cannot be read.
+    """
+    if decision.verdict != "keep":
+        return decision
+    from plumbline.experiment.checks import trained_checks
+
+    held: dict[str, str] = {}
+    for arm, label in ((BASELINE, decision.terms.baseline), (decision.terms.candidate, decision.terms.candidate)):
+        run = next(run for run in decision.runs if run.arm == arm and run.has_value)
+        spec = arms.spec_of(arm, run.seed)
+        if (words := trained_checks.leak(arms.folder(arm, run.seed), spec)) is not None:
+            why = (
+                f"with the weights that {label} was trained to ({spec.key}), {words}; what was gained may be the "
+                "tokens that it was to predict"
+            )
+            refused = replace(decision, verdict="cannot be judged", estimate=None, p=None, more=None)
+            return replace(refused, sentence=sentence(refused, reason=why))
+        held[label] = f"held at {spec.model.context:,} tokens ({spec.key})"
+    found = {"trained_weights": held, "implausible": _implausible(decision, preset)}
+    return replace(decision, checks={**decision.checks, **found})
+
+
+def _implausible(decision: Decision, preset: str) -> dict[str, str]:
+    terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
+    mean = sum(values) / len(values)
+    words = implausible.flagged(at.gain, at.sigma, mean, preset, loss=terms.metric == METRIC)
+    return {terms.candidate: words} if words else {}
