@@ -304,6 +304,7 @@ HOSTILE = {
     "an unknown kind": lambda said: said["products"][0].update(kind="tabel"),
     "a table of no name": lambda said: said["products"][0].update(target=""),
     "a NUL": lambda said: said.update(openblas="Haswell\0"),
+    "a name without end": lambda said: said.update(openblas="x" * 200_000),
     "a folder as a preset": lambda said: said["configuration"].update(preset="../x"),
 }
 

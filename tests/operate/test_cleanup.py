@@ -116,6 +116,11 @@ def test_a_fresh_start_is_asked_for(work: Path) -> None:
     assert "begins at step 0" in run(work, "--restart", str(state)).stdout
     assert list(state.iterdir()) == [state / "run_lock.flock"]
     assert (state.with_name("s42.set-aside-2") / "step-0000020/model.safetensors").exists()
-    for other in (work / "none", state.with_name("s42.set-aside-2")):
+    users_own = work / "texts"
+    users_own.mkdir()
+    (users_own / "a.txt").write_text("mine")
+    outputs = work / "demo/runs" / RUN.format("done")  # of a finished run, which is no state either
+    for other in (work / "none", state.with_name("s42.set-aside-2"), users_own, outputs, state):
         with pytest.raises(PlumblineError, match="is not the state of a run"):
             cleanup.restart(other)
+    assert [path.name for path in users_own.iterdir()] == ["a.txt"] and outputs.is_dir()

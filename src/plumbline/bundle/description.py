@@ -133,8 +133,8 @@ def _require_meant(said: BundleDescription) -> None:
     preset, studies = said.asked.preset, said.asked.studies
     if not re.fullmatch(r"\w+", preset):
         raise msgspec.ValidationError(f"`preset` is {preset!r}, which is no name")
-    if said.openblas is not None and not re.fullmatch(r"[\w.-]+", said.openblas, re.ASCII):
-        raise msgspec.ValidationError(f"`openblas` is {said.openblas!r}, which is no processor's name")
+    if said.openblas is not None and not re.fullmatch(r"[\w.-]{1,64}", said.openblas, re.ASCII):
+        raise msgspec.ValidationError(f"`openblas` is {said.openblas[:64]!r}, which is no processor's name")
     for product in said.products:
         known = product.kind in FILES and (product.study in studies or product.kind == "audit")
         if not known or bool(product.target) != (product.kind in ("table", "figure")):

@@ -128,7 +128,7 @@ def restart(state: Path) -> Path:
     Raises:
         PlumblineError: there is no such state, or a trainer is at work in it.
     """
-    if not state.is_dir() or read_state.is_aside(state.name):
+    if not read_state.is_state(state) or read_state.is_aside(state.name):
         raise PlumblineError(
             f"--restart: {state} is not the state of a run; give work/<preset>/state/<study>/.../s<seed>"
         )

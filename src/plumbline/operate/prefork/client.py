@@ -91,7 +91,7 @@ def _handed_down() -> list[Any]:
     status = Path("/proc/self/status").read_text().splitlines()
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     scheduled = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getparam(0).sched_priority]
-    kept = [Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "oom_score_adj")]
+    kept = [Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "oom_score_adj", "personality")]
     return [[line for line in status if line.startswith(_HANDED_DOWN)], limits, scheduled, kept]
 
 

@@ -27,6 +27,13 @@ def claimed(work: Path) -> list[Path]:
     return sorted(path.parent for path in found if not is_aside(path.parent.name))
 
 
+def is_state(directory: Path) -> bool:
+    """Whether a folder is the state of a run: it has a record or a checkpoint of one. Others are nobody's to move."""
+    records = (state_records.IDENTITY, state_records.STARTS, state_records.FAULT)
+    checkpoints = (path.parent for path in directory.glob(f"step-*/{METADATA}"))
+    return any((directory / name).is_file() for name in records) or any(checkpoints)
+
+
 def identity(directory: Path) -> Any:
     """Read which run a state directory belongs to; None if nothing says so."""
     return read_json(directory / state_records.IDENTITY)
