@@ -18,12 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
+from plumbline.experiment.decision.announced import require_announced, rule
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.decision.settle import Question, claim, settle
+from plumbline.experiment.ledger import LedgerEntry
 
 QUESTION = Question(name="x", baseline="base", candidate="new", metric="loss", higher=False)
 Value = Callable[[str, int], float | str]
@@ -199,6 +202,33 @@ def test_means_do_not_cross_machines_and_past_noise_of_the_same_one_is_used(tmp_
     assert all(arm != BASELINE for arm, _ in other.made), "the bank is there"
     elsewhere = conducted(tmp_path, Numbers(noisy(8), "elsewhere", machine="another"))
     assert elsewhere.exit_code == 13 and "--first-seed" in elsewhere.sentence
+
+
+def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
+    """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
+    asked = replace(QUESTION, worth=None)
+    trainer = Numbers(noisy(0.2))
+    assert conducted(tmp_path, trainer, asked).exit_code == 11
+    bank, ledger = Bank(tmp_path / "runs.jsonl"), tmp_path / "ledger.jsonl"
+
+    def entry(question: Question) -> LedgerEntry:
+        known = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
+        return LedgerEntry(**known, test=rule(question))
+
+    def required(question: Question) -> set[int]:
+        plan = settle(question, trainer, bank)[1]
+        require_announced(entry(question), plan, trainer, bank, ledgers.read(ledger))
+        return {seed for step, _ in plan.steps for _, seed in step}
+
+    ledgers.append(ledger, [entry(asked), replace(entry(asked), verdict="undecided", sentence="s")])
+    required(asked)
+    interleaved = replace(asked, plan="interleaved")
+    for other in (replace(asked, most=16), replace(asked, alpha=0.2), replace(asked, first_seed=43), interleaved):
+        with pytest.raises(PlumblineError, match=r"5 and 8 runs, .*: undecided\).*--first-seed 1050\), or, of"):
+            required(other)
+    assert not required(replace(asked, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
+    ledgers.append(ledger, [replace(entry(asked), verdict="crashed", sentence="s")])
+    required(replace(asked, most=16))
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:

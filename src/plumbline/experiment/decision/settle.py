@@ -75,8 +75,9 @@ def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTer
             theirs.append(next(later))
             sentinels |= {theirs[-1]}
         size = len(theirs)
-        made = [run.seed for run in bank.of(trainer.group, own) if run.seed not in theirs]
-        more = _fresh(asked.first_seed + APART, {*theirs, *made})
+        start = asked.first_seed + APART
+        made = [run.seed for run in bank.of(trainer.group, own) if run.seed >= start and run.seed not in theirs]
+        more = _fresh(start, {*theirs, *made})
         seeds = [*made, *islice(more, max(0, asked.most - len(made)))][: asked.most]
         if asked.plan == "interleaved":
             theirs += islice(later, asked.most - 1)

@@ -13,8 +13,8 @@ from typing import Any
 
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.decision import announced, decision_page, records
 from plumbline.experiment.decision import bank as banks
-from plumbline.experiment.decision import decision_page, records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_console import print_decision
 from plumbline.experiment.decision.loop import Experiment, Schedule
@@ -62,7 +62,10 @@ def try_(given: argparse.Namespace) -> int:
         return EXIT_CODES["cannot be judged"]
     with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
         bank = place.bank()
-        return _decide(place, arms, *settle(question, arms, bank), bank, record, page, checks, as_json=given.json)
+        terms, plan = settle(question, arms, bank)
+        entry = _entry(terms, arms, announced.rule(question))
+        announced.require_announced(entry, plan, arms, bank, ledgers.read(place.ledger))
+        return _decide(place, arms, terms, plan, bank, entry, record, page, checks, as_json=given.json)
 
 
 def confirm(given: argparse.Namespace) -> int:
@@ -79,7 +82,20 @@ def confirm(given: argparse.Namespace) -> int:
     page = place.pages / f"{name}.md"
     with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):
         bank = place.bank()
-        return _decide(place, arms, *claim(question, arms, bank), bank, dict(asked), page, {}, as_json=given.json)
+        terms, plan = claim(question, arms, bank)
+        entry = _entry(terms, arms, f"t of a claim at {terms.alpha:g}")
+        return _decide(place, arms, terms, plan, bank, entry, dict(asked), page, {}, as_json=given.json)
+
+
+def _entry(terms: ExperimentTerms, arms: StudyArms, test: str) -> LedgerEntry:
+    return LedgerEntry(
+        kind="try",
+        name=terms.name,
+        fingerprint=sha256_text(canonical_json([arms.method(BASELINE), arms.method(terms.candidate)])),
+        baseline=arms.run_of(BASELINE).key.rpartition("/")[0],
+        metric=terms.metric,
+        test=test,
+    )
 
 
 def _decide(
@@ -88,6 +104,7 @@ def _decide(
     terms: ExperimentTerms,
     plan: Schedule,
     bank: Bank,
+    entry: LedgerEntry,
     record: dict[str, Any],
     page: Path,
     checks: Mapping[str, Any],
@@ -95,16 +112,6 @@ def _decide(
     as_json: bool,
 ) -> int:
     """Enter the try, run it, and write what was decided with its page."""
-    design = terms.design
-    test = "t of a claim" if terms.claim else f"group-sequential t, {design.plan}, {design.bank} and {design.most} runs"
-    entry = LedgerEntry(
-        kind="try",
-        name=f"{terms.name}",
-        fingerprint=sha256_text(canonical_json([arms.method(BASELINE), arms.method(terms.candidate)])),
-        baseline=arms.run_of(BASELINE).key.rpartition("/")[0],
-        metric=terms.metric,
-        test=f"{test} at {terms.alpha:g}",
-    )
     ledgers.append(place.ledger, [entry])
     _tell(f"{terms.candidate} against {terms.baseline}: {terms.trainer}, {terms.budget}. {_rule(terms)}")
     decision = Experiment(terms=terms, plan=plan, trainer=arms, bank=bank, tell=_tell).conduct()

@@ -1,0 +1,60 @@
+"""Refuses a second rule over runs whose values are known: a look that was not announced before them.
+
+Who tries eight runs, reads "undecided" and tries sixteen has looked eight times for which nothing was paid: each such
+second chance keeps more changes that do nothing than the level says.
+"""
+
+from __future__ import annotations
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.loop import Schedule, Trainer
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.experiment.decision.settle import Question
+from plumbline.experiment.ledger import Ledger, LedgerEntry
+
+#: Verdicts of runs that were not compared: what is tried again after them is no second look.
+_NOT_COMPARED = ("crashed", "cannot be judged")
+#: What a rule of looks begins with in the ledger.
+_TEST = "group-sequential t"
+
+
+def rule(asked: Question) -> str:
+    """Write the rule that decides as a ledger has it: all of it that is settled before the runs."""
+    worth = "" if asked.worth is None else f", worth {asked.worth:g} sigma"
+    beyond = f", minimum gain {asked.min_gain:g}" if asked.min_gain else ""
+    return (
+        f"{_TEST}, {asked.plan}, {asked.bank} and {asked.most} runs, seeds from {asked.first_seed}{beyond}"
+        f"{worth} at {asked.alpha:g}"
+    )
+
+
+def require_announced(entry: LedgerEntry, plan: Schedule, trainer: Trainer, bank: Bank, ledger: Ledger) -> None:
+    """Require that no run of the candidate was made under another rule than the entry's.
+
+    An experiment that was interrupted is continued: its rule is in the ledger already.
+
+    Raises:
+        PlumblineError: some were; the sentence says what is allowed instead.
+    """
+    ours = [one for step, _ in plan.steps for one in step if one[0] != BASELINE]
+    announced = any(one.is_try and one.identity == entry.identity for one in ledger.entries)
+    if announced or not any(bank.known(trainer.run_id(*one)) for one in ours):
+        return
+    verdicts = {  # the newest of each rule, which follows its try; a claim has runs of its own
+        one.test: one.verdict
+        for one in ledger.entries
+        if one.test.startswith(_TEST)
+        and (one.fingerprint, one.baseline, one.metric) == (entry.fingerprint, entry.baseline, entry.metric)
+    }
+    others = [test for test, verdict in verdicts.items() if verdict not in _NOT_COMPARED]
+    if not others:
+        return
+    known = f"{others[-1]}: {verdicts[others[-1]] or 'no decision'}"
+    fresh = max(bank.seeds(trainer.group)) + 1
+    raise PlumblineError(
+        f"{entry.name}: its runs were looked at by another rule ({known}); "
+        "another rule over values that are known is a look that was not announced, and keeps more for nothing than its "
+        f"level says. What is allowed: the same words as then, a new try with fresh seeds (--first-seed {fresh}), or, "
+        "of what was kept, plumbline confirm"
+    )
