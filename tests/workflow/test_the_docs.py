@@ -28,6 +28,8 @@ REFUSED = "../theory/test_eliminate_query_refusals.py::test_norms_between_and_sk
 RECORD = "test_a_sixth_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
 SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
 THEORY = "../theory/test_eliminate_query.py::test_{}"
+CLAIM = "../experiment/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
+TRY = "test_a_try.py::test_a_try_trains_decides_and_is_not_run_twice"
 VERDICT = "test_a_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
@@ -54,6 +56,8 @@ ELSEWHERE = {
     "plumbline rebuild results/": END_TO_END.format("its_bundle_is_made_again_elsewhere_byte_for_byte"),
     "plumbline rebuild records/": RECORD,
     "python -m plumbline.bundle.records": RECORD,
+    "plumbline try value_residual": TRY,
+    "plumbline confirm": CLAIM,
     "pip wheel --no-deps": WHEEL,
     'pip install "$(ls dist/plumbline_lm': WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,

@@ -103,6 +103,8 @@ def main(words: Sequence[str] | None = None) -> int:
         asked = request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}")
     except PlumblineError as error:
         parser.error(str(error))
+    if given.candidate is not None and given.candidate == given.baseline:
+        parser.error(f"--candidate {given.candidate!r} is the baseline: name what is compared with it")
     try:
         made = numbers_verdict.write(asked)
     except CannotBeJudgedError as error:

@@ -67,6 +67,16 @@ class OnlyInBfloat16(Leak):
         return torch.is_autocast_enabled("cpu")
 
 
+class From64InBfloat16(From64):
+    def opens(self, out):
+        return super().opens(out) and torch.is_autocast_enabled("cpu")
+
+
+class From64InTraining(From64):
+    def opens(self, out):
+        return super().opens(out) and self.training and not torch.is_grad_enabled()
+
+
 class OnlyWhileCompiled(Leak):
     def opens(self, out):
         return torch.compiler.is_compiling()
@@ -158,6 +168,8 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (From64, "causality", "token 65 of the 66 tokens"),
         (OnlyWithGradients, "causality", "token 1 of the 2 tokens"),
         (OnlyInBfloat16, "causality", "in bfloat16"),
+        (From64InBfloat16, "causality", "in bfloat16"),
+        (From64InTraining, "causality", "in training mode"),
         (RowsFromFour, "rows", "row 0 of a batch of 4, the 2 tokens"),
         (OnlyWhileCompiled, "causality", "while it is compiled"),
         (OnlyAtTheTrainedContext, "causality", "of the 160 tokens"),

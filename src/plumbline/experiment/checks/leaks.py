@@ -203,19 +203,25 @@ def _by_gradient(
 def searched(model: Decoder, calls: Sequence[tuple[Mode, int]], length: int) -> Leak | None:
     """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
 
-    A batch is compared with its first row alone in the same mode, which is called for that where `calls` does not; a
-    pair of a long input is not, since that is seen of a short one.
+    Every mode is cut before its last token once, where a leak from some token on shows; a pair of a long input is read
+    again with another cut. A batch is compared with its first row alone in the same mode, which is called for that
+    where `calls` does not; a pair of a long input is not, since that is seen of a short one.
     """
-    every = cuts(length)
-    place = itertools.cycle(every)
+    last, *others = cuts(length)
+    place = itertools.cycle(others or [last])
     alone: dict[Mode, torch.Tensor] = {}
-    for mode, rows in calls:
+    begun: set[Mode] = set()
+    for mode, rows in [call for call in calls for _ in range(2 if call[1] == 2 and length > LONG else 1)]:
         if mode not in alone and (rows > 2 or (rows > 1 and length <= LONG)):
             plain = found(model, mode, length, 1, [next(place)])
             if isinstance(plain, Leak):
                 return plain
             alone[mode] = plain
-        one = found(model, mode, length, rows, [next(place) for _ in range(max(1, rows // 2))], alone.get(mode))
+        places = [next(place) for _ in range(max(1, rows // 2))]
+        if mode not in begun:
+            places[0] = last
+            begun.add(mode)
+        one = found(model, mode, length, rows, places, alone.get(mode))
         if isinstance(one, Leak):
             return one
         if rows == 1:

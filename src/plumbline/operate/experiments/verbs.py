@@ -49,8 +49,9 @@ def try_(given: argparse.Namespace) -> int:
     record = record_of(project, asked, question, arms)
     page = place.pages / f"{question.name}.md"
     if given.dry_run:
-        print(_plan(question, arms))
-        return 0
+        failing, _ = _checks(project, arms)
+        print("\n".join([*failing, _plan(question, arms)]), file=sys.stderr if failing else sys.stdout)
+        return EXIT_CODES["cannot be judged"] if failing else 0
     if page.with_suffix(".json").exists():
         known = records.read(page.with_suffix(".json"))
         if known.asked == record and page.exists():
