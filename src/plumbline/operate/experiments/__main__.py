@@ -69,7 +69,7 @@ def _try(verbs: Any) -> None:
         "--planned",
         type=command_line.positive,
         metavar="N",
-        help="one of N candidates: the session `fwer`, each at alpha / N (default: `each`, every one at alpha)",
+        help="one of N candidates: the session fwer, each at alpha / N (default: each, every one at alpha)",
     )
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
