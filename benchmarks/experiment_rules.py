@@ -42,19 +42,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
     page, start = Page(arguments.worlds), time.process_time()
-    for section in (
-        one_candidate,
-        other_noise,
-        rules_in_use,
-        nulls,
-        some_real,
-        drifting,
-        after_stopping,
-        metrics,
-        other_machines,
-        boundaries,
-        promises,
-    ):
+    for section in SECTIONS:
         began = time.process_time()
         section(page)
         print(f"{section.__name__}: {time.process_time() - began:.0f} s", flush=True)
