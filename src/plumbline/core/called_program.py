@@ -11,7 +11,6 @@ from types import FrameType
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
-
 #: Seconds between two calls of `meanwhile`.
 EVERY = 30.0
 
