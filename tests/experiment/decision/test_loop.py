@@ -21,12 +21,15 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
-from plumbline.experiment.decision.announced import require_announced, rule
+from plumbline.experiment.decision.announced import require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.decision.settle import Question, claim, settle
 from plumbline.experiment.ledger import LedgerEntry
+from plumbline.stats.e_value import e_value
+from plumbline.stats.sequential import boundary
 
 QUESTION = Question(name="x", baseline="base", candidate="new", metric="loss", higher=False)
 Value = Callable[[str, int], float | str]
@@ -229,6 +232,42 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
     assert not required(replace(asked, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
     ledgers.append(ledger, [replace(entry(asked), verdict="crashed", sentence="s")])
     required(replace(asked, most=16))
+
+
+def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
+    """e-LOND is alpha (keeps before + 1) / (n (n + 1)) for the n-th; a plan is not made larger or smaller."""
+    ledger, fdr = tmp_path / "ledger.jsonl", replace(QUESTION, session="fdr")
+    known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
+
+    def level(candidate: str, asked: Question) -> float:
+        entry = LedgerEntry(**known, fingerprint=candidate, test=rule(asked))
+        found = session_level(asked, entry, ledgers.read(ledger))
+        ledgers.append(ledger, [entry])
+        return found
+
+    assert (level("a", fdr), level("b", fdr)) == (0.05 / 2, pytest.approx(0.05 / 6))
+    kept = LedgerEntry(**known, fingerprint="b", test=rule(fdr), verdict="keep", sentence="s")
+    ledgers.append(ledger, [kept, replace(kept, sentence="said again")])
+    assert level("c", fdr) == pytest.approx(0.05 * 2 / 12)
+    assert (level("a", fdr), level("b", fdr)) == (0.05 / 2, pytest.approx(0.05 / 6)), (
+        "what is continued keeps its place"
+    )
+    for other in (replace(fdr, planned=9), replace(fdr, alpha=0.2)):
+        with pytest.raises(PlumblineError, match=r"was begun at 0\.05, session fdr"):
+            level("d", other)
+    planned = replace(QUESTION, session="fwer", planned=2)
+    assert level("a", planned) == level("b", planned) == 0.025
+    with pytest.raises(PlumblineError, match="--planned 2: so many"):
+        level("c", planned)
+
+
+def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
+    asked = replace(QUESTION, session="fdr", alpha=0.025)
+    weak, strong = (conducted(tmp_path, Numbers(noisy(gain), f"by {gain}"), asked) for gain in (2.2, 8))
+    assert (weak.verdict, strong.verdict) == ("undecided", "keep") and weak.more
+    assert e_value(strong.looks[-1]) >= 40 > max(e_value(look) for look in weak.looks)
+    assert weak.looks[-1].t > boundary(replace(weak.terms.design, e_value=False)).keep[-1], "which alone would keep it"
+    assert "weak at 8 seeds" in session_line(weak)
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
 from plumbline.stats.after_stopping import Estimate, estimate
+from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
 
@@ -283,7 +284,10 @@ def further(terms: ExperimentTerms, at: Look) -> int | None:
         return None
     for k in range(at.k + 1, at.k + MOST_MORE):
         t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
-        if t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
+        if design.e_value:
+            if t >= e_edge(at.df + k - at.k, design.information(k), design.alpha):
+                return k - at.k
+        elif t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
             return k - at.k
     return None
 

@@ -25,7 +25,11 @@ FIRST_SEED, APART = 42, 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`."""
+    """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`.
+
+    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
+    its candidates, where they were planned.
+    """
 
     name: str
     baseline: str
@@ -39,6 +43,7 @@ class Question:
     worth: float | None = 2.0
     plan: Plan = "bank"
     session: Session = "each"
+    planned: int | None = None
     first_seed: int = FIRST_SEED
     unit: str = ""
     trainer: str = ""
@@ -89,6 +94,7 @@ def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTer
         plan=asked.plan,
         first_keep=min(2, asked.most),
         worth=asked.worth,
+        e_value=asked.session == "fdr",
     )
     terms = _terms(asked, design, fingerprint, history)
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
