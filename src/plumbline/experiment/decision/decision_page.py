@@ -124,9 +124,7 @@ def decides(decision: Decision) -> str:
                 f"{percent(design.futility)} of candidates that gain so much are lost by it."
             )
         said.append(session_line(decision))
-    if terms.history is not None and terms.history[1] > 0:
-        said.append(f"Sigma is pooled with that of past runs ({terms.history[1]:g} degrees of freedom).")
-    return " ".join(said)
+    return " ".join([*said, terms.history_words]).strip()
 
 
 def _runs(decision: Decision) -> str:
