@@ -66,7 +66,8 @@ def try_(given: argparse.Namespace) -> int:
         bank, ledger = place.bank(), ledgers.read(place.ledger)
         entry = _entry(question, arms, announced.rule(question))
         level = announced.session_level(question, entry, ledger)
-        terms, plan = settle(replace(question, alpha=level), arms, bank)
+        since = announced.last_keep(entry, ledger) if question.session == "each" else ""
+        terms, plan = settle(replace(question, alpha=level, bank_since=since), arms, bank)
         announced.require_announced(entry, plan, arms, bank, ledger)
         return _decide(place, arms, terms, plan, bank, entry, record, page, checks, as_json=given.json)
 
