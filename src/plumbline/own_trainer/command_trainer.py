@@ -13,6 +13,7 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.core.system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed
@@ -127,7 +128,9 @@ class CommandTrainer:
         for stale in ("result", "progress"):
             self._file(arm, number, stale).unlink(missing_ok=True)
         copy = self.folder.copy(run_id)
-        here = self.repository.check_out(chosen.commit, copy, run.share)
+        here = copy / self.repository.prefix
+        if not self._at_work(run_id):
+            here = self.repository.check_out(chosen.commit, copy, run.share)
         request = Request(
             run_id=run_id,
             seed=number,
@@ -237,4 +240,17 @@ class CommandTrainer:
             if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
                 self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
         for copy in (self.folder.own / "worktrees").glob("*"):
-            self.repository.remove(copy)
+            if not self._at_work(copy.name):
+                self.repository.remove(copy)
+
+    def _at_work(self, run_id: str) -> bool:
+        """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
+        path = self.folder.runs / f"{run_id}.result.lock"
+        try:
+            with open(path, "a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
