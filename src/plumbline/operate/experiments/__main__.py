@@ -48,7 +48,7 @@ def _try(verbs: Any) -> None:
     add("--method", metavar="NAME", help="of a file with several methods: which one")
     add("--study", help="default: config/config.yaml's main_study")
     add("--scale", help="default: the study's first; with --fit the largest that reads a token per parameter")
-    add("--against", metavar="METHOD", help="the baseline; default: the study's reference, or what the file says")
+    add("--baseline", metavar="METHOD", help="default: the study's reference, or what the file says")
     budget = parser.add_argument_group("budget; without one, runs are as long as the study's own")
     budget.add_argument(
         "--fit", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"
