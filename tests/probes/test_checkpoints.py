@@ -143,7 +143,7 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     folder = made("llama", tmp_path / "llama")
     refused("holds neither manifest.json .* nor config.json", tmp_path, "--token-ids", ids)
     refused(r"there is no probe 'lower_coppy'; did you mean 'lower_copy'\?", folder, "--probes", "lower_coppy")
-    refused("'locality' compares two points of training; give the later one as --later-checkpoint", folder, "--probes",
+    refused("'locality' compares two points of training; give --later-checkpoint", folder, "--probes",
             "entropy, locality".replace("entropy", "ffn_write"))  # fmt: skip
     refused("--probes: 'ffn_write' is given more than once", folder, "--probes", "ffn_write,lower_copy,ffn_write")
     refused("--text and --token-ids are two texts", folder, "--text", ids, "--token-ids", ids)
