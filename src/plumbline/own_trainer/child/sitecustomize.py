@@ -1,0 +1,209 @@
+"""Runs at the start of every Python process of a run (it is first in PYTHONPATH): shifts seeds, and reports.
+
+It belongs to the user's Python, of whatever version and packages: it imports nothing of Plumbline and little else, and
+what fails in it is told in its report and never to the trainer. In the order of a process:
+
+- modules that the user's own tree is installed from (`pip install -e .`) are looked for in the arm's copy instead;
+- functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
+  of these modules is given a first seed, for scripts that set none;
+- the `sitecustomize` that would have run without this one is run;
+- at the end, or when a child is forked and at the import of torch, a report is written: versions, how many calls were
+  shifted, the largest memory of a GPU, modules that came from the user's tree.
+
+A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
+choose the data of an evaluation.
+"""
+
+import atexit
+import functools
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import threading
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+#: A shift by a multiple of this keeps ranks apart, which scripts set apart by 1.
+_STEP = 1000003
+_RANGE = 2**32
+_SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
+_TARGETS = ("random", "numpy", "torch")
+_state = threading.local()
+_shifted = {}
+_problems = []
+
+
+def _new(seed):
+    """The shifted seed; what is no whole number is left as it is."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        return seed
+    return (seed.__index__() + _STEP * (int(_SHIFT) + 1)) % _RANGE
+
+
+def _wrapped(function, name, first="seed"):
+    @functools.wraps(function)
+    def shift(*arguments, **named):
+        if getattr(_state, "inside", False):  # torch.manual_seed calls torch.cuda.manual_seed_all
+            return function(*arguments, **named)
+        given = arguments[0] if arguments else named.get(first)
+        if given is not None and _new(given) is not given:
+            _shifted[name] = _shifted.get(name, 0) + 1
+            if arguments:
+                arguments = (_new(given),) + tuple(arguments[1:])
+            else:
+                named[first] = _new(given)
+        _state.inside = True
+        try:
+            return function(*arguments, **named)
+        finally:
+            _state.inside = False
+
+    return shift
+
+
+def _wrap(module, path, first="seed"):
+    *way, last = path.split(".")
+    for name in way:
+        module = getattr(module, name, None)
+    function = getattr(module, last, None)
+    if function is not None:
+        setattr(module, last, _wrapped(function, "%s.%s" % (module.__name__, last), first))
+
+
+def _seeds_of_random(module):
+    module.seed(_new(0))
+    _wrap(module, "seed", "a")
+
+
+def _seeds_of_numpy(module):
+    module.random.seed(_new(0))
+    _wrap(module, "random.seed")
+    _wrap(module, "random.default_rng")
+
+
+def _seeds_of_torch(module):
+    module.manual_seed(_new(0))
+    for path in ("manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"):
+        _wrap(module, path)
+
+
+_HOOKS = {"random": _seeds_of_random, "numpy": _seeds_of_numpy, "torch": _seeds_of_torch}
+
+
+def _imported(name, module):
+    try:
+        if _SHIFT:
+            _HOOKS[name](module)
+        if name == "torch":
+            _report()
+    except Exception as error:
+        _problems.append("%s: %r" % (name, error))
+
+
+class _Finder:
+    """A finder that lets others find, and waits for the end of the import of a few modules."""
+
+    busy = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in _TARGETS or _Finder.busy:
+            return None
+        _Finder.busy = True
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return None
+        finally:
+            _Finder.busy = False
+        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
+        if execute is None:
+            return spec
+
+        def execute_and_wrap(module):
+            execute(module)
+            _imported(name, module)
+
+        try:
+            spec.loader.exec_module = execute_and_wrap
+        except AttributeError:
+            _problems.append("%s: its loader cannot be wrapped" % name)
+        return spec
+
+
+def _from_the_copy():
+    """Look in the arm's copy for what is installed from the user's tree."""
+    top, _, copy = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)
+    if not copy:
+        return
+
+    def moved(path):
+        if not isinstance(path, str) or not _of_the_tree(path, top):
+            return path
+        there = copy + path[len(top) :]
+        return there if os.path.exists(there) else path
+
+    sys.path[:] = [moved(path) for path in sys.path]
+    for finder in sys.meta_path:
+        mapping = getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", None)
+        if isinstance(mapping, dict):  # an editable install of setuptools
+            mapping.update({name: moved(path) for name, path in mapping.items()})
+
+
+def _of_the_tree(path, top):
+    """Whether a path is code of the user's tree, and no copy of it and no installed package."""
+    below = path[len(top) + 1 :] if path.startswith(top + os.sep) else "" if path == top else None
+    if below is None:
+        return False
+    parts = below.split(os.sep)
+    return ".plumbline" not in parts and "site-packages" not in parts and "lib" not in parts[1:2]
+
+
+def _borrowed():
+    top = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)[0]
+    if not top:
+        return []
+    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file, top))
+
+
+def _report():
+    folder = os.environ.get("PLUMBLINE_REPORT", "")
+    try:
+        said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "__version__"):
+            said["versions"] = {"torch": str(torch.__version__)}
+            cuda = getattr(torch, "cuda", None)
+            if cuda is not None and cuda.is_initialized():
+                peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
+                said["memory_gb"] = max(peaks) / 2**30
+        if not (said["versions"] or _shifted or said["borrowed"] or _problems):
+            return
+        path = os.path.join(folder, "%d.json" % os.getpid())
+        with open(path + ".new", "w") as file:
+            json.dump(said, file)
+        os.replace(path + ".new", path)
+    except Exception:  # a folder that is gone, a process that is ending: nobody is left to tell
+        pass
+
+
+def _next_one():
+    """Run the `sitecustomize` that this one stands in front of."""
+    rest = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+if os.environ.get("PLUMBLINE_REPORT"):
+    _from_the_copy()
+    for _name in _TARGETS:
+        if _name in sys.modules:
+            _imported(_name, sys.modules[_name])
+    sys.meta_path.insert(0, _Finder())
+    atexit.register(_report)
+_next_one()
