@@ -66,11 +66,13 @@ def _try(verbs: Any) -> None:
         "--worth-sigmas", type=float, default=2.0, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
     )
     decide.add_argument(
-        "--planned",
-        type=command_line.positive,
-        metavar="N",
-        help="one of N candidates: the session fwer, each at alpha / N (default: each, every one at alpha)",
+        "--session",
+        choices=("each", "fdr", "fwer"),
+        default="each",
+        help="what alpha holds for: each candidate; the share of false keeps (e-LOND); any false keep of those planned",
     )
+    words = "candidates of the session, over which fwer and fdr spread alpha (fdr without: over all that may come)"
+    decide.add_argument("--planned", type=command_line.positive, metavar="N", help=words)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument("--interleave", action="store_true", help="a run of the baseline after each of the method")

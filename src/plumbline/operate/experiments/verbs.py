@@ -17,6 +17,7 @@ from plumbline.experiment.decision import announced, decision_page, records
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_console import print_decision
+from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES, Decision, ExperimentTerms
 from plumbline.experiment.decision.settle import Question, claim, settle
@@ -62,10 +63,11 @@ def try_(given: argparse.Namespace) -> int:
         print("\n".join(failing), file=sys.stderr)
         return EXIT_CODES["cannot be judged"]
     with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
-        bank = place.bank()
-        terms, plan = settle(question, arms, bank)
-        entry = _entry(terms, arms, announced.rule(question))
-        announced.require_announced(entry, plan, arms, bank, ledgers.read(place.ledger))
+        bank, ledger = place.bank(), ledgers.read(place.ledger)
+        entry = _entry(question, arms, announced.rule(question))
+        level = announced.session_level(question, entry, ledger)
+        terms, plan = settle(replace(question, alpha=level), arms, bank)
+        announced.require_announced(entry, plan, arms, bank, ledger)
         return _decide(place, arms, terms, plan, bank, entry, record, page, checks, as_json=given.json)
 
 
@@ -84,17 +86,17 @@ def confirm(given: argparse.Namespace) -> int:
     with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):
         bank = place.bank()
         terms, plan = claim(question, arms, bank)
-        entry = _entry(terms, arms, f"t of a claim at {terms.alpha:g}")
+        entry = _entry(question, arms, f"t of a claim at {terms.alpha:g}")
         return _decide(place, arms, terms, plan, bank, entry, dict(asked), page, {}, as_json=given.json)
 
 
-def _entry(terms: ExperimentTerms, arms: StudyArms, test: str) -> LedgerEntry:
+def _entry(asked: Question, arms: StudyArms, test: str) -> LedgerEntry:
     return LedgerEntry(
         kind="try",
-        name=terms.name,
-        fingerprint=sha256_text(canonical_json([arms.method(BASELINE), arms.method(terms.candidate)])),
+        name=asked.name,
+        fingerprint=sha256_text(canonical_json([arms.method(BASELINE), arms.method(asked.candidate)])),
         baseline=arms.run_of(BASELINE).key.rpartition("/")[0],
-        metric=terms.metric,
+        metric=asked.metric,
         test=test,
     )
 
@@ -136,7 +138,8 @@ def _told(decision: Decision, page: Path, *, as_json: bool) -> int:
     print_decision(decision)
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
-    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {_rule(decision.terms)}\n{page}")
+    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {_rule(decision.terms)}")
+    print(*([] if decision.terms.claim else [session_line(decision)]), page, sep="\n")
     return decision.exit_code
 
 
@@ -147,10 +150,8 @@ def _rule(terms: ExperimentTerms) -> str:
     order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
         design.plan, "in turn:"
     )
-    return (
-        f"Rule: {order} at most {design.most} of the candidate, a look after each, one-sided error {design.alpha:g} in "
-        "all."
-    )
+    level = f"an e-value of {1 / design.alpha:.3g}" if design.e_value else f"one-sided error {design.alpha:g} in all"
+    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}."
 
 
 def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
