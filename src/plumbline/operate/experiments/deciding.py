@@ -13,6 +13,7 @@ from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_console import print_decision
+from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
 from plumbline.experiment.formatting import counted
@@ -21,7 +22,7 @@ from plumbline.operate.experiments.place import Place
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Settled:
     """An experiment that is settled: its terms, the order of its runs, and what trains them.
 
     Attributes:
@@ -39,21 +40,23 @@ class Asked:
     checks: Mapping[str, Any] = field(default_factory=dict)
 
 
-def decide(place: Place, asked: Asked, looked_at: Callable[[Decision], Decision] = lambda decision: decision) -> Decision:
+def decide(
+    place: Place, settled: Settled, looked_at: Callable[[Decision], Decision] = lambda decision: decision
+) -> Decision:
     """Enter a try, run it, look at the decision once more, and write it with its page."""
-    terms, entry = asked.terms, asked.entry
+    terms, entry = settled.terms, settled.entry
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
     tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)}")
     decision = Experiment(
-        terms=terms, plan=asked.plan, trainer=asked.trainer, bank=asked.bank, tell=tell
+        terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
     ).conduct()
-    decision = looked_at(replace(decision, checks=asked.checks))
+    decision = looked_at(replace(decision, checks=settled.checks))
     decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
     with ledgers.entered(place.ledger, [decided]) as ledger:
         decision = replace(
             decision,
-            asked=asked.record,
+            asked=settled.record,
             ledger=ledgers.statement(ledger, place.pages),
             tries=ledger.tries(entry.baseline, entry.metric),
         )
@@ -74,7 +77,8 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     print_decision(decision)
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
-    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {rule(decision.terms)}\n{page}")
+    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {rule(decision.terms)}")
+    print(*([] if decision.terms.claim else [session_line(decision)]), page, sep="\n")
     return decision.exit_code
 
 
@@ -86,10 +90,8 @@ def rule(terms: ExperimentTerms) -> str:
     order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
         design.plan, "in turn:"
     )
-    return (
-        f"Rule: {order} at most {design.most} of the candidate, a look after each, one-sided error {design.alpha:g} in "
-        "all."
-    )
+    level = f"an e-value of {1 / design.alpha:.3g}" if design.e_value else f"one-sided error {design.alpha:g} in all"
+    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}."
 
 
 def tell(line: str) -> None:
