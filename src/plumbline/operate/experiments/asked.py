@@ -30,14 +30,14 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
     mine = given.what if own else ""
     project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
     if project.mine is not None:
-        method, against, study = _of_file(given, project), given.against, project.mine.study
+        method, against, study = _of_file(given, project), given.baseline, project.mine.study
         against = against or project.mine.against[method]
         scale = given.scale or project.mine.scale
     else:
         study = project.study(name)
-        method, against = given.what, given.against or study.reference
+        method, against = given.what, given.baseline or study.reference
         if against is None:
-            raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --against")
+            raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --baseline")
         here = [one for one, presets in study.definition["scales"].items() if study.preset in presets]
         scale = given.scale or here[0]
     asked: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
