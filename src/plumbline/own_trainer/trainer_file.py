@@ -242,9 +242,7 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
         rows |= {f"metric.others.{name}": words for name, words in metric.others.items()}
     for key, words in rows.items():
         if not all(words.rpartition(":")[::2]) or not _below(words.rpartition(":")[0]):
-            raise PlumblineError(
-                f"{path}: {key}: {words!r} is not FILE:KEY with a file below the folder, such as 'run.jsonl:val_bpb'"
-            )
+            raise PlumblineError(f"{path}: {key}: {words!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
     if metric.file and not _below(metric.file):
         raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
     if metric.held_out and metric.held_out not in metric.others:
