@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.folder import Folder
@@ -95,3 +96,13 @@ def test_large_data_is_known_by_its_begin_and_its_end(tmp_path: Path, monkeypatc
     before = fingerprint.data(tmp_path, ["data"])
     (tmp_path / "data").write_bytes(b"abcd....efgX")
     assert fingerprint.data(tmp_path, ["data"]) != before != fingerprint.data(tmp_path, ["gone"])
+
+
+def test_a_bank_of_an_older_plumbline_is_read(tmp_path: Path) -> None:
+    """It knew less of a run."""
+    bank = tmp_path / "runs.jsonl"
+    run = {"arm": "baseline", "seed": 42, "value": 0.98, "outcome": "finished", "run_id": "a1"}
+    older = {"schema": 0, "group": "train.py", "method": "a1", "role": "loop", "at": "2026-01-01T00:00:00Z", "run": run}
+    bank.write_text(json.dumps(older) + "\n")
+    (read,) = Bank(bank).of("train.py", "a1")
+    assert (read.value, read.seconds, read.sentinel) == (0.98, None, False)
