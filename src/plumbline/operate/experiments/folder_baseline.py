@@ -70,18 +70,12 @@ class Baseline:
     def trainer(self, candidate: Arm | None = None, baseline: Arm | None = None) -> CommandTrainer:
         """Make what trains the arms; `baseline` is another than the folder's, for once."""
         arms = {BASELINE: baseline or self.arm} | ({candidate.words: candidate} if candidate else {})
-        runner = None
-        if self.file.where.profile:
-            from plumbline.own_trainer.profile_runs import ProfileRuns
-
-            runner = ProfileRuns(self.file, self.folder)
         return CommandTrainer(
             file=self.file,
             repository=self.repository,
             folder=self.folder,
             arms=arms,
             tell=self.tell,
-            runner=runner,
         )
 
     def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
