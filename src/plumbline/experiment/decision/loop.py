@@ -18,6 +18,7 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
+from plumbline.experiment.formatting import seconds
 from plumbline.stats.after_stopping import Estimate, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
@@ -269,7 +270,7 @@ class Experiment:
         return replace(decision, sentence=sentence(decision, reason=reason))
 
     def _line(self, run: ArmRun) -> str:
-        took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
+        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
         said = f"{run.value:.5g}" if run.outcome == FINISHED and run.value is not None else run.outcome
         return f"{self.terms.baseline if run.arm == BASELINE else run.arm}, seed {run.seed}: {said}{took}"
 
