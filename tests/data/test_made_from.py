@@ -54,14 +54,23 @@ def permuted(path: Path) -> None:
 
 def retokenized(own: Stages) -> None:
     words = ["--documents", str(own.documents / "train.jsonl"), "--tokenizer", str(own.tokenizer)]
-    tokenize.main([*words, "--shard", "0", "--shards", "3", "--out", str(own.tokens[0])])
+    tokenize.main([*words, "--shard-number", "0", "--shard-count", "3", "--out", str(own.tokens[0])])
 
 
 def decoded(own: Stages) -> None:
     """Token files, whose documents are decoded with the tokenizer."""
     (own.packs / "in").mkdir(parents=True)
     np.save(own.packs / "in/a.npy", np.array([5, 6, 0], "<u2"))
-    words = ["--corpus", "mine", "--source", "local", "--folder", f"{own.packs}/in", "--out", f"{own.packs}/out"]
+    words = [
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "local",
+        "--local-folder",
+        f"{own.packs}/in",
+        "--out",
+        f"{own.packs}/out",
+    ]
     documents.main([*words, "--document-end", "0", "--token-files-tokenizer", str(own.tokenizer)])
 
 
@@ -107,7 +116,7 @@ def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, caps
 
 def trained(own: Stages) -> None:
     train = str(own.documents / "train.jsonl")
-    tokenizer.main(["train", "--training-documents", train, "--vocabulary", "300", "--out", str(own.tokenizer)])
+    tokenizer.main(["train", "--training-documents", train, "--vocabulary-size", "300", "--out", str(own.tokenizer)])
 
 
 @pytest.mark.parametrize("read", [trained, retokenized, lambda own: ProxyMaterial.read(own.documents / "train.jsonl")])

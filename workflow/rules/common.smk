@@ -41,7 +41,7 @@ SPECS = [run.spec for run in PROJECT.runs.values()]
 def pinned_requirement(wildcards):
     """How the package of a fetch job is spelt and checked."""
     chosen = PINS[wildcards.package]
-    kind = "--package" if chosen.index == "python" else "--debian"
+    kind = "--package" if chosen.index == "python" else "--debian-package"
     return f"{kind} {chosen.requirement} --sha256 {chosen.sha256}"
 
 

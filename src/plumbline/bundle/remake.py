@@ -84,13 +84,13 @@ def _command(
     if kind == "audit":
         return ["plumbline.audit.__main__", *out]
     config = request.configuration
-    asked = ["--preset", config["preset"], "--source", config["data"]["source"]]
+    asked = ["--preset", config["preset"], "--documents-source", config["data"]["source"]]
     if kind == "interpretations":
-        return ["plumbline.results.interpretations", study, *asked, "--evaluation", project.evaluation_source, *out]
+        return ["plumbline.results.interpretations", study, *asked, "--items-source", project.evaluation_source, *out]
     runs = project.targets.expected(study, target) if target else project.targets.study_expected(study)
-    read = ["--work", request.work, "--expected-digest", runs]
+    read = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
-        read += ["--called", request.called]
+        read += ["--work-shown-as", request.called]
     return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *asked, *read, *out]
 
 

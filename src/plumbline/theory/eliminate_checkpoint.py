@@ -69,7 +69,7 @@ def eliminate(
     if not exact <= ROUNDING:
         raise PlumblineError(
             f"{source.path}: by {rule.name} the logits differ by {exact:.2g} in float64, where {ROUNDING:g} would be "
-            "rounding; nothing was written. A smaller --largest-condition names the layers at fault, if they are"
+            "rounding; nothing was written. A smaller --max-condition-number names the layers at fault, if they are"
         )
     reduced = reduced.float()
     again = _written(folder, source, reduced, report)
@@ -100,7 +100,7 @@ def fitting(source: CheckpointSource, layer: int | None) -> list[EliminationRule
         message = refusal(source, {rule.name: obstacles[rule.name] for rule in wanted})
         others = [rule.name for rule in RULES if rule not in wanted and not obstacles[rule.name]]
         if others:
-            message += f"\n  {others[0]} does go: {'leave out' if layer is not None else 'give'} --layer"
+            message += f"\n  {others[0]} does go: {'leave out' if layer is not None else 'give'} --only-layer"
         raise PlumblineError(message)
     return found
 

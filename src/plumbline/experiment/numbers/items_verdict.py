@@ -36,7 +36,7 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     if request.baseline is None or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
             f"{request.path} has samples of lm-eval; name the other model's folder with --baseline FOLDER, and leave "
-            "out --goal, --chain and --at-step"
+            "out --goal, --compare-with-previous and --at-step"
         )
     metric, folders = request.columns.metric, (request.path, Path(request.baseline))
     ours, theirs = (read_items(folder, metric) for folder in folders)

@@ -37,7 +37,7 @@ def draft(request: NumbersRequest, steps: list[SearchLogEntry]) -> tuple[Sequenc
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
             f"{request.path} is the log of a search, which is compared with its start, {start!r} in line "
-            f"{judged.start.line}; leave out --baseline, --goal, --chain and --at-step"
+            f"{judged.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
     entries = [search_entry(steps, request.columns.metric, request.terms, planned=request.planned)]
     return entries, lambda ledger: _written(request, steps, ledger)
