@@ -3,13 +3,12 @@
     python benchmarks/tokenize_pack.py                   # of made-up words; writes benchmarks/tokenize_pack.md
     python benchmarks/tokenize_pack.py --documents work/demo/corpora/climbmix/documents/train.jsonl    # of the demo's
 
-Made-up words in the frequencies of English prose (Zipf's law, with an exponent of 1) with punctuation,
-`--text-megabytes` of them, and a byte-level BPE of 4,096 entries trained on their beginning; `--documents
-FILE.jsonl` measures other texts instead: the committed figures are of the demo's. The library encodes all texts in one call on all cores. Ours is what
-the workflow does: a process for each shard, as many as there are cores, then one that packs. All start anew each time,
-and take turns. CPU seconds, which what else the machine does changes little, are of all processes and threads; ours
-hold the interpreters' starts, reading, writing and checksums.
-"""
+Made-up words in the frequencies of English prose (Zipf's law, with an exponent of 1) with punctuation, `--text-
+megabytes` of them, and a byte-level BPE of 4,096 entries trained on their beginning; `--documents FILE.jsonl` measures
+other texts instead: the committed figures are of the demo's. The library encodes all texts in one call on all cores.
+Ours is what the workflow does: a process for each shard, as many as there are cores, then one that packs. All start
+anew each time, and take turns. CPU seconds, which what else the machine does changes little, are of all processes and
+threads; ours hold the interpreters' starts, reading, writing and checksums."""
 
 from __future__ import annotations
 

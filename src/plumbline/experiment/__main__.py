@@ -24,20 +24,20 @@ from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
-from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers import numbers_verdict
-from plumbline.experiment.numbers.numbers_request import NumbersRequest, WrittenVerdict
+from plumbline.experiment.numbers.numbers_request import NumbersRequest, VerdictTexts
 from plumbline.experiment.numbers.readers.rows import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 #: What a loop does with a candidate, by its verdict, and the exit code that says so.
 CANNOT = 13
 EXIT = {
-    MethodVerdict.IMPROVES: 0,
-    MethodVerdict.RULED_OUT: 10,
-    MethodVerdict.OPEN: 11,
-    MethodVerdict.LOST: 12,
-    MethodVerdict.CANNOT: CANNOT,
+    VerdictSentences.IMPROVES: 0,
+    VerdictSentences.RULED_OUT: 10,
+    VerdictSentences.OPEN: 11,
+    VerdictSentences.LOST: 12,
+    VerdictSentences.CANNOT: CANNOT,
 }
 
 
@@ -115,7 +115,7 @@ def main(words: Sequence[str] | None = None) -> int:
         made = numbers_verdict.write(asked)
     except CannotBeJudgedError as error:
         if given.json:
-            print(json.dumps({"verdict": MethodVerdict.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
+            print(json.dumps({"verdict": VerdictSentences.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
         if given.candidate is None and not given.json:
             raise
         print(f"cannot be judged: {error}", file=sys.stderr)
@@ -130,7 +130,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return code
 
 
-def outcome(made: WrittenVerdict, candidate: str) -> MethodVerdict:
+def outcome(made: VerdictTexts, candidate: str) -> VerdictSentences:
     """Find what was said of a candidate.
 
     Raises:

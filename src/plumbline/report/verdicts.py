@@ -7,23 +7,25 @@ from pathlib import Path
 
 from plumbline.project.paths import VERDICTS
 from plumbline.report import markdown_page
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.results_on_disk import ResultsOnDisk
 
 
-def page(found: ResultsOnDisk) -> Page:
+def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
     pages = verdict_pages(found)
     content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
-    return Page(path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts")
+    return ReportPage(
+        path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"
+    )
 
 
-def verdict_pages(found: ResultsOnDisk) -> list[Page]:
+def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
     """Build a page for each verdict of this preset."""
     return [_page(path) for path in sorted(Path(found.project.paths.results).joinpath(VERDICTS).glob("*.md"))]
 
 
-def _page(path: Path) -> Page:
+def _page(path: Path) -> ReportPage:
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
@@ -38,6 +40,6 @@ def _page(path: Path) -> Page:
         "says": " ".join(says.split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
-    return Page(
+    return ReportPage(
         path=f"{VERDICTS}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
     )

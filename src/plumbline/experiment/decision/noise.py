@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.experiment.decision.bank import Bank
-from plumbline.stats.pooling import Spread, pooled, resolved_gain, sigma_interval
+from plumbline.stats.pooling import SigmaEstimate, pooled, resolved_gain, sigma_interval
 
 #: Candidate runs for which it is said what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
@@ -19,7 +19,7 @@ def noise(bank: Bank) -> list[dict[str, Any]]:
 
 def _row(bank: Bank, group: str, fingerprint: str) -> dict[str, Any] | None:
     values = bank.spreads(group, (), fingerprint)
-    spread = pooled(values) if values else Spread(0.0, 0.0)
+    spread = pooled(values) if values else SigmaEstimate(0.0, 0.0)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
     low, high = sigma_interval(spread, 0.95)
@@ -37,6 +37,6 @@ def _row(bank: Bank, group: str, fingerprint: str) -> dict[str, Any] | None:
     }
 
 
-def _resolved(spread: Spread, bank: int, seeds: int) -> float:
+def _resolved(spread: SigmaEstimate, bank: int, seeds: int) -> float:
     """The gain that so many candidate runs beside such a bank find with a chance of 80 %, if sigma is as estimated."""
     return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05, history_df=spread.df).value

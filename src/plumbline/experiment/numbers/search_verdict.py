@@ -14,7 +14,7 @@ from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
-    WrittenVerdict,
+    VerdictTexts,
     common,
     plain,
     repeat,
@@ -60,7 +60,7 @@ def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerm
     )
 
 
-def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledger) -> WrittenVerdict:
+def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledger) -> VerdictTexts:
     metric = request.columns.metric
     start = next(step for step in steps if step.value is not None).commit
     judged = judge_search(request.path, steps, request.terms, tries=ledger.tries(start, metric))
@@ -73,7 +73,7 @@ def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledge
     page = search_page(judged, metric, read=read, ledger=section(request, ledger, families))
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search}
-    return WrittenVerdict(
+    return VerdictTexts(
         sentence=search_sentence(judged, metric),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),

@@ -13,13 +13,13 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
+from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.goal import judge_goal
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
-    WrittenVerdict,
+    VerdictTexts,
     common,
     of_judgement,
     repeat,
@@ -162,7 +162,7 @@ def _written(
     lost: set[str],
     cannot: dict[str, str],
     ledger: Ledger,
-) -> WrittenVerdict:
+) -> VerdictTexts:
     metric = table.metric
     against = {pair.method: pair.baseline for pair in pairs}
     judged = {
@@ -197,7 +197,7 @@ def _written(
         against=against,
     )
     outcomes = {method: each.outcome for method, each in judged.items()}
-    outcomes |= dict.fromkeys(lost, MethodVerdict.LOST) | dict.fromkeys(cannot, MethodVerdict.CANNOT)
+    outcomes |= dict.fromkeys(lost, VerdictSentences.LOST) | dict.fromkeys(cannot, VerdictSentences.CANNOT)
     numbers = {
         "shape": "table",
         "metric": metric,
@@ -208,7 +208,7 @@ def _written(
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
         "notes": list(table.notes),
     }
-    return WrittenVerdict(
+    return VerdictTexts(
         sentence=headline(judged, baseline, metric, gone, against=against),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),
