@@ -276,7 +276,7 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ):
         documents.main(arguments)
     with pytest.raises(PlumblineError, match=r"mine\.yaml: hub: path .* split 'nope'"):
-        documents.main([*arguments, "--split", "nope"])
+        documents.main([*arguments, "--hub-split", "nope"])
 
 
 @dataclasses.dataclass

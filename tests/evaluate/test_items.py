@@ -381,7 +381,7 @@ ROW = ["q", "w", "x", "y", "z", "C"]
             "piqa",
             [PIQA | {"label": 0}],
             (["1"],),
-            "^piqa: item 1: it has a 'label' of its own .0., and --labels-file gives '1'",
+            "^piqa: item 1: it has a 'label' of its own .0., and --labels gives '1'",
         ),
         (
             "piqa",
@@ -405,10 +405,10 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     source = write(tmp_path / "dev.jsonl", {"goal": "g", "sol1": "a", "sol2": "b"})
     flags = ["convert", "--task", "piqa", "--released-file", str(source), "--out", str(tmp_path / "piqa.jsonl")]
     monkeypatch.setattr(sys, "argv", flags)
-    with pytest.raises(PlumblineError, match="--task piqa needs --labels-file"):
+    with pytest.raises(PlumblineError, match="--task piqa needs --labels"):
         convert_released.main()
     (tmp_path / "labels.lst").write_text("1\n")
-    monkeypatch.setattr(sys, "argv", [*flags, "--labels-file", str(tmp_path / "labels.lst")])
+    monkeypatch.setattr(sys, "argv", [*flags, "--labels", str(tmp_path / "labels.lst")])
     convert_released.main()
     assert item_fields.read(read_task("piqa"), tmp_path / "piqa.jsonl") == [PIQA]
     with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
@@ -420,14 +420,14 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
         "mmlu",
         "--released-file",
         str(source),
-        "--mmlu-subject",
+        "--subject",
         "anatomi",
         "--out",
         "none",
     ]
     monkeypatch.setattr(sys, "argv", subject)
     with pytest.raises(
-        PlumblineError, match=r"^--mmlu-subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
+        PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
     ):
         convert_released.main()
     (tmp_path / "anatomy_test.csv").write_text('"a, b",w,x,y,z,D\n')

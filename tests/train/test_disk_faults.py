@@ -442,7 +442,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
 def _in_table6(frames: finished_runs.RunFrames, row: str) -> tuple[Any, ...]:
     """What the study's table of divergences says of a run."""
     made = table6(frames, study_config.load("transfer", "smoke"), PrintedNumbers.of("transfer"))
-    return tuple(made.cell(row, column).value for column in ("outcome", "nan_step", "divergence_reason"))
+    return tuple(made.cell(row, column).value for column in ("outcome", "first_nan_step", "divergence_reason"))
 
 
 def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path, tmp_path: Path) -> None:

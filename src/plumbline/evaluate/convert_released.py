@@ -140,8 +140,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.convert_released", description=__doc__)
     parser.add_argument("--task", required=True, metavar="NAME", help="a file of config/tasks")
     parser.add_argument("--released-file", required=True, type=Path, help="the release's file; for race its folder")
-    parser.add_argument("--labels-file", type=Path, help="piqa, social_iqa: the file of labels")
-    parser.add_argument("--mmlu-subject", help="mmlu: the subject of the file, as the harness names it")
+    parser.add_argument("--labels", type=Path, help="piqa, social_iqa: the file of labels")
+    parser.add_argument("--subject", help="mmlu: the subject of the file, as the harness names it")
     parser.add_argument("--out", required=True, type=Path, help="JSONL in the hub's form")
     given = parser.parse_args()
     task = tasks.task(given.task, where="--task: ")
@@ -151,11 +151,11 @@ def main() -> None:
             raise PlumblineError(f"--task {task.name} {'needs' if needs == flag else 'takes no'} --{flag}")
     from plumbline.evaluate import check_items
 
-    if given.mmlu_subject is not None:
-        check_items.subject(task, given.mmlu_subject, f"--mmlu-subject (task {task.name})")
-    labels = None if given.labels_file is None else read(given.labels_file)
+    if given.subject is not None:
+        check_items.subject(task, given.subject, f"--subject (task {task.name})")
+    labels = None if given.labels is None else read(given.labels)
     try:
-        items = convert(task, read(given.released_file), labels, given.mmlu_subject)
+        items = convert(task, read(given.released_file), labels, given.subject)
     except PlumblineError as problem:
         raise PlumblineError(f"{given.released_file}: {problem}") from problem
     for number, item in enumerate(items, 1):
