@@ -36,7 +36,7 @@ class BaseScaleMethodRows:
     judged: pd.DataFrame
 
 
-def base_rows(frames: RunFrames, study: Study, reference: str) -> BaseScaleMethodRows:
+def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> BaseScaleMethodRows:
     """The rows of all methods of the study."""
     runs = frames.select(BASE, study.methods)
     floor_runs = headline_runs(runs, reference, reference)
