@@ -334,8 +334,10 @@ def answer_unknown_targets(answer: Callable[[str], str]) -> None:
     told = exceptions.format_exception_to_string
 
     def answered(error: BaseException | None, linemaps: Any = None) -> str:
-        target = isinstance(error, exceptions.MissingRuleException) and re.match(r"No rule to produce (.*) \(", str(error))
-        return f"error: {visible(answer(target[1]))}" if target else str(told(error, linemaps))
+        target = re.match(r"No rule to produce (.*) \(", str(error))
+        if target and isinstance(error, exceptions.MissingRuleException):
+            return f"error: {visible(answer(target[1]))}"
+        return str(told(error, linemaps))
 
     exceptions.format_exception_to_string = answered
 

@@ -47,10 +47,10 @@ class UnknownPaths:
 
     def nothing_makes(self, path: str) -> str:
         """Say that nothing makes a path, and name the nearest one that something does."""
-        close = nearest(path, ["all", *sorted(self._makes)])
+        close = nearest(path, ["all", *sorted(self._makes)]) or ";"
         return (
-            f"nothing makes {path} at preset {self.configuration.name}{close or ';'} `plumbline ls targets` lists tables "
-            "and figures, and `all` is everything"
+            f"nothing makes {path} at preset {self.configuration.name}{close} `plumbline ls targets` lists tables and "
+            "figures, and `all` is everything"
         )
 
     def refuse_below_work(self, path: str) -> list[str]:
