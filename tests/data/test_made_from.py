@@ -97,9 +97,13 @@ def test_tokens_of_another_tokenizer_are_not_packed_as_this_ones(own: Stages) ->
 
 def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, capsys: pytest.CaptureFixture[str]) -> None:
     facts = own.documents / "documents.json"
-    content = json.loads(facts.read_text())
-    content["splits"]["train"]["sha256"] = "0" * 64
     whole = facts.read_bytes()
+    replaced(facts, whole.replace(b"held out if", b"held out iff"))
+    with pytest.raises(PlumblineError, match=r"documents\.json is not as it was written: .* the rule `documents`"):
+        run_pack(own, own.packs, "base=300")
+    content = json.loads(whole)
+    content["splits"]["train"]["sha256"] = "0" * 64
+    del content[fingerprint_file.OF_THE_REST]
     replaced(facts, json.dumps(content).encode())
     with pytest.raises(PlumblineError, match=r"train-0000\.npy was not made with documents\.json as it is now: "):
         run_pack(own, own.packs, "base=300")

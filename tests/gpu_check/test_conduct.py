@@ -224,3 +224,11 @@ def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"rows": []}')
     with pytest.raises(PlumblineError, match="not a state of this check; move it away"):
         MeasuredRows.read(tmp_path / "state.json")
+
+
+def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["gpu_check", "--device", "cpu", "--sizes", "tiny", "--sections", "kernels", "--minutes", "0.0001", "--out"]
+    monkeypatch.setattr(sys, "argv", [*words, str(tmp_path)])
+    assert command_line.main() == EXIT_RUN_AGAIN == 75
+    (state,) = tmp_path.glob("*.json")
+    assert MeasuredRows.read(state).section("kernels")["ended"] == OUT_OF_TIME

@@ -172,6 +172,7 @@ def test_a_job_ends_as_it_would_by_itself(job: Job, folder: Path, how: str) -> N
 def test_what_differs_in_its_environment_starts_cold(job: Job) -> None:
     assert "cold []" in outcome(job("seen", WORD="another"))[1]
     assert "cold []" in outcome(job("seen", PLUMBLINE_WARM="0"))[1]
+    assert "cold []" in outcome(job("seen", launch=["ionice", "-c3"]))[1]
     assert "warm []" in outcome(job("seen"))[1]
 
 

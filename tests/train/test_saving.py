@@ -249,3 +249,22 @@ def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None
         assert len(rows) == 2 and all(map(torch.equal, rows, at_once.take(step)))
     assert [len(value) for value in batches.take(spec.train.steps)] == [4, 4], "and out of turn, as after a resume"
     assert read_by[5:] == [True] * 6, "nothing is read beyond the last step"
+
+
+def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
+    original, sizes = snapshot.copied, []
+
+    def copied(files: list[snapshot.TensorFile], device: torch.device) -> Any:
+        copies, wait = original(files, device)
+        (parameters,) = (
+            sum(map(torch.numel, each.tensors.values())) for each in copies if each.path.name == "model.safetensors"
+        )
+        sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
+        return copies, wait
+
+    monkeypatch.setattr(snapshot, "copied", copied)
+    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, overlap=True)) == 0
+    assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)

@@ -19,6 +19,7 @@ use_this_interpreter()
 
 PROJECT = load(dict(config))
 PROJECT.tokens.require()
+snakemake_internals.answer_unknown_targets(PROJECT.unknown_paths.nothing_makes)
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PROJECT)
 WORK, MADE, LOGS = PROJECT.paths.work, PROJECT.paths.results, PROJECT.paths.logs

