@@ -1,0 +1,220 @@
+"""Runs at the start of every Python process of a run (it is first in PYTHONPATH): shifts seeds, and reports.
+
+It belongs to the user's Python, of whatever version and packages: it imports nothing of Plumbline and little else, and
+what fails in it is told in its report and never to the trainer. In the order of a process:
+
+- modules that the user's own tree is installed from (`pip install -e .`) are looked for in the arm's copy instead;
+- functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
+  of these modules is given a first seed, for scripts that set none;
+- the `sitecustomize` that would have run without this one is run;
+- at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
+  of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for.
+
+A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
+choose the data of an evaluation.
+"""
+
+import atexit
+import functools
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import threading
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+#: Seeds are shifted by multiples of this, so that ranks, whose seeds scripts set apart by 1, stay apart.
+_STEP = 1000003
+_RANGE = 2**32
+_SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
+_TARGETS = ("random", "numpy", "torch")
+_state = threading.local()
+_TOP, _, _COPY = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)
+_shifted = {}
+_problems = []
+_opened = set()
+
+
+def _new(seed):
+    """The shifted seed; what is no whole number is left as it is."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        return seed
+    return (seed.__index__() + _STEP * (int(_SHIFT) + 1)) % _RANGE
+
+
+def _wrapped(function, name, first="seed"):
+    @functools.wraps(function)
+    def shift(*arguments, **named):
+        if getattr(_state, "inside", False):  # torch.manual_seed calls torch.cuda.manual_seed_all
+            return function(*arguments, **named)
+        given = arguments[0] if arguments else named.get(first)
+        if given is not None and _new(given) is not given:
+            _shifted[name] = _shifted.get(name, 0) + 1
+            if arguments:
+                arguments = (_new(given), *arguments[1:])
+            else:
+                named[first] = _new(given)
+        _state.inside = True
+        try:
+            return function(*arguments, **named)
+        finally:
+            _state.inside = False
+
+    return shift
+
+
+def _wrap(module, path, first="seed"):
+    *way, last = path.split(".")
+    for name in way:
+        module = getattr(module, name, None)
+    function = getattr(module, last, None)
+    if function is not None:
+        setattr(module, last, _wrapped(function, f"{module.__name__}.{last}", first))
+
+
+def _seeds_of_random(module):
+    module.seed(_new(0))
+    _wrap(module, "seed", "a")
+
+
+def _seeds_of_numpy(module):
+    module.random.seed(_new(0))
+    _wrap(module, "random.seed")
+    _wrap(module, "random.default_rng")
+
+
+def _seeds_of_torch(module):
+    module.manual_seed(_new(0))
+    for path in ("manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"):
+        _wrap(module, path)
+
+
+_HOOKS = {"random": _seeds_of_random, "numpy": _seeds_of_numpy, "torch": _seeds_of_torch}
+
+
+def _imported(name, module):
+    try:
+        if _SHIFT:
+            _HOOKS[name](module)
+        if name == "torch":
+            _report()
+    except Exception as error:
+        _problems.append(f"{name}: {error!r}")
+
+
+class _Finder:
+    """A finder that lets others find, and waits for the end of the import of a few modules."""
+
+    busy = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in _TARGETS or _Finder.busy:
+            return None
+        _Finder.busy = True
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            return None
+        finally:
+            _Finder.busy = False
+        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
+        if execute is None:
+            return spec
+
+        def execute_and_wrap(module):
+            execute(module)
+            _imported(name, module)
+
+        try:
+            spec.loader.exec_module = execute_and_wrap
+        except AttributeError:
+            _problems.append(f"{name}: its loader cannot be wrapped")
+        return spec
+
+
+def _from_the_copy():
+    """Look in the arm's copy for what is installed from the user's tree."""
+
+    def moved(path):
+        if not isinstance(path, str) or not _of_the_tree(path):
+            return path
+        there = _COPY + os.path.realpath(path)[len(_TOP) :]
+        return there if os.path.exists(there) else path
+
+    sys.path[:] = [moved(path) for path in sys.path]
+    for finder in sys.meta_path:
+        mapping = getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", None)
+        if isinstance(mapping, dict):  # an editable install of setuptools
+            mapping.update({name: moved(path) for name, path in mapping.items()})
+
+
+def _of_the_tree(path):
+    """Whether a path is code of the user's tree: neither of a copy of it, nor of a Python that is installed in it."""
+    if not path or os.path.abspath(path).startswith(_COPY + os.sep):  # what is shared is linked into the copy
+        return False
+    path = os.path.realpath(path)
+    if path != _TOP and not path.startswith(_TOP + os.sep):
+        return False
+    parts = path[len(_TOP) + 1 :].split(os.sep)
+    return ".plumbline" not in parts and "site-packages" not in parts and parts[1:2] != ["lib"]
+
+
+def _borrowed():
+    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    script = (getattr(sys, "argv", None) or [""])[0]
+    if os.path.isabs(script):  # the script's __file__ is gone when this is called at the end
+        files["__main__"] = script
+    return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file))[:20]
+
+
+def _watched(event, arguments):
+    if event in ("open", "os.listdir", "os.scandir") and arguments and len(_opened) < 10000:
+        path = arguments[0]
+        if isinstance(path, (str, bytes)):
+            path = os.path.abspath(os.fsdecode(path))
+            if path.startswith(_COPY + os.sep):
+                _opened.add(path[len(_COPY) + 1 :])
+
+
+def _report():
+    folder = os.environ.get("PLUMBLINE_REPORT", "")
+    try:
+        said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
+        said["opened"] = sorted(_opened)
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "__version__"):
+            said["versions"] = {"torch": str(torch.__version__)}
+            cuda = getattr(torch, "cuda", None)
+            if cuda is not None and cuda.is_initialized():
+                peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
+                said["memory_gb"] = max(peaks) / 2**30
+        path = os.path.join(folder, f"{os.getpid()}.json")
+        with open(path + ".new", "w") as file:
+            json.dump(said, file)
+        os.replace(path + ".new", path)
+    except Exception:  # a folder that is gone, a process that is ending: nobody is left to tell
+        pass
+
+
+def _next_one():
+    """Run the `sitecustomize` that this one stands in front of."""
+    rest = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
+    if spec is None or spec.loader is None:
+        return
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+if os.environ.get("PLUMBLINE_REPORT"):
+    _from_the_copy()
+    if os.environ.get("PLUMBLINE_WATCH"):
+        sys.addaudithook(_watched)
+    for _name in _TARGETS:
+        if _name in sys.modules:
+            _imported(_name, sys.modules[_name])
+    sys.meta_path.insert(0, _Finder())
+    atexit.register(_report)
+_next_one()

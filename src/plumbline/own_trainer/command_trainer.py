@@ -1,0 +1,233 @@
+"""Runs a folder's trainer as the arms of an experiment: `CommandTrainer` is what the loop of looks asks for runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.experiment.formatting import counted
+from plumbline.own_trainer import fingerprint, seed
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.pool import pool
+from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
+from plumbline.own_trainer.requests import Request, Result, interrupted_file, read_result
+from plumbline.own_trainer.snapshot import Arm, Repository
+from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
+
+#: Where the metric is printed with so many digits, two equal values of different seeds are no accident.
+_DIGITS = 5
+
+
+class Runner(Protocol):
+    """What has requests made: the local pool, or a profile."""
+
+    def __call__(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
+        """Have requests made, and give each one when its run has ended, with a result or without."""
+        ...
+
+
+@dataclass(kw_only=True)
+class CommandTrainer:
+    """The arms of a folder's trainer.
+
+    Attributes:
+        arms: by name, the baseline's among them.
+        tell: is given a line now and then while runs are made.
+        runner: makes the runs elsewhere than in this machine's pool.
+    """
+
+    file: TrainerFile
+    repository: Repository
+    folder: Folder
+    arms: Mapping[str, Arm]
+    tell: Callable[[str], None]
+    runner: Runner | None = None
+    held_out: bool = False
+    _known: dict[str, dict[int, Result]] = field(default_factory=dict)
+    _begun: bool = False
+
+    def __post_init__(self) -> None:
+        if len({arm.method for arm in self.arms.values()}) < len(self.arms):
+            raise PlumblineError(
+                f"{self.folder.root} is the baseline's code with the same flags: nothing is there to try; change the "
+                "code, or give flags after --"
+            )
+
+    @cached_property
+    def group(self) -> str:
+        """Trainer and budget: the command, how it is given its seed, and its metric."""
+        metric = self.file.metric
+        known = [self.file.run.command, self.file.run.seed, metric.pattern, metric.json, metric.file, self.metric]
+        return f"{self.file.run.command} ({self.metric}) #{sha256_text(canonical_json(known))[:8]}"
+
+    @property
+    def metric(self) -> str:
+        """The metric that decides."""
+        return self.file.metric.held_out if self.held_out else self.file.metric.called
+
+    @property
+    def at_once(self) -> int:
+        """Runs that stand beside each other."""
+        return len(self.file.where.devices)
+
+    def method(self, arm: str) -> str:
+        """An arm's code and flags."""
+        return self.arms[arm].method
+
+    def run_id(self, arm: str, seed: int) -> str:
+        """Name a run: trainer, code, flags, seed."""
+        known = [self.group, self.arms[arm].tree, list(self.arms[arm].flags), seed]
+        return sha256_text(canonical_json(known))[:16]
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        """Make these runs, and give each one as it ends; one that was finished before is read.
+
+        Raises:
+            PlumblineError: a run was not made for a reason that is not its arm's, or seeds have no effect.
+        """
+        if not self._begun:
+            self._end_leftovers()
+            self._begun = True
+        open_: dict[Path, tuple[str, int]] = {}
+        for arm, number in wanted:
+            result = self._finished(arm, number)
+            if result is not None:
+                yield self._given(arm, result)
+            else:
+                open_[self.request(arm, number)] = (arm, number)
+        made = self.runner or self._pool
+        for path in made(list(open_), self.tell) if open_ else ():
+            arm, number = open_.pop(path)
+            result = self._result_of(self.run_id(arm, number))
+            if result is None:
+                kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
+                raise self._not_made(arm, number)
+            self.repository.remove(self.folder.copy(self.run_id(arm, number)))
+            yield self._given(arm, result)
+
+    def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
+        """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
+        said = [found for run in runs if (found := self._result_of(run.run_id)) is not None]
+        named = [one.others["peak_vram_mb"] / 1024 for one in said if "peak_vram_mb" in one.others]
+        return max(named or [one.memory_gb for one in said if one.memory_gb is not None], default=None)
+
+    def changed(self, runs: Sequence[ArmRun]) -> list[str]:
+        """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
+        parts = [found.fingerprint for run in runs if (found := self._result_of(run.run_id)) is not None]
+        keys = sorted({key for each in parts for key in each})
+        told = ((key, list(dict.fromkeys(each.get(key, "none") for each in parts))) for key in keys)
+        return [f"{key}: {', '.join(values)}" for key, values in told if len(values) > 1]
+
+    def request(self, arm: str, number: int) -> Path:
+        """Write the request of a run, with the copy that it is made in."""
+        chosen, run, run_id = self.arms[arm], self.file.run, self.run_id(arm, number)
+        self.folder.make()
+        for stale in ("result", "progress"):
+            self._file(arm, number, stale).unlink(missing_ok=True)
+        copy = self.folder.copy(run_id)
+        here = self.repository.check_out(chosen.commit, copy, run.share)
+        request = Request(
+            run_id=run_id,
+            seed=number,
+            words=chosen.words or arm,
+            command=seed.command_line(run.command, run.seed, number, chosen.flags),
+            folder=str(here),
+            top=str(self.repository.top),
+            copy=str(copy),
+            result=str(self._file(arm, number, "result")),
+            log=str(self.folder.log(chosen.method, number)),
+            progress=str(self._file(arm, number, "progress")),
+            metric=self.file.metric,
+            environment=seed.variables(run.seed, number),
+            timeout=run.timeout_seconds,
+            fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
+        )
+        path = self._file(arm, number, "request")
+        atomic_write_json(path, msgspec.to_builtins(request))
+        return path
+
+    def _file(self, arm: str, number: int, kind: str) -> Path:
+        return self.folder.runs / f"{self.run_id(arm, number)}.{kind}.json"
+
+    def _result_of(self, run_id: str) -> Result | None:
+        return read_result(self.folder.runs / f"{run_id}.result.json")
+
+    def _finished(self, arm: str, number: int) -> Result | None:
+        """The result of a run that was made before; one that crashed is made again, as its cause may be gone."""
+        found = self._result_of(self.run_id(arm, number))
+        return None if found is None or found.outcome in (CRASHED, TIMEOUT) else found
+
+    def _given(self, arm: str, result: Result) -> ArmRun:
+        """A run as the loop knows it."""
+        if result.borrowed:
+            raise PlumblineError(
+                f"{', '.join(result.borrowed[:3])}: came from {self.repository.top} and not from the arm's own copy, "
+                "so that both arms were the same code; give the command a PYTHONPATH below the folder (PYTHONPATH=src)"
+            )
+        self._require_effect(arm, result)
+        value = result.others.get(self.metric) if self.held_out else result.value
+        why = result.why
+        outcome = result.outcome
+        if outcome == FINISHED and (value is None or not math.isfinite(value)):
+            outcome, why = CRASHED, f"it never said {self.metric}"
+        return ArmRun(
+            arm=arm,
+            seed=result.seed,
+            value=value if outcome == FINISHED else None,
+            outcome=outcome,
+            seconds=result.seconds,
+            run_id=result.run_id,
+            others=result.others,
+            why=why,
+            fingerprint=fingerprint.of_parts(result.fingerprint),
+        )
+
+    def _require_effect(self, arm: str, result: Result) -> None:
+        """Refuse a metric that is the same to the last digit whatever the seed."""
+        if result.outcome != FINISHED:
+            return
+        known = self._known.setdefault(self.arms[arm].method, {})
+        known[result.seed] = result
+        texts = {one.text for one in known.values()}
+        digits = sum(letter.isdigit() for letter in result.text)
+        if len(texts) > 1 or len(known) < (2 if digits >= _DIGITS else 3):
+            return
+        seeds = ", ".join(map(str, sorted(known)))
+        way = self.file.run.seed
+        none = not any(one.shifted for one in known.values())
+        if way == INJECT:
+            said = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
+            remedy = f"{said}; let the trainer take its seed from the command line or the environment"
+        else:
+            remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
+        raise PlumblineError(
+            f"{self.file.path}: run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
+        )
+
+    def _not_made(self, arm: str, number: int) -> PlumblineError:
+        said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
+        why = said.get("why") or "its process ended without a word"
+        return PlumblineError(
+            f"{self.arms[arm].words or arm}, seed {number}, was not made, for a reason of this machine and not of the "
+            f"arm: {why}; put that right and repeat the command: what is finished is used"
+        )
+
+    def _pool(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
+        yield from pool(self.file.where.devices, requests, tell)
+
+    def _end_leftovers(self) -> None:
+        """End what a try that was killed has left running here: it holds a device, and writes where new runs do."""
+        if self.runner is None:
+            if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
+                self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
+            for copy in (self.folder.own / "worktrees").glob("*"):
+                self.repository.remove(copy)

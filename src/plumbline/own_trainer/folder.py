@@ -1,0 +1,116 @@
+"""Keeps what a trainer's folder knows below `.plumbline/`: runs, decisions, pages, logs, the baseline, `results.tsv`.
+
+`.plumbline/` ignores itself, so that git never sees it. `results.tsv` lies in the folder itself, in the columns that
+autoresearch writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, naming, read_json
+from plumbline.experiment.decision import bank as banks
+from plumbline.experiment.decision.bank import Bank
+from plumbline.own_trainer.snapshot import FOLDER, Arm, Repository
+
+#: The columns of `results.tsv`: the first five are those of autoresearch, the second is named as the metric is.
+COLUMNS = ("commit", "val_bpb", "memory_gb", "status", "description", "seeds", "p")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A trainer's folder: `root` is where its `plumbline.toml` lies."""
+
+    root: Path
+
+    @property
+    def own(self) -> Path:
+        """The folder of what Plumbline keeps."""
+        return self.root / FOLDER
+
+    @property
+    def pages(self) -> Path:
+        """The folder of pages."""
+        return self.own / "pages"
+
+    @property
+    def ledger(self) -> Path:
+        """The ledger, in the one format of all experiments."""
+        return self.own / "decisions.jsonl"
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the requests and the results of runs."""
+        return self.own / "runs"
+
+    def bank(self) -> Bank:
+        """Read the bank."""
+        return Bank(self.own / "runs.jsonl")
+
+    def make(self) -> None:
+        """Make the folder, which git is told to ignore."""
+        make_folder(self.own)
+        if not (self.own / ".gitignore").exists():
+            atomic_write_text(self.own / ".gitignore", "*\n")
+
+    @contextmanager
+    def held(self, command: str) -> Iterator[None]:
+        """Hold the folder: one `try` at a time works in it.
+
+        Raises:
+            PlumblineError: another process holds it; it is named.
+        """
+        self.make()
+        with banks.hold(self.own, command):
+            yield
+
+    def log(self, method: str, seed: int) -> Path:
+        """Where the log of a run is kept."""
+        return self.own / "logs" / method / f"seed-{seed}.log"
+
+    def copy(self, run_id: str) -> Path:
+        """Where the copy of an arm lies that a run is made in."""
+        return self.own / "worktrees" / run_id
+
+    def baseline(self, repository: Repository) -> Arm:
+        """The arm that candidates are compared with: at first what HEAD is, and held from then on."""
+        said = read_json(self.own / "baseline.json")
+        if said is None:
+            arm = repository.arm("HEAD", words="baseline")
+            self.move_baseline(repository, arm)
+            return arm
+        try:
+            return repository.arm(said["commit"], tuple(said["flags"]), words=said["words"])
+        except (KeyError, TypeError):
+            raise PlumblineError(
+                f"{self.own / 'baseline.json'} names no commit; delete it, and HEAD becomes the baseline"
+            ) from None
+
+    def move_baseline(self, repository: Repository, arm: Arm) -> None:
+        """Make an arm the baseline, and hold its commit."""
+        self.make()
+        repository.hold("baseline", arm.commit)
+        record = {"commit": arm.commit, "flags": list(arm.flags), "words": arm.words, "at": process_record.now()}
+        atomic_write_json(self.own / "baseline.json", record)
+
+    def append_row(self, metric: str, row: Sequence[str]) -> None:
+        """Append a row to `results.tsv`: the values of `COLUMNS`; where the file has fewer columns, only those."""
+        path = self.root / "results.tsv"
+        with naming(path), open(path, "a+", encoding="utf-8", newline="") as file:
+            file.seek(0)
+            content = file.read()
+            if not content:
+                content = "\t".join([COLUMNS[0], metric, *COLUMNS[2:]]) + "\n"
+                file.write(content)
+            elif not content.endswith("\n"):
+                file.write("\n")
+            columns = content.partition("\n")[0].count("\t") + 1
+            file.write("\t".join(" ".join(cell.split()) for cell in row[:columns]) + "\n")
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,211 @@
+"""Reads the metric of a run from its log or its rows: the last one that is there.
+
+Files are read from their end, line by line (a carriage return ends a line too, and a line has at most `LONGEST`
+characters), and reading is stopped by an alarm: neither a log of gigabytes nor a pattern that backtracks for ever holds
+up whoever reads. To be called in a process's main thread, as alarms are.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from msgspec import Struct
+
+from plumbline.core.errors import PlumblineError
+from plumbline.own_trainer.trainer_file import MetricPart
+
+#: Characters of a line that are looked at, and seconds that a whole reading may take.
+LONGEST, SECONDS = 16_384, 60.0
+#: Bytes from the end of a running log that are looked at.
+TAIL = 2**18
+_BLOCK = 2**20
+_METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
+
+
+class Read(Struct, frozen=True):
+    """What a log said.
+
+    Attributes:
+        value: the primary metric; None where it is not there.
+        text: the primary metric as it was written: with how many digits a trainer prints.
+        others: further metrics that are there.
+    """
+
+    value: float | None = None
+    text: str = ""
+    others: dict[str, float] = {}
+
+
+def read(metric: MetricPart, log: Path, folder: Path, *, most: int | None = None, seconds: float = SECONDS) -> Read:
+    """Read what a run said: `log` is what it printed, and `folder` where it ran.
+
+    Args:
+        most: bytes from the end that are looked at; all by default.
+
+    Raises:
+        PlumblineError: what was found is no number, or the reading took longer than it may.
+    """
+    with _alarm(seconds):
+        if metric.json:
+            wanted = {"": metric.json, **metric.others}
+            texts = _rows(wanted, folder, most)
+        elif metric.pattern:
+            patterns = {"": re.compile(metric.pattern)}
+            patterns |= {name: re.compile(words) for name, words in metric.others.items()}
+            texts = _matches(patterns, folder / metric.file if metric.file else log, most)
+        else:
+            texts = _metric_lines(log, most)
+            texts[""] = texts.pop(metric.name, "")
+    said = texts.pop("", "")
+    others = {name: value for name, text in texts.items() if (value := _number(text)) is not None}
+    if not said:
+        return Read(others={name: value for name, value in others.items() if math.isfinite(value)})
+    value = _number(said)
+    if value is None:
+        raise PlumblineError(
+            f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
+        )
+    return Read(value=value, text=said, others={name: one for name, one in others.items() if math.isfinite(one)})
+
+
+def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
+    """The last lines of a log that say something, each cut to a width."""
+    found: list[str] = []
+    for line in backwards(path, TAIL):
+        if line.strip():
+            found.append(line.rstrip()[:width])
+        if len(found) == count:
+            break
+    return found[::-1]
+
+
+def backwards(path: Path, most: int | None = None) -> Iterator[str]:
+    """Give a file's lines, the last first; nothing of a file that is not there."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        start = max(0, end - most) if most else 0
+        rest = b""
+        while end > start:
+            begin = max(start, end - _BLOCK)
+            file.seek(begin)
+            lines = re.split(rb"[\r\n]", file.read(end - begin) + rest)
+            rest = lines[0][:LONGEST]
+            for line in reversed(lines[1:]):
+                yield line[:LONGEST].decode(errors="replace")
+            end = begin
+        if rest:
+            yield rest.decode(errors="replace")
+
+
+def _matches(patterns: dict[str, re.Pattern[str]], path: Path, most: int | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in backwards(path, most):
+        for name in patterns.keys() - found.keys():
+            every = patterns[name].findall(line)
+            if every and every[-1]:
+                found[name] = every[-1]
+        if len(found) == len(patterns):
+            break
+    return found
+
+
+def _metric_lines(path: Path, most: int | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in backwards(path, most):
+        if match := _METRIC_LINE.match(line):
+            found.setdefault(match[1], match[2])
+    return found
+
+
+def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    files: dict[str, dict[str, str]] = {}
+    for name, words in wanted.items():
+        file, _, key = words.rpartition(":")
+        files.setdefault(file, {})[name] = key
+    for file, keys in files.items():
+        rows = (_row(line) for line in backwards(folder / file, most))
+        for row in _whole(folder / file) or rows:
+            for name in keys.keys() - found.keys():
+                value = _below(row, keys[name])
+                if value is not None:
+                    found[name] = str(value)
+            if keys.keys() <= found.keys():
+                break
+    return found
+
+
+def _whole(path: Path) -> list[Any]:
+    """A file that is one JSON object over several lines."""
+    try:
+        if path.stat().st_size > 2**24:
+            return []
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [value] if isinstance(value, dict) else list(reversed(value)) if isinstance(value, list) else []
+
+
+def _row(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _below(row: Any, key: str) -> Any:
+    """The number below a key, or below a path of keys with dots."""
+    if isinstance(row, dict) and key in row:
+        value = row[key]
+        plain = isinstance(value, int | float | str) and not isinstance(value, bool)
+        return value if plain else None
+    for at, letter in enumerate(key):
+        if letter == "." and isinstance(row, dict) and key[:at] in row:
+            return _below(row[key[:at]], key[at + 1 :])
+    return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.rstrip(",;%"))
+    except ValueError:
+        return None
+
+
+class _TooLongError(Exception):
+    pass
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Stop a block that takes longer: the matcher of regular expressions looks for signals too."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise _TooLongError
+
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("a metric is read in the main thread, where an alarm rings")
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _TooLongError:
+        raise PlumblineError(
+            f"the metric was not read in {seconds:g} s; give [metric] a pattern that is bound to the line's begin, "
+            "such as '^val_loss: (\\S+)'"
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,305 @@
+"""Makes one run: ``python -m plumbline.own_trainer.run_one REQUEST.json``.
+
+The command is run by the shell (bash, or else sh) in a session of its own, in the folder that the request names, with
+the PATH and the environment of whoever asked. What it prints goes to a log that is kept. How it ended is written to the
+result file, whole or not at all. A stop that was asked for, a disk that is full and a command that does not exist say
+nothing of the arm: then no result is written, the reason is in the file beside it, and the exit code is 75, so that the
+run is made again. Used by the local pool and by the jobs of a profile alike; imports neither numpy nor scipy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from plumbline.core import command_line, process_record
+from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, of_disk, read_json
+from plumbline.core.system import fcntl
+from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
+from plumbline.own_trainer import fingerprint, metric
+from plumbline.own_trainer.processes import REPORT, TOKEN, end, end_with_parent
+from plumbline.own_trainer.requests import Request, Result, interrupted_file, read_request, read_result
+
+__all__ = ["Request", "Result", "interrupted_file", "make", "read_request", "read_result"]
+
+#: What goes in front of the child's PYTHONPATH.
+CHILD = Path(__file__).parent / "child"
+#: Seconds between looks at a running log, and those that a run is given to end when it is asked to.
+LOOK, GRACE = 2.0, 20.0
+#: A disk with less is full.
+_LEAST_FREE = 2**20
+#: What a log says of a disk that is full, and what of memory.
+_FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
+_MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: How a shell ends where it, or its command, was stopped by one of these.
+_STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + number))
+#: How a shell ends where there is no such command, or where it may not be executed.
+_NO_COMMAND = {126: "its command cannot be executed", 127: "there is no such command"}
+
+
+class _NotOfTheArm(Exception):
+    """Why a run was not made, where that says nothing of its arm."""
+
+
+def make(request: Request) -> int:
+    """Make a run, and return the exit code: 0 with a result, 75 without one."""
+    return _Run(request).make()
+
+
+class _Run:
+    """A run as it is made."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.log = Path(request.log)
+        self.reports = Path(request.result).with_suffix(".reports")
+        self.stopped: int | None = None
+        self.late = False
+        self.token = f"{request.run_id}:{secrets.token_hex(8)}"
+
+    def make(self) -> int:
+        for number in _STOPS:
+            signal.signal(number, self._stop)
+        result = Path(self.request.result)
+        again = interrupted_file(result)
+        try:
+            for folder in (result.parent, self.log.parent):
+                folder.mkdir(parents=True, exist_ok=True)
+            with self._alone(result.with_suffix(".lock")):
+                again.unlink(missing_ok=True)
+                shutil.rmtree(self.reports, ignore_errors=True)
+                self.reports.mkdir()
+                try:
+                    atomic_write_json(result, msgspec.to_builtins(self._made()))
+                    return 0
+                finally:
+                    shutil.rmtree(self.reports, ignore_errors=True)
+                    Path(self.request.progress).unlink(missing_ok=True)
+        except _NotOfTheArm as error:
+            why = str(error)
+        except OSError as error:
+            if of_disk(error) is None:
+                raise
+            why = f"the disk: {error.strerror} ({error.filename})"
+        with contextlib.suppress(OSError):
+            atomic_write_json(again, {"why": why, "tail": metric.last_lines(self.log)})
+        print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
+        return EXIT_RUN_AGAIN
+
+    @contextlib.contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """Wait for a process that makes this very run: one of an earlier try may be about to end."""
+        until = time.monotonic() + 2 * GRACE
+        with open(path, "a") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if self.stopped is not None or time.monotonic() > until:
+                        raise _NotOfTheArm(f"another process makes this run, and holds {path}") from None
+                    time.sleep(0.2)
+            yield
+
+    def _made(self) -> Result:
+        """Run the command to its end, and say how it ended."""
+        request, began = self.request, time.monotonic()
+        shell = shutil.which("bash") or "/bin/sh"
+        if not os.path.isdir(request.folder):
+            raise _NotOfTheArm(f"its copy is gone ({request.folder})")
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen(
+                [shell, "-c", request.command],
+                cwd=request.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+            code = self._wait(process, began)
+        seconds = time.monotonic() - began
+        end(self._mark, 0.0)  # what it left behind holds the device
+        if self.stopped is not None:
+            raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
+        if self.late:
+            why = f"it was not finished after {request.timeout:g} s, and was stopped"
+            return self._result(TIMEOUT, seconds, code, why=why)
+        tail = metric.last_lines(self.log)
+        if code:
+            self._require_of_the_arm(code, tail)
+        try:
+            read = metric.read(request.metric, self.log, Path(request.folder))
+        except PlumblineError as error:
+            return self._result(CRASHED, seconds, code, why=str(error))
+        if read.value is not None and not math.isfinite(read.value):
+            return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
+        last = tail[-1] if tail else "it printed nothing"
+        if code:
+            kind = "out of memory" if any(map(_MEMORY.search, tail)) else _exit_words(code)
+            return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
+        if read.value is None:
+            where = request.metric.json or request.metric.file or "what it printed"
+            why = f"it ended well, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
+            return self._result(CRASHED, seconds, code, read, why)
+        return self._result(FINISHED, seconds, code, read)
+
+    def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
+        """Refuse an end that says nothing of the arm."""
+        last = f": {tail[-1]}" if tail else ""
+        if code in _STOPPED:
+            raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})")
+        if code in _NO_COMMAND:
+            raise _NotOfTheArm(f"{_NO_COMMAND[code]}{last}")
+        if any(map(_FULL.search, tail)):
+            raise _NotOfTheArm(f"the disk is full{last}")
+        for folder in (self.log.parent, Path(self.request.folder)):
+            free = os.statvfs(folder)
+            if free.f_bavail * free.f_frsize < _LEAST_FREE:
+                raise _NotOfTheArm(f"the disk of {folder} is full{last}")
+
+    def _result(
+        self, outcome: str, seconds: float, code: int, read: metric.Read | None = None, why: str = ""
+    ) -> Result:
+        request, told, read = self.request, _reported(self.reports), read or metric.Read()
+        return Result(
+            run_id=request.run_id,
+            seed=request.seed,
+            outcome=outcome,
+            value=read.value if outcome == FINISHED else None,
+            text=read.text,
+            others=read.others,
+            seconds=seconds,
+            why=why,
+            fingerprint={**fingerprint.machine(request.devices), **told["versions"], **request.fingerprint},
+            host=socket.gethostname(),
+            at=process_record.now(),
+            shifted=told["shifted"],
+            memory_gb=told["memory_gb"],
+            borrowed=told["borrowed"],
+            opened=told["opened"],
+            tail=metric.last_lines(self.log),
+            log=request.log,
+            exit_code=code,
+        )
+
+    @property
+    def _mark(self) -> str:
+        return f"{TOKEN}={self.token}"
+
+    def _environment(self) -> dict[str, str]:
+        request = self.request
+        theirs = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and one != str(CHILD)]
+        named = {"CUDA_VISIBLE_DEVICES": request.devices} if request.devices else {}
+        return {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            **request.environment,
+            **named,
+            "PYTHONPATH": os.pathsep.join([str(CHILD), *theirs]),
+            TOKEN: self.token,
+            REPORT: str(self.reports),
+            "PLUMBLINE_TREE": f"{request.top}{os.pathsep}{request.copy}",
+            "PLUMBLINE_WATCH": "1" if request.watch else "",
+        }
+
+    def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
+        """Wait for the command, look at its log meanwhile, and stop it when its time is over or a stop is asked for."""
+        request, looked, readable = self.request, began, True
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(timeout=0.2)
+            now = time.monotonic()
+            self.late = request.timeout is not None and now - began > request.timeout
+            if self.stopped is not None or self.late:
+                end(self._mark, GRACE)
+                return process.wait()
+            if readable and now - looked >= LOOK:
+                looked = now
+                readable = self._progress(now - began)
+
+    def _progress(self, seconds: float) -> bool:
+        """Write how far the run is; False where its log cannot be read in time, so that nobody tries again."""
+        request = self.request
+        try:
+            read = metric.read(request.metric, self.log, Path(request.folder), most=metric.TAIL, seconds=1.0)
+        except PlumblineError:
+            return False
+        with contextlib.suppress(OSError):
+            Path(request.progress).write_text(json.dumps({"seconds": seconds, "text": read.text}))
+        return True
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stopped = number
+
+
+def _exit_words(code: int) -> str:
+    number = -code if code < 0 else code - 128
+    if 0 < number < 65:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(number).name
+            return f"killed ({name}, as where memory runs out)" if name == "SIGKILL" else f"ended by {name}"
+    return f"exit code {code}"
+
+
+def _reported(reports: Path) -> dict[str, Any]:
+    """What the Python processes of a run said of themselves, put together."""
+    versions: dict[str, str] = {}
+    shifted: dict[str, int] = {}
+    borrowed, opened = set[str](), set[str]()
+    memory: list[float] = []
+    for path in sorted(reports.glob("*.json")):
+        said = read_json(path)
+        if not isinstance(said, Mapping):
+            continue
+        versions.update(said.get("versions", {}))
+        for name, count in said.get("shifted", {}).items():
+            shifted[name] = shifted.get(name, 0) + count
+        borrowed.update(said.get("borrowed", ()))
+        opened.update(said.get("opened", ()))
+        memory += [said["memory_gb"]] if "memory_gb" in said else []
+    return {
+        "versions": versions,
+        "shifted": shifted,
+        "borrowed": sorted(borrowed),
+        "opened": sorted(opened),
+        "memory_gb": max(memory, default=None),
+    }
+
+
+def main() -> int:
+    """Make the run of a request, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m plumbline.own_trainer.run_one", description="Makes one run.")
+    parser.add_argument("request", type=Path, help="a file that the try wrote")
+    parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this process, the parent, has ended")
+    given = parser.parse_args()
+    if given.end_with:
+        end_with_parent(signal.SIGTERM)
+        if os.getppid() != given.end_with:  # it ended before the kernel was asked
+            return EXIT_RUN_AGAIN
+    return make(read_request(given.request))
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,57 @@
+"""Gives a run its seed: as words of the command, by the environment, or by shifting the seeds that the code sets.
+
+`inject` is for a trainer that fixes its seed in the code: a `sitecustomize` (`child/sitecustomize.py`) in front of the
+child's PYTHONPATH wraps the functions that set seeds when torch, numpy and random are imported, and shifts what they
+are given by a function of the run's seed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from plumbline.core.errors import PlumblineError
+from plumbline.own_trainer.trainer_file import ENVIRONMENT, FLAGS, INJECT, SEED
+
+#: The variable that tells the child's `sitecustomize` the seed to shift by.
+SHIFT = "PLUMBLINE_SHIFT_SEEDS"
+#: What ends a command of the shell, so that words after it would belong to another one.
+_ENDS = frozenset({"|", "||", "&", "&&", ";", "|&"})
+
+
+def command_line(command: str, way: str, seed: int, flags: Sequence[str]) -> str:
+    """Fill in a command's flags and seed: where they are named, or else at its end.
+
+    Raises:
+        PlumblineError: there is no telling which of several commands they belong to.
+    """
+    words = [] if way == INJECT or way.startswith(ENVIRONMENT) else [way.replace(SEED, str(seed))]
+    if SEED in command:
+        command, words = command.replace(SEED, str(seed)), []
+    quoted = " ".join([*words, *map(shlex.quote, flags)])
+    if FLAGS in command:
+        return command.replace(FLAGS, quoted)
+    if quoted and _several(command):
+        raise PlumblineError(
+            f"run.command: {command!r} is more than one command; write {{flags}} where the flags and the seed go"
+        )
+    return f"{command} {quoted}".strip()
+
+
+def variables(way: str, seed: int) -> dict[str, str]:
+    """The variables of the environment by which a run is given its seed."""
+    if way == INJECT:
+        return {SHIFT: str(seed)}
+    return {way.removeprefix(ENVIRONMENT): str(seed)} if way.startswith(ENVIRONMENT) else {}
+
+
+def _several(command: str) -> bool:
+    """Whether a line of the shell holds more than one command."""
+    if "\n" in command.strip():
+        return True
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        return any(word in _ENDS for word in lexer)
+    except ValueError:
+        return True

@@ -1,0 +1,270 @@
+"""Makes arms of a working tree: commits that git holds, and copies of them to run in.
+
+A candidate is what is tracked and what is untracked but not ignored, as a commit object: it is made through an index of
+its own, so that the user's index, HEAD, branches, files, hooks and settings stay as they are. `refs/plumbline/...`
+keeps the commits. Each run gets a copy (a detached worktree below `.plumbline/worktrees`), into which what git ignores
+and a run needs is linked; what the run writes stays in there, and goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import sha256_text
+from plumbline.own_trainer.trainer_file import NAME
+
+#: What is Plumbline's own in a folder, and no part of an arm.
+FOLDER = ".plumbline"
+NOT_OF_AN_ARM = (FOLDER, "results.tsv", NAME)
+#: Untracked files of more bytes than this are taken for data that should be ignored and shared.
+MOST_UNTRACKED = 256 * 2**20
+#: Settings of the user that would run something, or change what is checked out, while Plumbline works.
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
+_AUTHOR = {
+    f"GIT_{who}_{what}": text
+    for who in ("AUTHOR", "COMMITTER")
+    for what, text in (("NAME", "plumbline"), ("EMAIL", "plumbline@localhost"), ("DATE", "1700000000 +0000"))
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """One arm: a commit, and the flags that its command is given.
+
+    Attributes:
+        tree: a hash of the code alone: equal ones are one arm, whatever the commit.
+        words: what a reader calls it.
+    """
+
+    commit: str
+    tree: str
+    flags: tuple[str, ...] = ()
+    words: str = ""
+
+    @property
+    def method(self) -> str:
+        """The arm's name in the bank: its code and its flags."""
+        return f"{self.tree[:12]}{'-' + sha256_text(repr(self.flags))[:8] if self.flags else ''}"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The git repository that a trainer's folder lies in."""
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if shutil.which("git") is None:
+            raise PlumblineError("git is not installed, and arms are commits; install git")
+        done = self._run("rev-parse", "--show-toplevel", check=False)
+        if done.returncode:
+            why = "" if "not a git repository" in done.stderr else f" ({done.stderr.strip()})"
+            raise PlumblineError(
+                f"{self.folder} is in no git repository{why}, and arms are commits: "
+                "git init && git add -A && git commit -m start"
+            )
+        if self._run("rev-parse", "--verify", "HEAD^{commit}", check=False).returncode:
+            raise PlumblineError(f"{self.folder} has no commit yet: git add -A && git commit -m start")
+
+    @cached_property
+    def top(self) -> Path:
+        """The top of the working tree."""
+        return Path(self._out("rev-parse", "--show-toplevel"))
+
+    @cached_property
+    def prefix(self) -> str:
+        """Where the folder lies below the top; empty at the top."""
+        return self._out("rev-parse", "--show-prefix").rstrip("/")
+
+    @cached_property
+    def refs(self) -> str:
+        """What this folder's refs begin with."""
+        same = self._out("rev-parse", "--git-dir") == self._out("rev-parse", "--git-common-dir")
+        own = "" if same and not self.prefix else f"/{sha256_text(str(self.folder.absolute()))[:8]}"
+        return f"refs/plumbline{own}"
+
+    def arm(self, reference: str, flags: Sequence[str] = (), words: str = "") -> Arm:
+        """Make an arm of a commit.
+
+        Raises:
+            PlumblineError: there is no such commit.
+        """
+        done = self._run("rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False)
+        if done.returncode:
+            raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
+        commit = done.stdout.strip()
+        with self._own_index() as environment:
+            self._run("read-tree", commit, environment=environment)
+            tree = self._code(environment)
+        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+
+    def candidate(self, flags: Sequence[str] = (), words: str = "") -> Arm:
+        """Make an arm of the working tree as it is, and hold its commit by a ref.
+
+        Raises:
+            PlumblineError: the tree has what no commit can hold: a submodule with changes, or files so large that they
+                are data.
+        """
+        self._require_small()
+        head = self.arm("HEAD")
+        with self._own_index() as environment:
+            index = Path(self._out("rev-parse", "--path-format=absolute", "--git-path", "index"))
+            with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
+                shutil.copy2(index, environment["GIT_INDEX_FILE"])
+            self._run("add", "--all", "--", ":/", environment=environment)
+            self._require_clean_submodules(environment)
+            own = [self._below_top(name) for name in (FOLDER, "results.tsv")]
+            self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
+            whole = self._out("write-tree", environment=environment)
+            tree = self._code(environment)
+        if tree == head.tree:
+            return Arm(commit=head.commit, tree=tree, flags=tuple(flags), words=words or head.words)
+        message = f"plumbline: {words or 'a candidate'}"
+        commit = self._out("commit-tree", "--no-gpg-sign", whole, "-p", head.commit, "-m", message, environment=_AUTHOR)
+        self.hold(f"arms/{tree[:12]}", commit)
+        return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+
+    def hold(self, name: str, commit: str) -> None:
+        """Keep a commit by a ref of Plumbline's own, so that nothing prunes it."""
+        self._run("update-ref", f"{self.refs}/{name}", commit)
+
+    def check_out(self, commit: str, copy: Path, share: Sequence[str] = ()) -> Path:
+        """Make a copy of a commit to run in, and return the trainer's folder in it.
+
+        Raises:
+            PlumblineError: what is to be shared is not there.
+        """
+        self.remove(copy)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        self._run("worktree", "add", "--detach", "--force", str(copy), commit)
+        self._fill_submodules(commit, copy)
+        here = copy / self.prefix
+        for one in share:
+            if not os.path.lexists(self.folder / one):
+                raise PlumblineError(
+                    f"{self.folder / NAME}: run.share: there is no {one!r} in {self.folder}; make it, or take it out"
+                )
+            _link(self.folder / one, here / one)
+        return here
+
+    def ignored(self) -> list[str]:
+        """List what git ignores in the folder, whole folders as one: what a run may need to be shared."""
+        words = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        return [name.rstrip("/") for name in self._run(*words).stdout.split("\0") if name and name != f"{FOLDER}/"]
+
+    def remove(self, copy: Path) -> None:
+        """Take a copy away with what its run wrote."""
+        if os.path.lexists(copy):
+            self._run("worktree", "remove", "--force", "--force", str(copy), check=False)
+            shutil.rmtree(copy, ignore_errors=True)
+
+    def _below_top(self, name: str) -> str:
+        return f":(top,literal){self.prefix}/{name}" if self.prefix else f":(top,literal){name}"
+
+    def _code(self, environment: Mapping[str, str]) -> str:
+        """The tree of an index less what is no part of an arm."""
+        own = [self._below_top(name) for name in NOT_OF_AN_ARM]
+        self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
+        return self._out("write-tree", environment=environment)
+
+    def _require_small(self) -> None:
+        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
+        sizes = {name: (self.top / name).lstat().st_size for name in listed.split("\0") if name and name[-1] != "/"}
+        if (total := sum(sizes.values())) <= MOST_UNTRACKED:
+            return
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise PlumblineError(
+            f"{self.top}: the files that git neither tracks nor ignores take {total / 2**20:.0f} MiB, {largest} alone "
+            f"{sizes[largest] / 2**20:.0f}; add what is no code to .gitignore, and what a run needs of it to run.share"
+        )
+
+    def _require_clean_submodules(self, environment: Mapping[str, str]) -> None:
+        for path, _ in self._submodules("ls-files", "--stage", "-z", environment=environment):
+            there = self.top / path
+            if not (there / ".git").exists():
+                continue  # never checked out here: the baseline has none either
+            state = _git(there, "status", "--porcelain", check=False)
+            if state.returncode or state.stdout.strip():
+                raise PlumblineError(
+                    f"{path} is a repository of its own with changes that are in no commit, which an arm cannot hold; "
+                    "commit them there, or put the folder into .gitignore and run.share"
+                )
+
+    def _fill_submodules(self, commit: str, copy: Path) -> None:
+        """Put the files of submodules into a copy, from the repositories that are checked out here."""
+        for path, wanted in self._submodules("ls-tree", "-r", "-z", "--full-tree", commit):
+            there = self.top / path
+            if not (there / ".git").exists():
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                environment = {"GIT_INDEX_FILE": f"{folder}/index"}
+                read = _git(there, "read-tree", wanted, environment=environment, check=False)
+                if read.returncode:
+                    raise PlumblineError(
+                        f"the submodule {path} has no commit {wanted[:7]}, which {commit[:7]} needs: "
+                        f"git submodule update {path}"
+                    )
+                prefix = f"--prefix={copy / path}{os.sep}"
+                _git(there, "checkout-index", "--all", "--force", prefix, environment=environment)
+
+    def _submodules(self, *words: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+        """The submodules, path and commit, of an index or a tree."""
+        found = []
+        for line in self._run("-C", str(self.top), *words, environment=environment).stdout.split("\0"):
+            about, _, path = line.partition("\t")
+            if about.startswith("160000 "):
+                parts = about.split()
+                found.append((path, parts[2] if parts[1] == "commit" else parts[1]))
+        return found
+
+    @contextlib.contextmanager
+    def _own_index(self) -> Iterator[dict[str, str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            yield {"GIT_INDEX_FILE": f"{folder}/index"}
+
+    def _out(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
+        return self._run(*words, environment=environment).stdout.strip()
+
+    def _run(
+        self, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        return _git(self.folder, *words, environment=environment, check=check)
+
+
+def _git(
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    # Git of a hook or an alias names its own repository to its children.
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    done = subprocess.run(
+        ["git", *_QUIET, *words],
+        cwd=folder,
+        env={**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})},
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        stdin=subprocess.DEVNULL,
+    )
+    if check and done.returncode:
+        said = done.stderr.strip().splitlines() or ["no word"]
+        raise PlumblineError(f"git {words[0]} in {folder} ended with {done.returncode}: {said[-1]}")
+    return done
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link what is not there; of a folder that the commit has too, what is missing in it."""
+    if not os.path.lexists(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(source.absolute())
+    elif source.is_dir() and target.is_dir() and not target.is_symlink():
+        for one in source.iterdir():
+            _link(one, target / one.name)
