@@ -104,6 +104,8 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     """Say what is asked of a candidate: what decides, and how many runs there are."""
     mine, asked = project.mine, arms.given
     bank, most = _sizes(given)
+    if (given.session == "fwer" and not given.planned) or (given.session == "each" and given.planned):
+        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
     minimum = mine.asked["minimum_gain"] if mine and given.minimum_gain is None else given.minimum_gain or 0.0
     paired = given.paired or bool(mine and mine.asked["paired"] and not given.interleave)
     order = "paired" if paired else "interleaved" if given.interleave else "bank"
@@ -117,11 +119,12 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
         higher=False,
         bank=bank,
         most=most,
-        alpha=given.alpha / (given.planned or 1),
+        alpha=given.alpha,
         min_gain=minimum,
         worth=given.worth_sigmas,
         plan=order,  # type: ignore[arg-type]
-        session="fwer" if given.planned else "each",
+        session=given.session,
+        planned=given.planned,
         first_seed=given.first_seed,
     )
     return _with_words(question, arms)
@@ -162,7 +165,7 @@ def record_of(project: Project, asked: dict[str, Any], question: Question, arms:
         "study": arms.study.code,
         "mine": project.mine.path if project.mine else "",
         "experiment": asked,
-        "design": [*design, question.first_seed],
+        "design": [*design, question.first_seed, question.session, question.planned],
         "methods": [arms.method(BASELINE), arms.method(question.candidate)],
     }
 
