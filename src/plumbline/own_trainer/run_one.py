@@ -87,6 +87,9 @@ class _Run:
                 folder.mkdir(parents=True, exist_ok=True)
             with self._alone(result.with_suffix(".lock")):
                 again.unlink(missing_ok=True)
+                made = read_result(result)
+                if made is not None and made.outcome == FINISHED:
+                    return 0  # by a job that outlived its try, or whose node was lost and came back
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
                 try:
