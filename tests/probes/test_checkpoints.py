@@ -42,7 +42,9 @@ def test_a_run_of_ours(monkeypatch: pytest.MonkeyPatch, ours: Path) -> None:
     assert not [name for name in values.groups if name.startswith("locality")]
     labels = frames.metadata(ours.parent / "probes.parquet")
     assert (labels["kind"], labels["sequences"], labels["context"]) == ("plumbline", "10", "32")
-    again = probed(monkeypatch, ours, "--validation", manifest, "--against", ours, "--probes", "ffn_write,locality")
+    again = probed(
+        monkeypatch, ours, "--validation", manifest, "--later-checkpoint", ours, "--probes", "ffn_write,locality"
+    )
     assert set(again.probe) == {"ffn_write_rms"}, "a run has not moved from itself"
 
 
@@ -53,13 +55,17 @@ def test_two_points_of_a_models_training(monkeypatch: pytest.MonkeyPatch, tmp_pa
         model.model.embed_tokens.weight[5] += 1.0
     model.save_pretrained(later)
     np.save(tmp_path / "ids.npy", np.full((1, 30), 5))
-    frame = probed(monkeypatch, first, "--against", later, "--token-ids", tmp_path / "ids.npy", "--probes", "locality")
+    frame = probed(
+        monkeypatch, first, "--later-checkpoint", later, "--token-ids", tmp_path / "ids.npy", "--probes", "locality"
+    )
     assert set(frame.layer.dropna()) == {2, 3, 4}
     # One token only: its stream moves in one direction at each layer.
     assert (frame[frame.probe == "projector_rank"].value == 1).all()
     other = made("gpt2", tmp_path / "gpt2")
-    with pytest.raises(PlumblineError, match=r"--against: .*gpt2 is not the same model as .*first at another point"):
-        probed(monkeypatch, first, "--against", other, "--token-ids", tmp_path / "ids.npy")
+    with pytest.raises(
+        PlumblineError, match=r"--later-checkpoint: .*gpt2 is not the same model as .*first at another point"
+    ):
+        probed(monkeypatch, first, "--later-checkpoint", other, "--token-ids", tmp_path / "ids.npy")
 
 
 def test_texts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -137,7 +143,7 @@ def test_what_cannot_be_probed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     folder = made("llama", tmp_path / "llama")
     refused("holds neither manifest.json .* nor config.json", tmp_path, "--token-ids", ids)
     refused(r"there is no probe 'lower_coppy'; did you mean 'lower_copy'\?", folder, "--probes", "lower_coppy")
-    refused("'locality' compares two points of training; give the later one as --against", folder, "--probes",
+    refused("'locality' compares two points of training; give --later-checkpoint", folder, "--probes",
             "entropy, locality".replace("entropy", "ffn_write"))  # fmt: skip
     refused("--probes: 'ffn_write' is given more than once", folder, "--probes", "ffn_write,lower_copy,ffn_write")
     refused("--text and --token-ids are two texts", folder, "--text", ids, "--token-ids", ids)

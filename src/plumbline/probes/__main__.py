@@ -41,7 +41,7 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--sequences", type=int, help="how many sequences (default 8)")
     one.add_argument("--context", type=int, help="tokens in a sequence; default: the model's, 1024 at most")
     one.add_argument("--probes", help="names, separated by commas; default: all that can be read")
-    one.add_argument("--against", type=Path, help="folder of the same model trained longer, for locality")
+    one.add_argument("--later-checkpoint", type=Path, help="folder of the same model trained longer, for locality")
     one.add_argument("--picture", type=Path, help="PNG to draw: every value by layer, the null dashed")
     return parser
 
@@ -52,7 +52,7 @@ def main() -> None:
     if given.checkpoint is not None:
         _checkpoint(given)
         return
-    others = ("text", "token_ids", "tokenizer", "sequences", "context", "probes", "against", "picture")
+    others = ("text", "token_ids", "tokenizer", "sequences", "context", "probes", "later_checkpoint", "picture")
     unfit = [f"--{name.replace('_', '-')}" for name in others if getattr(given, name) is not None]
     if unfit or given.validation is None:
         needed = "leave out " + ", ".join(unfit) if unfit else "give --validation, the manifest of its validation pack"
@@ -95,15 +95,15 @@ def _chosen(given: argparse.Namespace) -> list[str]:
     """Names of the probes to read, checked. Those that compare two points need the other one."""
     known = available("probe")
     if given.probes is None:
-        return [name for name in known if given.against is not None or not _two_points(name)]
+        return [name for name in known if given.later_checkpoint is not None or not _two_points(name)]
     names = [name.strip() for name in given.probes.split(",")]
     for name in names:
         if name not in known:
             raise PlumblineError(f"--probes: there is no probe {name!r}{nearest(name, known)} (known: {sorted(known)})")
         if names.count(name) > 1:
             raise PlumblineError(f"--probes: {name!r} is given more than once")
-        if given.against is None and _two_points(name):
-            raise PlumblineError(f"--probes: {name!r} compares two points of training; give the later one as --against")
+        if given.later_checkpoint is None and _two_points(name):
+            raise PlumblineError(f"--probes: {name!r} compares two points of training; give --later-checkpoint")
     return names
 
 

@@ -42,8 +42,8 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
     )
     chosen = [complete("probe", {"name": name}, "--probes") for name in names]
     probes = build([ProbeSpec(name=options.pop("name"), options=options) for options in chosen])
-    if given.against is not None:
-        other = open_checkpoint(given.against, device)
+    if given.later_checkpoint is not None:
+        other = open_checkpoint(given.later_checkpoint, device)
         _check_alike(checkpoint, other)
         for probe in probes:
             probe.other = other.subject if probe.against is not None else None
@@ -59,7 +59,7 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         found,
         {
             "checkpoint": str(given.checkpoint),
-            "against": "" if given.against is None else str(given.against),
+            "against": "" if given.later_checkpoint is None else str(given.later_checkpoint),
             "kind": checkpoint.kind,
             "text": text.name,
             "sequences": str(sequences),
@@ -88,4 +88,6 @@ def _check_alike(checkpoint: LoadedCheckpoint, other: LoadedCheckpoint) -> None:
         for one in (checkpoint, other)
     ]
     if shapes[0] != shapes[1]:
-        raise PlumblineError(f"--against: {other.folder} is not the same model as {checkpoint.folder} at another point")
+        raise PlumblineError(
+            f"--later-checkpoint: {other.folder} is not the same model as {checkpoint.folder} at another point"
+        )

@@ -6,21 +6,17 @@ What an arm gives is read from the finished run: its last validation loss, what 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from msgspec import structs
 
-from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, read_json, sha256_text
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED, ArmRun
@@ -184,44 +180,6 @@ class StudyArms:
         return ArmRun(
             arm=arm, seed=seed, value=None, outcome=CRASHED, run_id=spec.run_id, why=f"{lines[-1]}; the log is {log}"
         )
-
-
-def call(command: Sequence[str]) -> int:
-    """Run Snakemake with its words on stderr, and wait for its jobs to end however this process is asked to.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C was pressed, which Snakemake heard too.
-        SystemExit: with EXIT_RUN_AGAIN after a SIGTERM, which is passed on.
-    """
-    interrupted = False
-    with subprocess.Popen(command, stdout=sys.stderr) as process, _passed_on(process) as stopped:
-        while True:
-            try:
-                code = process.wait()
-                break
-            except KeyboardInterrupt:
-                interrupted = True
-    if stopped:
-        raise SystemExit(EXIT_RUN_AGAIN)
-    if interrupted or code in (-signal.SIGINT, 128 + signal.SIGINT):
-        raise KeyboardInterrupt
-    return code
-
-
-@contextmanager
-def _passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Pass SIGTERM on to a process; yields a list that then holds the signal."""
-    heard: list[int] = []
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
-        process.send_signal(number)
-
-    before = signal.signal(signal.SIGTERM, pass_on)
-    try:
-        yield heard
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _fingerprint(manifest: dict[str, Any]) -> str:

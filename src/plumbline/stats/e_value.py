@@ -13,12 +13,15 @@ the promise.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.sequential.look import Look
+
+if TYPE_CHECKING:
+    from plumbline.stats.sequential.look import Look
 
 #: Scale of the gains over which is mixed, in sigma.
 SCALE = 2.0
@@ -45,8 +48,15 @@ def anytime_interval(look: Look, *, alpha: float = 0.05, scale: float = SCALE) -
     if not 0 < alpha < 0.5:
         raise PlumblineError(f"alpha = {alpha}: must lie between 0 and 0.5")
 
+    width = e_edge(look.df, look.information, alpha, scale=scale) * look.sigma / math.sqrt(look.information)
+    return look.gain - width, look.gain + width
+
+
+def e_edge(df: float, information: float, alpha: float, *, scale: float = SCALE) -> float:
+    """Find the t from which on the e-value of a look is 1 / alpha or more; infinite where none is."""
+
     def refused(t: float) -> bool:
-        return bool(e_values(np.asarray(t), look.df, look.information, scale=scale) >= 1 / alpha)
+        return bool(e_values(np.asarray(t), df, information, scale=scale) >= 1 / alpha)
 
     low, high = 0.0, 1.0
     while not refused(high) and high < 1e9:
@@ -54,8 +64,7 @@ def anytime_interval(look: Look, *, alpha: float = 0.05, scale: float = SCALE) -
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (low, middle) if refused(middle) else (middle, high)
-    width = (high if refused(high) else math.inf) * look.sigma / math.sqrt(look.information)
-    return look.gain - width, look.gain + width
+    return high if refused(high) else math.inf
 
 
 def e_values(t: np.ndarray, df: float, information: float, *, scale: float = SCALE) -> np.ndarray:

@@ -21,12 +21,16 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
-from plumbline.experiment.decision.announced import require_announced, rule
+from plumbline.experiment.decision.announced import require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_page import decides
+from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.decision.settle import Question, claim, settle
 from plumbline.experiment.ledger import LedgerEntry
+from plumbline.stats.e_value import e_value
+from plumbline.stats.sequential import boundary
 
 QUESTION = Question(name="x", baseline="base", candidate="new", metric="loss", higher=False)
 Value = Callable[[str, int], float | str]
@@ -132,7 +136,16 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
     assert not {seed for _, seed in again.made} & {run.seed for run in decision.runs}, "a claim's runs are for it alone"
 
 
-def _killed(folder: Path, after: int) -> None:
+class Hasty(Numbers):
+    """Three runs side by side, of which the one that was asked for last ends first."""
+
+    at_once = 3
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        yield from super().run(wanted[::-1])
+
+
+def _killed(folder: Path, after: int, asked: Question, trainer: type[Numbers]) -> None:
     def value(arm: str, seed: int) -> float:
         nonlocal after
         after -= 1
@@ -140,21 +153,32 @@ def _killed(folder: Path, after: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return float(noisy(1)(arm, seed))
 
-    conducted(folder, Numbers(value))
+    conducted(folder, trainer(value), asked)
 
 
-@pytest.mark.parametrize("after", [0, 6])
-def test_what_was_finished_before_kill_9_is_used_and_nothing_is_run_twice(tmp_path: Path, after: int) -> None:
-    process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after))
+@pytest.mark.parametrize(
+    ("after", "plan", "trainer"),
+    [(0, "bank", Numbers), (6, "bank", Numbers), (2, "bank", Hasty), (9, "interleaved", Numbers)],
+)
+def test_what_was_finished_before_kill_9_is_used_and_nothing_is_run_twice(
+    tmp_path: Path, after: int, plan: Any, trainer: type[Numbers]
+) -> None:
+    """What is resumed is what was begun, whatever else was tried meanwhile."""
+    asked = replace(QUESTION, plan=plan, worth=None)
+    process = multiprocessing.get_context("fork").Process(target=_killed, args=(tmp_path, after, asked, trainer))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
     with open(tmp_path / "runs.jsonl", "ab") as file:
         file.write(b'{"schema":1,"run":{"arm":"new","se')  # as a power cut leaves it
-    trainer, whole = Numbers(noisy(1)), Numbers(noisy(1))
-    resumed, uninterrupted = conducted(tmp_path, trainer), conducted(tmp_path / "whole", whole)
-    assert trainer.made == whole.made[after:]
-    assert (resumed.looks, resumed.sentence) == (uninterrupted.looks, uninterrupted.sentence)
+    meanwhile = trainer(noisy(8), "meanwhile")
+    if after > 5:
+        conducted(tmp_path, meanwhile, asked)
+    resumed, whole = trainer(noisy(1)), trainer(noisy(1))
+    decision, uninterrupted = conducted(tmp_path, resumed, asked), conducted(tmp_path / "whole", whole, asked)
+    assert (decision.looks, decision.sentence) == (uninterrupted.looks, uninterrupted.sentence)
+    again = {one for one in resumed.made if one in whole.made[:after]}
+    assert not again, "a run was made twice"
 
 
 def test_a_bank_that_is_held_names_who_holds_it(tmp_path: Path) -> None:
@@ -204,6 +228,21 @@ def test_means_do_not_cross_machines_and_past_noise_of_the_same_one_is_used(tmp_
     assert elsewhere.exit_code == 13 and "--first-seed" in elsewhere.sentence
 
 
+def test_sigma_of_another_machine_is_pooled_where_runs_do_not_spread_wider_here(tmp_path: Path) -> None:
+    """Two candidates there, one on this machine; the bank here has four degrees of freedom to test with."""
+    for name in ("a", "b"):
+        conducted(tmp_path, Numbers(noisy(8), name, machine="there"), replace(QUESTION, worth=None))
+    here = replace(QUESTION, first_seed=50_000)
+    alike = conducted(tmp_path, Numbers(noisy(8), "c", machine="here"), here)
+    assert alike.terms.design.history_df == 4 + 1 + 1, "of the bank there and of two candidates; none of here yet"
+    assert "degrees of freedom 6 of others" in decides(alike) and "times wider here" in decides(alike)
+    again = conducted(tmp_path, Numbers(noisy(8), "d", machine="here"), here)
+    assert "degrees of freedom 1 of the same machine, torch and data and 6 of others" in decides(again)
+    wide = Numbers(lambda arm, seed: 10 * noisy(8)(arm, seed), "e", machine="new")
+    refused = conducted(tmp_path, wide, replace(QUESTION, first_seed=90_000))
+    assert refused.terms.history is None and "2 other machines (12 degrees of freedom) is left out" in decides(refused)
+
+
 def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
     """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
     asked = replace(QUESTION, worth=None)
@@ -229,6 +268,42 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
     assert not required(replace(asked, most=16, first_seed=1050)) & {seed for _, seed in trainer.made}
     ledgers.append(ledger, [replace(entry(asked), verdict="crashed", sentence="s")])
     required(replace(asked, most=16))
+
+
+def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_path: Path) -> None:
+    """e-LOND is alpha (keeps before + 1) / (n (n + 1)) for the n-th; a plan is not made larger or smaller."""
+    ledger, fdr = tmp_path / "ledger.jsonl", replace(QUESTION, session="fdr")
+    known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
+
+    def level(candidate: str, asked: Question) -> float:
+        entry = LedgerEntry(**known, fingerprint=candidate, test=rule(asked))
+        found = session_level(asked, entry, ledgers.read(ledger))
+        ledgers.append(ledger, [entry])
+        return found
+
+    assert (level("a", fdr), level("b", fdr)) == (0.05 / 2, pytest.approx(0.05 / 6))
+    kept = LedgerEntry(**known, fingerprint="b", test=rule(fdr), verdict="keep", sentence="s")
+    ledgers.append(ledger, [kept, replace(kept, sentence="said again")])
+    assert level("c", fdr) == pytest.approx(0.05 * 2 / 12)
+    assert (level("a", fdr), level("b", fdr)) == (0.05 / 2, pytest.approx(0.05 / 6)), (
+        "what is continued keeps its place"
+    )
+    for other in (replace(fdr, planned=9), replace(fdr, alpha=0.2)):
+        with pytest.raises(PlumblineError, match=r"was begun at 0\.05, session fdr"):
+            level("d", other)
+    planned = replace(QUESTION, session="fwer", planned=2)
+    assert level("a", planned) == level("b", planned) == 0.025
+    with pytest.raises(PlumblineError, match="--planned 2: so many"):
+        level("c", planned)
+
+
+def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
+    asked = replace(QUESTION, session="fdr", alpha=0.025)
+    weak, strong = (conducted(tmp_path, Numbers(noisy(gain), f"by {gain}"), asked) for gain in (2.2, 8))
+    assert (weak.verdict, strong.verdict) == ("undecided", "keep") and weak.more
+    assert e_value(strong.looks[-1]) >= 40 > max(e_value(look) for look in weak.looks)
+    assert weak.looks[-1].t > boundary(replace(weak.terms.design, e_value=False)).keep[-1], "which alone would keep it"
+    assert "weak at 8 seeds" in session_line(weak)
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:

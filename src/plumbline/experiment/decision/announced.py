@@ -6,12 +6,15 @@ second chance keeps more changes that do nothing than the level says.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.loop import Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.experiment.decision.settle import Question
 from plumbline.experiment.ledger import Ledger, LedgerEntry
+from plumbline.stats.sessions import fdr_level, fwer_level
 
 #: Verdicts of runs that were not compared: what is tried again after them is no second look.
 _NOT_COMPARED = ("crashed", "cannot be judged")
@@ -23,10 +26,58 @@ def rule(asked: Question) -> str:
     """Write the rule that decides as a ledger has it: all of it that is settled before the runs."""
     worth = "" if asked.worth is None else f", worth {asked.worth:g} sigma"
     beyond = f", minimum gain {asked.min_gain:g}" if asked.min_gain else ""
+    of = "" if asked.session == "each" else f", {_session(asked)}"
     return (
         f"{_TEST}, {asked.plan}, {asked.bank} and {asked.most} runs, seeds from {asked.first_seed}{beyond}"
-        f"{worth} at {asked.alpha:g}"
+        f"{worth} at {asked.alpha:g}{of}"
     )
+
+
+def _session(asked: Question) -> str:
+    return f"session {asked.session}" + (f" of {asked.planned} planned" if asked.planned else "")
+
+
+def session_level(asked: Question, entry: LedgerEntry, ledger: Ledger) -> float:
+    """Find the level that a candidate gets of its session, from what the ledger has of the session before it.
+
+    A session is every try of one control against one baseline in one metric. What is tried again by the same words
+    keeps its place, so that an interrupted try goes on as it began.
+
+    Raises:
+        PlumblineError: a number of candidates that was not planned, or another than the session was begun with.
+    """
+    if asked.session == "each":
+        return asked.alpha
+    tail = f"at {asked.alpha:g}, {_session(asked)}"
+    before = dict[tuple[str, ...], LedgerEntry]()
+    kept = set[tuple[str, ...]]()
+    for one in ledger.entries:
+        if (one.kind, one.baseline, one.metric) != (entry.kind, entry.baseline, entry.metric):
+            continue
+        if f", session {asked.session}" not in one.test:
+            continue
+        if not one.test.endswith(tail):
+            begun = one.test[one.test.rindex(" at ") + 1 :]
+            raise PlumblineError(
+                f"--session {asked.session}: the session against this baseline was begun {begun}; its level, and the "
+                f"candidates that were planned for it, stay (here: {tail})"
+            )
+        if one.is_try and one.identity == entry.identity:
+            break
+        if one.is_try:
+            before[one.identity] = one
+        elif one.verdict == "keep":
+            kept.add(replace(one, verdict="", sentence="", at="").identity)
+    number = len(before) + 1
+    if asked.planned is not None and number > asked.planned:
+        raise PlumblineError(
+            f"--planned {asked.planned}: so many candidates were tried in this session already; confirm what was kept, "
+            "or try another baseline, which has a session of its own"
+        )
+    if asked.session == "fwer":
+        assert asked.planned is not None  # as the command line requires
+        return fwer_level(asked.planned, alpha=asked.alpha)
+    return fdr_level(number, len(kept), alpha=asked.alpha, planned=asked.planned)
 
 
 def require_announced(entry: LedgerEntry, plan: Schedule, trainer: Trainer, bank: Bank, ledger: Ledger) -> None:

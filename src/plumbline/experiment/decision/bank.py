@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -38,12 +38,15 @@ class BankedRun:
         group: trainer and budget, in words that no other trainer or budget has.
         method: what was trained, whichever arm of an experiment it is.
         role: `LOOP`, or `CLAIM` with the method whose claim it is for, whose seeds are for nothing else.
+        beside: of a candidate's run the seeds of the bank that it was begun with, so that what is resumed goes on
+            beside the same.
     """
 
     group: str
     method: str
     run: ArmRun
     role: str = LOOP
+    beside: tuple[int, ...] = ()
     at: str = ""
 
 
@@ -77,19 +80,31 @@ class Bank:
         """Collect the seeds that runs of a group have used, in any role but one."""
         return {one.run.seed for one in self.runs if one.group == group and one.role != but}
 
-    def spreads(self, group: str, but: tuple[str, ...], fingerprint: str) -> list[list[float]]:
-        """Collect the values of every other method with two or more runs: what past runs say of sigma."""
-        values: dict[tuple[str, str], dict[int, float]] = {}
-        for one in self.runs:
-            there = one.run.has_value and one.run.fingerprint == fingerprint and one.run.value is not None
-            if one.group == group and one.method not in but and there:
-                values.setdefault((one.method, one.role), {})[one.run.seed] = float(one.run.value or 0.0)
-        return [list(each.values()) for each in values.values() if len(each) > 1]
+    def spreads(
+        self, group: str, *, before: int | None = None, but: Collection[str] = ()
+    ) -> dict[str, list[list[float]]]:
+        """Collect, for each fingerprint, the values of every method that has two runs or more there.
 
-    def append(self, group: str, method: str, run: ArmRun, role: str = LOOP) -> None:
+        Args:
+            before: only of the first so many runs.
+            but: ids of runs that do not count.
+        """
+        values: dict[tuple[str, str], dict[int, float]] = {}
+        for one in self.runs[:before]:
+            if one.group == group and one.run.has_value and one.run.fingerprint and one.run.run_id not in but:
+                of_method = values.setdefault((one.run.fingerprint, one.method), {})
+                of_method[one.run.seed] = float(one.run.value or 0.0)
+        found: dict[str, list[list[float]]] = {}
+        for (fingerprint, _), each in values.items():
+            if len(each) > 1:
+                found.setdefault(fingerprint, []).append(list(each.values()))
+        return found
+
+    def append(self, group: str, method: str, run: ArmRun, role: str = LOOP, beside: tuple[int, ...] = ()) -> None:
         """Write a run down, and wait until it is on the disk."""
-        banked = BankedRun(group=group, method=method, run=run, role=role, at=process_record.now())
+        banked = BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=process_record.now())
         record = {"schema": SCHEMA, "group": group, "method": method, "role": role, "at": banked.at}
+        record |= {"beside": list(beside)} if beside else {}
         make_folder(self.path.parent)
         with naming(self.path), open(self.path, "ab") as file:
             before = file.tell()
@@ -158,7 +173,8 @@ def _parsed(path: Path, number: int, line: bytes) -> BankedRun:
         run = ArmRun(**{key: value for key, value in record["run"].items() if key in names})
         if not isinstance(run.seed, int) or (run.outcome == FINISHED and not run.has_value):
             raise ValueError("a run without its seed or value")
-        return BankedRun(group=record["group"], method=record["method"], run=run, role=record["role"], at=record["at"])
+        known = {key: record[key] for key in ("group", "method", "role", "at")}
+        return BankedRun(**known, run=run, beside=tuple(map(int, record.get("beside", ()))))
     except PlumblineError:
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -15,22 +15,13 @@ from urllib.parse import quote
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.experiment.checks.checks_words import checked, implausible, repeated
-from plumbline.experiment.decision.decision_sentences import amount, interval, next_step
+from plumbline.experiment.decision.decision_sentences import amount, interval, next_step, session_line
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.decision.picture import Picture, PicturedArm, PicturedGain, PicturedPath
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
-from plumbline.stats.sessions import false_keeps
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
-
-#: What the control of a session of candidates promises.
-SESSIONS = {
-    "each": "the level holds for each candidate by itself",
-    "fdr": "e-LOND, so that on average at most that share of what a session keeps does nothing, though candidates "
-    "share a baseline; with so few seeds it finds little",
-    "fwer": "the level was spread over the candidates that were planned, so that it holds for all of them together",
-}
 
 
 def write(decision: Decision, page: Path) -> None:
@@ -118,30 +109,22 @@ def decides(decision: Decision) -> str:
         said.append(f"One test of fresh runs, one-sided at {terms.alpha:g}: the number to claim.")
     else:
         early = f", from run {design.first_keep} on" if design.first_keep > 1 else ""
+        bound = (
+            f"spends a one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets "
+            f"1983; the boundary is computed to {decision.boundary.error:.1g})"
+        )
+        if design.e_value:
+            bound = f"is where its e-value comes to {1 / design.alpha:.3g}{early}, whenever one looks"
         said.append(
-            f"After each run of the candidate, {design.most} at most, T is compared with a boundary that spends a "
-            f"one-sided error of {terms.alpha:g} over all looks{early} (group-sequential t, Lan and DeMets 1983; the "
-            f"boundary is computed to {decision.boundary.error:.1g})."
+            f"After each run of the candidate, {design.most} at most, T is compared with a boundary that {bound}."
         )
         if design.worth is not None:
             said.append(
                 f"A candidate is discarded early where a gain of {design.worth:g} sigma would seldom look so poor: "
                 f"{percent(design.futility)} of candidates that gain so much are lost by it."
             )
-        said.append(f"Session `{terms.session}`: {SESSIONS[terms.session]}{_false_keeps(decision)}.")
-    if terms.history is not None and terms.history[1] > 0:
-        said.append(f"Sigma is pooled with that of past runs ({terms.history[1]:g} degrees of freedom).")
-    return " ".join(said)
-
-
-def _false_keeps(decision: Decision) -> str:
-    """How many of so many candidates are kept for nothing, where the level holds for each by itself."""
-    design, tries = decision.terms.design, decision.tries
-    if decision.terms.session != "each" or design.plan != "bank" or tries < 2:
-        return ""
-    kept = false_keeps(design, tries)
-    span = f"and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs"
-    return f"; of {tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did anything, {span}"
+        said.append(session_line(decision))
+    return " ".join([*said, terms.history_words]).strip()
 
 
 def _runs(decision: Decision) -> str:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from plumbline.core.errors import visible
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, Decision
 from plumbline.experiment.formatting import counted, fixed, listed, name, p, percent
+from plumbline.stats.sequential import operating
+from plumbline.stats.sessions import false_keeps
 
 if TYPE_CHECKING:
     from plumbline.stats.sequential import Boundary, Look
@@ -70,6 +72,32 @@ def look_line(look: Look, boundary: Boundary) -> str:
     sides = [f"kept from {keep:.2f}"] if math.isfinite(keep) else ["too early to keep"]
     sides += [f"discarded up to {discard:.2f}"] if math.isfinite(discard) else []
     return f"after {counted(look.k, 'run')} T = {look.t:.2f} ({', '.join(sides)}): {next_step(look, boundary)}"
+
+
+def session_line(decision: Decision) -> str:
+    """Say what the control of a session of candidates promises, and what it costs or lets through."""
+    terms, design = decision.terms, decision.terms.design
+    if terms.session == "fwer":
+        return (
+            "Session `fwer`: the level was spread over the candidates that were planned, so that it holds for all of "
+            "them together."
+        )
+    if terms.session == "fdr":
+        two, three = (percent(operating(design, gain).kept) for gain in (2, 3))
+        return (
+            "Session `fdr`: e-LOND, so that on average at most its level is the share of keeps that do nothing, though "
+            f"candidates share a baseline. It is weak at {counted(design.most, 'seed')}: the e-value of "
+            f"{1 / design.alpha:.3g} that this candidate needed is reached by {two} of gains of 2 sigma and {three} of "
+            "3 sigma."
+        )
+    said = "Session `each`: the level holds for each candidate by itself"
+    if design.plan != "bank" or decision.tries < 2:
+        return f"{said}."
+    kept = false_keeps(design, decision.tries)
+    return (
+        f"{said}; of {decision.tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did "
+        f"anything, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs."
+    )
 
 
 def _kept(decision: Decision) -> str:

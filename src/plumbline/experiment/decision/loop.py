@@ -16,8 +16,10 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
+from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
 from plumbline.stats.after_stopping import Estimate, estimate
+from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
 
@@ -117,7 +119,7 @@ class Experiment:
 
     def conduct(self) -> Decision:
         """Run until a look decides, a run is lost, or the budget is used up."""
-        edges = self._boundary()
+        edges = self._boundary() if self.terms.design.plan == "paired" or self.terms.claim else None
         for number, (step, look) in enumerate(self.plan.steps):
             self._make(number)
             for arm, seed in step:
@@ -127,6 +129,9 @@ class Experiment:
                 self.tell(self._line(run))
             if (verdict := self._lost()) is not None:
                 return verdict
+            if edges is None:
+                self._take_past_noise()
+                edges = self._boundary()
             if look and self._can_be_judged():
                 try:
                     self._look()
@@ -140,6 +145,21 @@ class Experiment:
                     return self._concluded("discard")
         return self._concluded("undecided")
 
+    def _take_past_noise(self) -> None:
+        """Pool sigma with that of past runs, once the bank is there by which those of other machines are tested."""
+        fingerprint = next((run.fingerprint for run in self.runs), "")
+        if not fingerprint:
+            return
+        ids = [(arm, self.trainer.run_id(arm, seed)) for step, _ in self.plan.steps for arm, seed in step]
+        ours, theirs = ({one for arm, one in ids if (arm == BASELINE) == base} for base in (False, True))
+        values = self._values(BASELINE)
+        found = past_noise(self.bank, self.trainer.group, values, fingerprint, ours=ours, theirs=theirs)
+        terms = replace(self.terms, fingerprint=fingerprint, history_words=found.words(self.terms.design))
+        if found.pooled.df:
+            design = replace(terms.design, history_df=found.pooled.df)
+            terms = replace(terms, history=tuple(found.pooled), design=design)
+        self.terms = terms
+
     def _make(self, number: int) -> None:
         """Have the runs of a step made, and of steps after it while there is room beside them."""
         wanted = self._missing(number)
@@ -149,10 +169,12 @@ class Experiment:
             if len(wanted) % self.trainer.at_once == 0:
                 break
             wanted += self._missing(later)[: self.trainer.at_once - len(wanted) % self.trainer.at_once]
+        theirs = tuple(seed for arm, seed in self.plan.steps[0][0] if arm == BASELINE and self.terms.design.bank)
         for run in self.trainer.run(wanted):
             if run.arm == BASELINE and run.seed in self.plan.sentinels:
                 run = replace(run, sentinel=True)
-            self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role)
+            beside = () if run.arm == BASELINE else theirs
+            self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role, beside)
         if (left := self._missing(number)) and all(self._known(*one) is None for one in left):
             arm, seed = left[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
@@ -283,7 +305,10 @@ def further(terms: ExperimentTerms, at: Look) -> int | None:
         return None
     for k in range(at.k + 1, at.k + MOST_MORE):
         t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
-        if t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
+        if design.e_value:
+            if t >= e_edge(at.df + k - at.k, design.information(k), design.alpha):
+                return k - at.k
+        elif t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
             return k - at.k
     return None
 

@@ -13,13 +13,15 @@ SEEDS = (2, 3, 5, 8, 12)
 
 def noise(bank: Bank) -> list[dict[str, Any]]:
     """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve."""
-    groups = sorted({(one.group, one.run.fingerprint) for one in bank.runs if one.run.has_value})
-    return [row for group, fingerprint in groups if (row := _row(bank, group, fingerprint)) is not None]
+    found = []
+    for group in sorted({one.group for one in bank.runs}):
+        for fingerprint, values in sorted(bank.spreads(group).items()):
+            found.append(_row(group, fingerprint, values))
+    return [row for row in found if row is not None]
 
 
-def _row(bank: Bank, group: str, fingerprint: str) -> dict[str, Any] | None:
-    values = bank.spreads(group, (), fingerprint)
-    spread = pooled(values) if values else Spread(0.0, 0.0)
+def _row(group: str, fingerprint: str, values: list[list[float]]) -> dict[str, Any] | None:
+    spread = pooled(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
     low, high = sigma_interval(spread, 0.95)

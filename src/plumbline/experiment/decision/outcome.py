@@ -80,7 +80,8 @@ class ExperimentTerms:
         varies: what a seed changes: "initialisation", or "initialisation and data order".
         scope: what a reader should know of the size ("results at so small a size say nothing about a larger one").
         differs: in what the candidate's recipe differs from the baseline's beyond the change itself, as words.
-        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None without any.
+        history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None without any. It is
+            known when the bank is made; `history_words` says what was pooled and what was not.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
     """
 
@@ -102,6 +103,7 @@ class ExperimentTerms:
     scope: str = ""
     differs: tuple[str, ...] = ()
     history: tuple[float, float] | None = None
+    history_words: str = ""
     claim: bool = False
 
 

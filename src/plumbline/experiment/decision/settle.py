@@ -1,15 +1,14 @@
-"""Settles an experiment before its first value is seen: the bank's runs, fresh seeds, past noise, and the boundary."""
+"""Settles an experiment before its first value is seen: the bank's runs, fresh seeds, and the design."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import chain, count, islice
 
 from plumbline.experiment.decision.bank import CLAIM, LOOP, Bank
 from plumbline.experiment.decision.loop import Schedule, Trainer, schedule
 from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms, Session
-from plumbline.stats.pooling import pooled
 from plumbline.stats.sentinel import due
 from plumbline.stats.sequential import Plan, SequentialDesign
 
@@ -25,7 +24,11 @@ FIRST_SEED, APART = 42, 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`."""
+    """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`.
+
+    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
+    its candidates, where they were planned.
+    """
 
     name: str
     baseline: str
@@ -39,6 +42,7 @@ class Question:
     worth: float | None = 2.0
     plan: Plan = "bank"
     session: Session = "each"
+    planned: int | None = None
     first_seed: int = FIRST_SEED
     unit: str = ""
     trainer: str = ""
@@ -52,45 +56,47 @@ def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTer
     """Settle the terms and the order of the runs.
 
     All runs of the baseline that are there count as the bank, so that sentinels are not lost; seeds of the candidate
-    are numbers that no run of the bank used, since the same number would tie the arms together.
+    are numbers that no run of the bank used, since the same number would tie the arms together. A candidate that has
+    runs already goes on beside the runs of the baseline that it began with. What past runs say of sigma is read when
+    the bank is made, by which it is tested (`Experiment`).
 
     Raises:
         PlumblineError: a number that no design has.
     """
     base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
     known = [run for run in bank.of(trainer.group, base) if run.seed >= asked.first_seed]
-    fingerprint = next((run.fingerprint for run in reversed(known) if run.fingerprint), "")
-    spreads = bank.spreads(trainer.group, (base, own), fingerprint) if fingerprint and asked.plan != "paired" else []
-    history = (spread.sigma, spread.df) if spreads and (spread := pooled(spreads)).sigma > 0 else None
     sentinels = frozenset(run.seed for run in known if run.sentinel)
     if asked.plan == "paired":
         seeds = list(islice(_fresh(asked.first_seed + 2 * APART, set()), asked.most))
         theirs, size = seeds, 0
     else:
-        theirs = [run.seed for run in known]
-        later = _fresh(asked.first_seed, bank.seeds(trainer.group))
-        if len(theirs) < asked.bank:
-            theirs += islice(later, asked.bank - len(theirs))
-        elif _brings_sentinel(bank, trainer.group, base, own):
-            theirs.append(next(later))
-            sentinels |= {theirs[-1]}
-        size = len(theirs)
         start = asked.first_seed + APART
-        made = [run.seed for run in bank.of(trainer.group, own) if run.seed >= start and run.seed not in theirs]
-        more = _fresh(start, {*theirs, *made})
-        seeds = [*made, *islice(more, max(0, asked.most - len(made)))][: asked.most]
+        made = {run.seed for run in bank.of(trainer.group, own) if run.seed >= start}
+        theirs = _begun_beside(bank, trainer.group, own, made)
+        later = _fresh(asked.first_seed, bank.seeds(trainer.group))
+        after_it = sorted(run.seed for run in known if run.seed not in theirs) if theirs else []
+        if not theirs:
+            theirs = [run.seed for run in known]
+            if len(theirs) < asked.bank:
+                theirs += islice(later, asked.bank - len(theirs))
+            elif _brings_sentinel(bank, trainer.group, base, own):
+                theirs.append(next(later))
+                sentinels |= {theirs[-1]}
+        size = len(theirs)
         if asked.plan == "interleaved":
-            theirs += islice(later, asked.most - 1)
+            theirs += islice(chain(after_it, later), asked.most - 1)
+        more = _fresh(start, {*theirs, *made})
+        seeds = sorted(made - {*theirs} | {*islice(more, max(0, asked.most - len(made)))})[: asked.most]
     design = SequentialDesign(
         bank=size,
         most=asked.most,
         alpha=asked.alpha,
-        history_df=history[1] if history else 0.0,
         plan=asked.plan,
         first_keep=min(2, asked.most),
         worth=asked.worth,
+        e_value=asked.session == "fdr",
     )
-    terms = _terms(asked, design, fingerprint, history)
+    terms = _terms(asked, design)
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
 
 
@@ -103,18 +109,11 @@ def claim(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerm
     theirs += islice(fresh, max(0, CLAIM_RUNS - len(theirs)))
     ours += islice(fresh, max(0, CLAIM_RUNS - len(ours)))
     design = SequentialDesign(bank=CLAIM_RUNS, most=CLAIM_RUNS, alpha=CLAIM_ALPHA, first_keep=CLAIM_RUNS, worth=None)
-    terms = _terms(asked, design, "", None, claim=True)
+    terms = _terms(asked, design, claim=True)
     return terms, schedule(terms, theirs, ours, role=role)
 
 
-def _terms(
-    asked: Question,
-    design: SequentialDesign,
-    fingerprint: str,
-    history: tuple[float, float] | None,
-    *,
-    claim: bool = False,
-) -> ExperimentTerms:
+def _terms(asked: Question, design: SequentialDesign, *, claim: bool = False) -> ExperimentTerms:
     return ExperimentTerms(
         name=asked.name,
         baseline=asked.baseline,
@@ -129,11 +128,9 @@ def _terms(
         unit=asked.unit,
         trainer=asked.trainer,
         budget=asked.budget,
-        fingerprint=fingerprint,
         varies=asked.varies,
         scope=asked.scope,
         differs=asked.differs,
-        history=history,
         claim=claim,
     )
 
@@ -142,6 +139,16 @@ def _brings_sentinel(bank: Bank, group: str, base: str, own: str) -> bool:
     """Whether this candidate brings a sentinel, and has no run yet."""
     tried = {one.method for one in bank.runs if one.group == group and one.role == LOOP} - {base}
     return own not in tried and due(len(tried) + 1)
+
+
+def _begun_beside(bank: Bank, group: str, own: str, seeds: set[int]) -> list[int]:
+    """Seeds of the baseline beside which these runs of a candidate were begun; none if it was not."""
+    beside = (
+        one.beside
+        for one in bank.runs
+        if (one.group, one.method, one.role) == (group, own, LOOP) and one.run.seed in seeds
+    )
+    return list(next(beside, ()))
 
 
 def _fresh(start: int, taken: set[int]) -> Iterator[int]:

@@ -1,17 +1,28 @@
 """Runs the verbs of an experiment: is this change real?
 
 `plumbline try METHOD` runs a method of a study, or a file of your own that says `extends:`, against its baseline until
-that is decided: checks, runs, a page, one sentence. Exit codes: 0 keep, 10 discard, 11 undecided at the budget, 12 the
-candidate crashed or diverged, 13 cannot be judged; 1 an error of Plumbline's own, 2 usage, 75 stopped on request, 130
-interrupted. The same command continues what was stopped.
+that is decided: checks, runs, a page, one sentence. In a folder with a `plumbline.toml` (`plumbline setup-trainer`
+writes one) `plumbline try -m WORDS` runs the working tree against the baseline's commit, with the trainer of that
+folder; `plumbline try -m WORDS -- FLAGS` gives it other flags too. Exit codes: 0 keep, 10 discard, 11 undecided at the
+budget, 12 the candidate crashed or diverged, 13 cannot be judged; 1 an error of Plumbline's own, 2 usage, 75 stopped on
+request, 130 interrupted. The same command continues what was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NoReturn
 
 from plumbline.core import command_line
+
+#: What tells that a folder has a trainer of its own.
+TRAINER_FILE = "plumbline.toml"
+#: Words of `try` that only a method of a study takes, and those that only a folder's trainer takes.
+OF_A_STUDY = ("method", "study", "scale", "fit", "steps", "quick", "vary", "preset", "config", "profile")
+OF_A_FOLDER = ("message", "commit", "trust", "flags")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,14 +52,22 @@ def _try(verbs: Any) -> None:
         help="a change against its baseline, run until it is decided",
         description=command_line.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="What follows -- is for the command of plumbline.toml: plumbline try -m 'lr 3e-3' -- --lr 3e-3",
         allow_abbrev=False,  # `--worth` of `plumbline verdict` is in the metric's units
     )
     add = parser.add_argument
-    add("what", metavar="METHOD|FILE.yaml", help="a method of the study (or METHOD.VARIANT), or a file of your own")
+    parser.set_defaults(flags=[])
+    what = "a method of the study (or METHOD.VARIANT), or a file of your own; none in a folder with plumbline.toml"
+    add("what", nargs="?", metavar="METHOD|FILE.yaml", help=what)
+    folder = parser.add_argument_group("in a folder with plumbline.toml")
+    folder.add_argument("-m", "--message", metavar="WORDS", help="what is tried, in a few words")
+    folder.add_argument("--commit", action="store_true", help="commit what is kept (else nothing is ever committed)")
+    folder.add_argument("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     add("--method", metavar="NAME", help="of a file with several methods: which one")
     add("--study", help="default: config/config.yaml's main_study")
     add("--scale", help="default: the study's first; with --fit the largest that reads a token per parameter")
-    add("--against", metavar="METHOD", help="the baseline; default: the study's reference, or what the file says")
+    words = "for once; default: the study's reference, what the file says, or what was kept last"
+    add("--baseline", metavar="METHOD|COMMIT", help=words)
     budget = parser.add_argument_group("budget; without one, runs are as long as the study's own")
     budget.add_argument(
         "--fit", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"
@@ -60,24 +79,23 @@ def _try(verbs: Any) -> None:
     decide.add_argument(
         "--most", type=command_line.positive, metavar="K", help="runs of the method at most (default: 8)"
     )
-    decide.add_argument("--alpha", type=float, default=0.05, help="one-sided level (default: %(default)s)")
+    decide.add_argument("--alpha", type=float, help="one-sided level (default: 0.05)")
     decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")
     decide.add_argument(
-        "--worth-sigmas", type=float, default=2.0, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
+        "--worth-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
     )
     decide.add_argument(
-        "--planned",
-        type=command_line.positive,
-        metavar="N",
-        help="one of N candidates: the session fwer, each at alpha / N (default: each, every one at alpha)",
+        "--session",
+        choices=("each", "fdr", "fwer"),
+        help="what alpha holds for: each candidate; the share of false keeps (e-LOND); any false keep of those planned",
     )
+    words = "candidates of the session, over which fwer and fdr spread alpha (fdr without: over all that may come)"
+    decide.add_argument("--planned", type=command_line.positive, metavar="N", help=words)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
     order.add_argument("--interleave", action="store_true", help="a run of the baseline after each of the method")
-    decide.add_argument(
-        "--vary", choices=("initialisation", "both"), default="initialisation", help="both: data order too"
-    )
-    decide.add_argument("--first-seed", type=command_line.not_negative, default=42, metavar="SEED", help="of the bank")
+    decide.add_argument("--vary", choices=("initialisation", "both"), help="both: data order too")
+    decide.add_argument("--first-seed", type=command_line.not_negative, metavar="SEED", help="of the bank")
     _where(parser)
     add("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake: where the runs are made")
     add("--json", action="store_true", help="print one object instead of words")
@@ -89,7 +107,9 @@ def _confirm(verbs: Any) -> None:
     parser = verbs.add_parser(
         "confirm", help=words, description=f"Runs {words}: five against five, one t test at .025."
     )
-    parser.add_argument("name", nargs="?", help="as plumbline log lists it; default: the newest that was kept")
+    name = "as plumbline log lists it; default: the newest that was kept, or all that a folder kept against its start"
+    parser.add_argument("name", nargs="?", help=name)
+    parser.add_argument("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     _where(parser)
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake")
     parser.add_argument("--json", action="store_true", help="print one object instead of words")
@@ -105,10 +125,61 @@ def _where(parser: argparse.ArgumentParser) -> None:
 
 def main() -> int:
     """Run a verb, and return its exit code."""
-    given = arguments().parse_args()
+    given = parsed(sys.argv[1:])
+    folder = folder_meant(given)
+    if folder is not None:
+        from plumbline.operate.experiments import folder_verbs
+
+        if given.verb == "try":
+            _refuse(given, OF_A_STUDY, f"is of METHOD|FILE.yaml, and {folder / TRAINER_FILE} has a trainer of its own")
+        return folder_verbs.run(given, folder)
+    if given.verb in ("try", "confirm"):
+        for module in ("torch", "snakemake"):
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
+    if given.verb == "try":
+        if given.what is None:
+            _wrong(
+                "try what? Name a method or a file (plumbline ls methods; plumbline try qknorm), or try the training "
+                f"script of a folder with {TRAINER_FILE}, which neither this one nor one above it has: "
+                'plumbline setup-trainer "python train.py" writes it'
+            )
+        _refuse(given, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {given.what!r} names a method")
     from plumbline.operate.experiments import verbs
 
-    return verbs.VERBS[given.verb](given)
+    return verbs.run(given)
+
+
+def parsed(words: list[str]) -> argparse.Namespace:
+    """Read a command line; what follows `--` is the trainer's."""
+    at = words.index("--") if "--" in words else len(words)
+    given = arguments().parse_args(words[:at])
+    if at < len(words):
+        given.flags = words[at + 1 :]
+        if given.verb != "try":
+            _wrong(f"plumbline {given.verb} takes no flags for the trainer's command")
+    return given
+
+
+def folder_meant(given: argparse.Namespace) -> Path | None:
+    """The folder whose trainer is meant: the working directory, or the nearest above it, that has a plumbline.toml."""
+    if getattr(given, "what", None) or given.preset or given.config:
+        return None
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
+
+
+def _refuse(given: argparse.Namespace, names: tuple[str, ...], why: str) -> None:
+    for name in names:
+        if getattr(given, name):
+            said = "--" if name == "flags" else f"--{name}"
+            _wrong(f"{said} {why}; leave out one of the two")
+
+
+def _wrong(words: str) -> NoReturn:
+    """End as on a command line that cannot be meant."""
+    print(f"error: {words}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 if __name__ == "__main__":

@@ -30,14 +30,14 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
     mine = given.what if own else ""
     project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
     if project.mine is not None:
-        method, against, study = _of_file(given, project), given.against, project.mine.study
+        method, against, study = _of_file(given, project), given.baseline, project.mine.study
         against = against or project.mine.against[method]
         scale = given.scale or project.mine.scale
     else:
         study = project.study(name)
-        method, against = given.what, given.against or study.reference
+        method, against = given.what, given.baseline or study.reference
         if against is None:
-            raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --against")
+            raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --baseline")
         here = [one for one, presets in study.definition["scales"].items() if study.preset in presets]
         scale = given.scale or here[0]
     asked: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
@@ -104,6 +104,8 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     """Say what is asked of a candidate: what decides, and how many runs there are."""
     mine, asked = project.mine, arms.given
     bank, most = _sizes(given)
+    if (given.session == "fwer" and not given.planned) or (given.session == "each" and given.planned):
+        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
     minimum = mine.asked["minimum_gain"] if mine and given.minimum_gain is None else given.minimum_gain or 0.0
     paired = given.paired or bool(mine and mine.asked["paired"] and not given.interleave)
     order = "paired" if paired else "interleaved" if given.interleave else "bank"
@@ -117,11 +119,12 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
         higher=False,
         bank=bank,
         most=most,
-        alpha=given.alpha / (given.planned or 1),
+        alpha=given.alpha,
         min_gain=minimum,
         worth=given.worth_sigmas,
         plan=order,  # type: ignore[arg-type]
-        session="fwer" if given.planned else "each",
+        session=given.session,
+        planned=given.planned,
         first_seed=given.first_seed,
     )
     return _with_words(question, arms)
@@ -162,7 +165,7 @@ def record_of(project: Project, asked: dict[str, Any], question: Question, arms:
         "study": arms.study.code,
         "mine": project.mine.path if project.mine else "",
         "experiment": asked,
-        "design": [*design, question.first_seed],
+        "design": [*design, question.first_seed, question.session, question.planned],
         "methods": [arms.method(BASELINE), arms.method(question.candidate)],
     }
 

@@ -1,4 +1,4 @@
-"""Names where a preset's experiments lie: pages, ledger and bank."""
+"""Names where experiments lie that are compared with each other: pages, ledger and bank."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.outcome import Decision
-from plumbline.project import Project
+from plumbline.experiment.ledger import Ledger
 
 #: The folder of pages below a preset's folder of results, and of the bank below its folder of work.
 FOLDER = "experiment"
@@ -17,32 +18,35 @@ FOLDER = "experiment"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a preset's experiments lie: pages, ledger and bank."""
+    """Where experiments lie that are compared with each other: a preset's, or those of a trainer of one's own.
 
-    project: Project
+    Attributes:
+        pages: the folder of pages.
+        work: the folder of the bank, which one process at a time holds.
+        ledger: the ledger, one for everything that is compared here.
+        where: which place it is, as the end of a sentence: `at preset demo`.
+        first: the command that makes the first experiment here.
+    """
 
-    @property
-    def pages(self) -> Path:
-        """The folder of pages."""
-        return Path(self.project.paths.results) / FOLDER
-
-    @property
-    def work(self) -> Path:
-        """The folder of the bank, which one process at a time holds."""
-        return Path(self.project.paths.work) / FOLDER
-
-    @property
-    def ledger(self) -> Path:
-        """The ledger, one for everything that is compared at this preset."""
-        return Path(self.project.paths.verdict_ledger)
+    pages: Path
+    work: Path
+    ledger: Path
+    where: str
+    first: str
 
     def bank(self) -> Bank:
         """Read the bank."""
         return Bank(self.work / "runs.jsonl")
 
+    def tried(self) -> Ledger:
+        """Read the ledger."""
+        return ledgers.read(self.ledger)
+
     def decisions(self) -> list[Path]:
-        """List the decisions, the newest last."""
-        return sorted(self.pages.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        """List the decisions, the newest last: in the order of the ledger, which no clock can change."""
+        names = [entry.name for entry in self.tried().entries if entry.verdict]
+        newest = reversed(dict.fromkeys(reversed(names)))
+        return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
     def named(self, name: str | None, *, kept: bool = False) -> Decision:
         """Read a decision by its name, or the newest one.
@@ -54,13 +58,11 @@ class Place:
         if name is not None:
             there = [path.stem for path in known]
             if name not in there:
-                raise PlumblineError(
-                    f"there is no experiment {name!r} at preset {self.project.name}{nearest(name, there)}"
-                )
+                raise PlumblineError(f"there is no experiment {name!r} {self.where}{nearest(name, there)}")
             return records.read(self.pages / f"{name}.json")
         for path in reversed(known):
             decision = records.read(path)
             if not kept or (decision.verdict == "keep" and not decision.terms.claim):
                 return decision
         what = "that was kept" if kept else "yet"
-        raise PlumblineError(f"there is no experiment {what} at preset {self.project.name}: plumbline try METHOD")
+        raise PlumblineError(f"there is no experiment {what} {self.where}: {self.first}")

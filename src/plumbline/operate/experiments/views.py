@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Console
@@ -14,20 +13,21 @@ from rich.table import Table
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment import ledger
 from plumbline.experiment.decision import decision_page
-from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.noise import SEEDS, noise
-from plumbline.experiment.decision.outcome import Decision
 from plumbline.experiment.formatting import fixed
+from plumbline.operate.experiments.deciding import page_of
+from plumbline.operate.experiments.place import Place
 
 
-def print_noise(given: argparse.Namespace, bank: Bank) -> int:
+def print_noise(given: argparse.Namespace, place: Place) -> int:
     """Print the noise of every trainer and budget."""
+    bank = place.bank()
     rows = noise(bank)
     if given.json:
         print(json.dumps({"noise": rows}))
         return 0
     if not rows:
-        raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; plumbline try METHOD makes some")
+        raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; {place.first} makes some")
     for row in rows:
         sigma = row["sigma"]
         print(
@@ -39,8 +39,9 @@ def print_noise(given: argparse.Namespace, bank: Bank) -> int:
     return 0
 
 
-def print_log(given: argparse.Namespace, known: ledger.Ledger) -> int:
+def print_log(given: argparse.Namespace, place: Place) -> int:
     """Print every decision, and what was tried without one."""
+    known = place.tried()
     decided = {(one.name, one.test): one for one in known.entries if one.verdict}
     tried = [one for one in known.entries if one.is_try]
     rows = [_logged(one, decided.get((one.name, one.test))) for one in tried]
@@ -48,7 +49,7 @@ def print_log(given: argparse.Namespace, known: ledger.Ledger) -> int:
         print(json.dumps({"log": rows, "ledger": str(known.path), "length": len(known), "head": known.head}))
         return 0
     if not rows:
-        raise PlumblineError(f"{known.path}: nothing was tried yet; plumbline try METHOD")
+        raise PlumblineError(f"{known.path}: nothing was tried yet; {place.first}")
     _print(["when", "what", "verdict"], [[row["at"], visible(row["name"]), row["verdict"]] for row in rows])
     for row in rows:
         if row["sentence"]:
@@ -75,8 +76,17 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
     Console(markup=False, emoji=False, highlight=False).print(table)
 
 
-def print_page(given: argparse.Namespace, decision: Decision, page: Path) -> int:
+def print_page(given: argparse.Namespace, place: Place) -> int:
     """Write a page again from its numbers, and print it."""
+    decision = place.named(given.name)
+    page = page_of(place, decision.terms.name)
     decision_page.write(decision, page)
     print(json.dumps(decision_page.numbers(decision)) if given.json else page.read_text(encoding="utf-8"), end="\n")
     return 0
+
+
+VIEWS: dict[str, Callable[[argparse.Namespace, Place], int]] = {
+    "noise": print_noise,
+    "log": print_log,
+    "page": print_page,
+}

@@ -1,0 +1,99 @@
+"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment.decision import decision_page
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_console import print_decision
+from plumbline.experiment.decision.decision_sentences import session_line
+from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
+from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
+from plumbline.experiment.formatting import counted
+from plumbline.experiment.ledger import LedgerEntry
+from plumbline.operate.experiments.place import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """An experiment that is settled: its terms, the order of its runs, and what trains them.
+
+    Attributes:
+        entry: of the ledger.
+        record: what was asked for, to be asked again.
+        checks: the report of the checks before the runs.
+    """
+
+    terms: ExperimentTerms
+    plan: Schedule
+    trainer: Trainer
+    bank: Bank
+    entry: LedgerEntry
+    record: Mapping[str, Any]
+    checks: Mapping[str, Any] = field(default_factory=dict)
+
+
+def decide(
+    place: Place, settled: Settled, looked_at: Callable[[Decision], Decision] = lambda decision: decision
+) -> Decision:
+    """Enter a try, run it, look at the decision once more, and write it with its page."""
+    terms, entry = settled.terms, settled.entry
+    ledgers.append(place.ledger, [entry])
+    of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
+    tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)}")
+    decision = Experiment(
+        terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
+    ).conduct()
+    decision = looked_at(replace(decision, checks=settled.checks))
+    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
+    with ledgers.entered(place.ledger, [decided]) as ledger:
+        decision = replace(
+            decision,
+            asked=settled.record,
+            ledger=ledgers.statement(ledger, place.pages),
+            tries=ledger.tries(entry.baseline, entry.metric),
+        )
+        decision_page.write(decision, page_of(place, terms.name))
+    return decision
+
+
+def page_of(place: Place, name: str) -> Path:
+    """Name the page of an experiment."""
+    return place.pages / f"{name}.md"
+
+
+def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
+    """Print a decision, and return its exit code; `more` goes into the object of JSON."""
+    if as_json:
+        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more))
+        return decision.exit_code
+    print_decision(decision)
+    own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
+    fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
+    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {rule(decision.terms)}")
+    print(*([] if decision.terms.claim else [session_line(decision)]), page, sep="\n")
+    return decision.exit_code
+
+
+def rule(terms: ExperimentTerms) -> str:
+    """Say in a sentence what decides."""
+    design = terms.design
+    if terms.claim:
+        return f"Fresh seeds: {design.bank} of each, one t test at {design.alpha:g}, one-sided."
+    order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
+        design.plan, "in turn:"
+    )
+    level = f"an e-value of {1 / design.alpha:.3g}" if design.e_value else f"one-sided error {design.alpha:g} in all"
+    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}."
+
+
+def tell(line: str) -> None:
+    """Print a line of what goes on, beside what is printed at the end."""
+    print(line, file=sys.stderr, flush=True)
