@@ -13,7 +13,6 @@ Shapes: S sessions, N proposals, B runs of the baseline, K of a proposal. More i
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,7 +22,6 @@ import numpy as np
 from decision_rules.candidates import design, in_use
 from decision_rules.page import rng_of
 from decision_rules.sessions import squares_of
-from machine import describe
 from tabulate import tabulate
 
 from plumbline.core.files import atomic_write_text
@@ -239,7 +237,9 @@ def rules() -> list[LoopRule]:
         rebase = shifted if rule.name.startswith("twice") else own_values
         bank = 20 if "fixed value" in rule.name else rule.design.bank
         decide = rule_in_use(rule.name)
-        found.append(LoopRule(name=rule.name, bank=bank, most=max(rule.design.most, bank), decide=decide, rebase=rebase))
+        found.append(
+            LoopRule(name=rule.name, bank=bank, most=max(rule.design.most, bank), decide=decide, rebase=rebase)
+        )
     common = {"bank": 5, "rebase": fresh_values, "rerun": 5}
     eight = design(5, 8)
     return [
