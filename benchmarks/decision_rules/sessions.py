@@ -30,6 +30,7 @@ class Session:
     Attributes:
         design: of each candidate.
         sentinels: whether the bank gains a run with every fifth candidate.
+        anew: whether the bank is made anew after each keep.
         pool: whether sigma takes the runs of past candidates along.
         e_lond: candidates over which e-LOND is spread (0: open-ended); None: the stopping rule decides.
     """
@@ -37,6 +38,7 @@ class Session:
     name: str
     design: SequentialDesign = PAST
     sentinels: bool = False
+    anew: bool = False
     pool: bool = False
     e_lond: int | None = None
 
@@ -46,16 +48,25 @@ class Session:
         bank_SB, _ = world.arms(rng, sessions, (own.bank + len(gains) // EVERY, 1))
         squares_S = np.asarray(world.past_squares(rng, own, sessions))
         df_S, before_S = np.full(sessions, own.history_df), np.zeros(sessions)
-        kept, runs = [], []
+        kept, runs, size_S = [], [], np.full(sessions, own.bank)
         for number, gain in enumerate(gains, start=1):
+            if self.sentinels and number > 1 and number % EVERY == 1:
+                size_S = size_S + 1
             _, values_SK = world.arms(rng, sessions, (1, own.most))
             values_SK = values_SK + gain
-            now = replace(own, bank=own.bank + (number - 1) // EVERY) if self.sentinels else own
-            if self.e_lond is not None:
-                level_S = fdr_level(number, 0, planned=self.e_lond or None) * (before_S + 1)
-                kept_S, runs_S = by_e_value(now, paths(now, bank_SB[:, : now.bank], values_SK, squares_S), level_S)
-            else:
-                kept_S, runs_S = by_boundary(now, bank_SB, values_SK, squares_S, df_S)
+            kept_S, runs_S = np.zeros(sessions, dtype=bool), np.zeros(sessions, dtype=int)
+            for size in np.unique(size_S):
+                here, now = size_S == size, replace(own, bank=int(size))
+                values, squares = values_SK[here], squares_S[here]
+                if self.e_lond is not None:
+                    level_S = fdr_level(number, 0, planned=self.e_lond or None) * (before_S[here] + 1)
+                    found = by_e_value(now, paths(now, bank_SB[here, :size], values, squares), level_S)
+                else:
+                    found = by_boundary(now, bank_SB[here], values, squares, df_S[here])
+                kept_S[here], runs_S[here] = found
+            if self.anew:
+                bank_SB[kept_S], _ = world.arms(rng, int(kept_S.sum()), (bank_SB.shape[1], 1))
+                size_S[kept_S] = own.bank
             if self.pool:
                 squares_S = squares_S + squares_of(values_SK, runs_S)
                 df_S = df_S + runs_S - 1
@@ -103,6 +114,7 @@ KINDS = (
     Session(name="`each`, bank of 5"),
     Session(name="`each`, sentinels join the bank", sentinels=True),
     Session(name="`each`, sentinels, sigma pools past candidates", sentinels=True, pool=True),
+    Session(name="`each`, the same, the bank anew after a keep (ours)", sentinels=True, pool=True, anew=True),
     Session(name="`each`, bank of 30", design=replace(PAST, bank=30)),
     Session(name="`fdr`, 40 planned", e_lond=CANDIDATES),
     Session(name="`fdr`, open-ended", e_lond=0),

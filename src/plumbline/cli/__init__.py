@@ -40,17 +40,18 @@ VERBS = {
         "plumbline.operate.experiments",
         "a change against its baseline, run until it is decided",
         part=True,
-        needs=("torch", "snakemake"),
     ),
     "confirm": Verb(
         "plumbline.operate.experiments",
         "what was kept, with fresh seeds: the number to claim",
         part=True,
-        needs=("torch", "snakemake"),
     ),
     "noise": Verb("plumbline.operate.experiments", "the noise of a run, and what so many seeds resolve", part=True),
     "log": Verb("plumbline.operate.experiments", "every decision, and what was tried", part=True),
     "page": Verb("plumbline.operate.experiments", "the page of an experiment again", part=True),
+    "setup-trainer": Verb(
+        "plumbline.operate.experiments.setup_trainer", "any training script: its plumbline.toml, its noise"
+    ),
     "init": Verb("plumbline.cli.init", "write a project: workflow, configuration, profiles"),
     "ls": Verb("plumbline.cli.ls", "list studies, methods, variants, targets, runs, presets"),
     "check": Verb("plumbline.operate.preflight", "what would stop a run, before anything runs", needs=("snakemake",)),

@@ -1,1 +1,1 @@
-"""Runs a trainer that was written elsewhere: arms as commits and flags, seeds without an edit, a metric from its log."""
+"""Runs a trainer that was written elsewhere: arms as commits and flags, seeds without an edit, a metric from a log."""

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,18 +11,18 @@ from typing import Protocol
 
 import msgspec
 
-from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_bytes, atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.experiment.decision.outcome import BASELINE, CRASHED, FINISHED, TIMEOUT, ArmRun
-from plumbline.own_trainer import fingerprint, run_one, seed
+from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
+from plumbline.experiment.formatting import counted
+from plumbline.own_trainer import fingerprint, seed
 from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.run_one import Request, Result
+from plumbline.own_trainer.pool import pool
+from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
+from plumbline.own_trainer.requests import Request, Result, interrupted_file, read_result
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
 
-#: Seconds between two lines that say how far a run is.
-TOLD_EVERY = 30.0
 #: Where the metric is printed with so many digits, two equal values of different seeds are no accident.
 _DIGITS = 5
 
@@ -56,7 +52,15 @@ class CommandTrainer:
     tell: Callable[[str], None]
     runner: Runner | None = None
     held_out: bool = False
-    _values: dict[str, dict[int, Result]] = field(default_factory=dict)
+    _known: dict[str, dict[int, Result]] = field(default_factory=dict)
+    _begun: bool = False
+
+    def __post_init__(self) -> None:
+        if len({arm.method for arm in self.arms.values()}) < len(self.arms):
+            raise PlumblineError(
+                f"{self.folder.root} is the baseline's code with the same flags: nothing is there to try; change the "
+                "code, or give flags after --"
+            )
 
     @cached_property
     def group(self) -> str:
@@ -90,23 +94,38 @@ class CommandTrainer:
         Raises:
             PlumblineError: a run was not made for a reason that is not its arm's, or seeds have no effect.
         """
-        open_ = {}
+        if not self._begun:
+            self._end_leftovers()
+            self._begun = True
+        open_: dict[Path, tuple[str, int]] = {}
         for arm, number in wanted:
             result = self._finished(arm, number)
             if result is not None:
                 yield self._given(arm, result)
             else:
                 open_[self.request(arm, number)] = (arm, number)
-        if not open_:
-            return
         made = self.runner or self._pool
-        for path in made(list(open_), self.tell):
+        for path in made(list(open_), self.tell) if open_ else ():
             arm, number = open_.pop(path)
-            result = run_one.read_result(self._file(arm, number, "result"))
+            result = self._result_of(self.run_id(arm, number))
             if result is None:
+                kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._not_made(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
             yield self._given(arm, result)
+
+    def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
+        """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
+        said = [found for run in runs if (found := self._result_of(run.run_id)) is not None]
+        named = [one.others["peak_vram_mb"] / 1024 for one in said if "peak_vram_mb" in one.others]
+        return max(named or [one.memory_gb for one in said if one.memory_gb is not None], default=None)
+
+    def changed(self, runs: Sequence[ArmRun]) -> list[str]:
+        """Say in what the machines differ on which runs were made: `torch: 2.5.1, 2.6.0`."""
+        parts = [found.fingerprint for run in runs if (found := self._result_of(run.run_id)) is not None]
+        keys = sorted({key for each in parts for key in each})
+        told = ((key, list(dict.fromkeys(each.get(key, "none") for each in parts))) for key in keys)
+        return [f"{key}: {', '.join(values)}" for key, values in told if len(values) > 1]
 
     def request(self, arm: str, number: int) -> Path:
         """Write the request of a run, with the copy that it is made in."""
@@ -133,15 +152,18 @@ class CommandTrainer:
             fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
         )
         path = self._file(arm, number, "request")
-        atomic_write_bytes(path, msgspec.json.format(msgspec.json.encode(request)))
+        atomic_write_json(path, msgspec.to_builtins(request))
         return path
 
     def _file(self, arm: str, number: int, kind: str) -> Path:
         return self.folder.runs / f"{self.run_id(arm, number)}.{kind}.json"
 
+    def _result_of(self, run_id: str) -> Result | None:
+        return read_result(self.folder.runs / f"{run_id}.result.json")
+
     def _finished(self, arm: str, number: int) -> Result | None:
         """The result of a run that was made before; one that crashed is made again, as its cause may be gone."""
-        found = run_one.read_result(self._file(arm, number, "result"))
+        found = self._result_of(self.run_id(arm, number))
         return None if found is None or found.outcome in (CRASHED, TIMEOUT) else found
 
     def _given(self, arm: str, result: Result) -> ArmRun:
@@ -173,7 +195,7 @@ class CommandTrainer:
         """Refuse a metric that is the same to the last digit whatever the seed."""
         if result.outcome != FINISHED:
             return
-        known = self._values.setdefault(self.arms[arm].method, {})
+        known = self._known.setdefault(self.arms[arm].method, {})
         known[result.seed] = result
         texts = {one.text for one in known.values()}
         digits = sum(letter.isdigit() for letter in result.text)
@@ -192,7 +214,7 @@ class CommandTrainer:
         )
 
     def _not_made(self, arm: str, number: int) -> PlumblineError:
-        said = read_json(run_one.interrupted_file(self._file(arm, number, "result"))) or {}
+        said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
         why = said.get("why") or "its process ended without a word"
         return PlumblineError(
             f"{self.arms[arm].words or arm}, seed {number}, was not made, for a reason of this machine and not of the "
@@ -200,57 +222,12 @@ class CommandTrainer:
         )
 
     def _pool(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
-        yield from Pool(self.file.where.devices, tell).make(requests)
+        yield from pool(self.file.where.devices, requests, tell)
 
-
-@dataclass
-class Pool:
-    """Makes runs on this machine, one a device."""
-
-    devices: Sequence[str]
-    tell: Callable[[str], None]
-
-    def make(self, requests: Sequence[Path]) -> Iterator[Path]:
-        """Make runs, and give each one when it has ended."""
-        waiting, free = list(requests)[::-1], list(self.devices)[::-1]
-        running: dict[Path, tuple[subprocess.Popen[bytes], str, float]] = {}
-        try:
-            while waiting or running:
-                while waiting and free:
-                    path, device = waiting.pop(), free.pop()
-                    running[path] = (_started(path, device), device, time.monotonic())
-                for path, (process, device, told) in list(running.items()):
-                    if process.poll() is not None:
-                        del running[path]
-                        free.append(device)
-                        yield path
-                    elif time.monotonic() - told > TOLD_EVERY:
-                        running[path] = (process, device, time.monotonic())
-                        self._say(path)
-                time.sleep(0.05)
-        finally:
-            for process, _, _ in running.values():
-                process.terminate()
-            for process, _, _ in running.values():
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=2 * run_one.GRACE)
-
-    def _say(self, path: Path) -> None:
-        request = msgspec.json.decode(path.read_bytes(), type=Request)
-        said = read_json(request.progress) or {}
-        if "seconds" in said:
-            at = f"{request.metric.called} {said['text']}" if said.get("text") else "no metric yet"
-            self.tell(f"{request.words}, seed {request.seed}: {said['seconds']:.0f} s, {at}")
-
-
-def _started(path: Path, device: str) -> subprocess.Popen[bytes]:
-    import os
-
-    if device:
-        request = msgspec.json.decode(path.read_bytes(), type=Request)
-        atomic_write_json(path, msgspec.to_builtins(msgspec.structs.replace(request, devices=device)))
-    command = [sys.executable, "-m", "plumbline.own_trainer.run_one", str(path), "--end-with", str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
-
-
-__all__ = ["BASELINE", "EXIT_RUN_AGAIN", "CommandTrainer", "Pool", "Runner"]
+    def _end_leftovers(self) -> None:
+        """End what a try that was killed has left running here: it holds a device, and writes where new runs do."""
+        if self.runner is None:
+            if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
+                self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
+            for copy in (self.folder.own / "worktrees").glob("*"):
+                self.repository.remove(copy)

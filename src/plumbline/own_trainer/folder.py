@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,11 +67,8 @@ class Folder:
             PlumblineError: another process holds it; it is named.
         """
         self.make()
-        with self._lock(command):
+        with banks.hold(self.own, command):
             yield
-
-    def _lock(self, command: str) -> AbstractContextManager[None]:
-        return banks.hold(self.own, command)
 
     def log(self, method: str, seed: int) -> Path:
         """Where the log of a run is kept."""

@@ -91,11 +91,9 @@ def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
 
 def backwards(path: Path, most: int | None = None) -> Iterator[str]:
     """Give a file's lines, the last first; nothing of a file that is not there."""
-    try:
-        file = open(path, "rb")  # noqa: SIM115: closed below
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    if not path.is_file():
         return
-    with file:
+    with open(path, "rb") as file:
         end = file.seek(0, os.SEEK_END)
         start = max(0, end - most) if most else 0
         rest = b""

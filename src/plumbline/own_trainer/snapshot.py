@@ -118,8 +118,8 @@ class Repository:
         head = self.arm("HEAD")
         with self._own_index() as environment:
             index = Path(self._out("rev-parse", "--path-format=absolute", "--git-path", "index"))
-            with contextlib.suppress(FileNotFoundError):  # its times spare git to read each file
-                shutil.copyfile(index, environment["GIT_INDEX_FILE"])
+            with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
+                shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
             self._require_clean_submodules(environment)
             own = [self._below_top(name) for name in (FOLDER, "results.tsv")]
@@ -156,11 +156,16 @@ class Repository:
             _link(self.folder / one, here / one)
         return here
 
+    def ignored(self) -> list[str]:
+        """List what git ignores in the folder, whole folders as one: what a run may need to be shared."""
+        words = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        return [name.rstrip("/") for name in self._run(*words).stdout.split("\0") if name and name != f"{FOLDER}/"]
+
     def remove(self, copy: Path) -> None:
         """Take a copy away with what its run wrote."""
-        if copy.exists():
+        if os.path.lexists(copy):
+            self._run("worktree", "remove", "--force", "--force", str(copy), check=False)
             shutil.rmtree(copy, ignore_errors=True)
-        self._run("worktree", "prune", check=False)
 
     def _below_top(self, name: str) -> str:
         return f":(top,literal){self.prefix}/{name}" if self.prefix else f":(top,literal){name}"
@@ -173,7 +178,7 @@ class Repository:
 
     def _require_small(self) -> None:
         listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
-        sizes = {name: (self.top / name).lstat().st_size for name in listed.split("\0") if name and not name[-1] == "/"}
+        sizes = {name: (self.top / name).lstat().st_size for name in listed.split("\0") if name and name[-1] != "/"}
         if (total := sum(sizes.values())) <= MOST_UNTRACKED:
             return
         largest = max(sizes, key=lambda name: sizes[name])
@@ -183,7 +188,7 @@ class Repository:
         )
 
     def _require_clean_submodules(self, environment: Mapping[str, str]) -> None:
-        for path, commit in self._submodules("ls-files", "--stage", "-z", environment=environment):
+        for path, _ in self._submodules("ls-files", "--stage", "-z", environment=environment):
             there = self.top / path
             if not (there / ".git").exists():
                 continue  # never checked out here: the baseline has none either
@@ -193,7 +198,6 @@ class Repository:
                     f"{path} is a repository of its own with changes that are in no commit, which an arm cannot hold; "
                     "commit them there, or put the folder into .gitignore and run.share"
                 )
-            del commit
 
     def _fill_submodules(self, commit: str, copy: Path) -> None:
         """Put the files of submodules into a copy, from the repositories that are checked out here."""

@@ -13,8 +13,8 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.structs import convert
 from plumbline.experiment.decision.outcome import Session
-from plumbline.specs.spec import convert
 
 NAME = "plumbline.toml"
 #: The places of a command that are filled in.
@@ -189,6 +189,10 @@ def seconds_of(text: str) -> float:
     return found
 
 
+def _below(name: str) -> bool:
+    return not Path(name).is_absolute() and ".." not in Path(name).parts
+
+
 def _literal(pattern: str) -> str:
     """A pattern without its escapes, groups and classes: what a reader would call it."""
     return re.sub(r"\\.|\(.*?\)|\[.*?\]", " ", pattern)
@@ -207,7 +211,7 @@ def _check_run(run: RunPart, path: Path) -> None:
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} names no variable; write 'env:SEED'")
     for key, each in (("share", run.share), ("data", run.data)):
         for one in each:
-            if not one.strip() or (key == "share" and (Path(one).is_absolute() or ".." in Path(one).parts)):
+            if not one.strip() or (key == "share" and not _below(one)):
                 raise PlumblineError(f"{path}: run.{key}: {one!r} is no path below the folder")
     try:
         _ = run.timeout_seconds
@@ -237,8 +241,12 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
     if metric.json:
         rows |= {f"metric.others.{name}": words for name, words in metric.others.items()}
     for key, words in rows.items():
-        if not all(words.rpartition(":")[::2]):
-            raise PlumblineError(f"{path}: {key}: {words!r} is not FILE:KEY, such as 'run.jsonl:val_bpb'")
+        if not all(words.rpartition(":")[::2]) or not _below(words.rpartition(":")[0]):
+            raise PlumblineError(
+                f"{path}: {key}: {words!r} is not FILE:KEY with a file below the folder, such as 'run.jsonl:val_bpb'"
+            )
+    if metric.file and not _below(metric.file):
+        raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
     if metric.held_out and metric.held_out not in metric.others:
         near = nearest(metric.held_out, metric.others)
         raise PlumblineError(f"{path}: metric.held_out: {metric.held_out!r} is none of metric.others{near}")
@@ -255,17 +263,12 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
         ("first_seed", decide.first_seed, 0 <= decide.first_seed < 10**9),
     ):
         if not allowed:
-            raise PlumblineError(
-                f"{path}: decide.{key}: {value} cannot be meant; without the key it is {_default(key)}"
-            )
+            default = next(each.default for each in structs.fields(DecidePart) if each.name == key)
+            raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
     if decide.pair and decide.interleave:
         raise PlumblineError(f"{path}: decide: says both pair and interleave; one is the order of the runs")
     if (decide.session == "fwer") != bool(decide.planned):
         raise PlumblineError(f'{path}: decide: session = "fwer" and planned = N go together')
-
-
-def _default(key: str) -> object:
-    return next(field.default for field in structs.fields(DecidePart) if field.name == key)
 
 
 def _check_where(where: WherePart, path: Path) -> None:

@@ -51,9 +51,10 @@ class FalseKeeps:
 def false_keeps(
     design: SequentialDesign, candidates: int, *, sentinel_every: int = 0, sessions: int = SESSIONS, seed: int = 0
 ) -> FalseKeeps:
-    """Simulate sessions of candidates that do nothing, all against one bank, and count what is kept.
+    """Simulate sessions of candidates that do nothing, against one bank until one is kept, and count what is kept.
 
-    A bank that happens to be bad makes many keeps at once, so that the number varies more than independent tests would.
+    A bank that happens to be bad makes many keeps at once, so that the number varies more than independent tests would;
+    therefore it is made anew after each keep.
 
     Args:
         sentinel_every: the bank gains a run with every so many candidates; 0: never.
@@ -67,11 +68,18 @@ def false_keeps(
     sentinels = (candidates - 1) // sentinel_every if sentinel_every else 0
     bank_SB = rng.standard_normal((sessions, design.bank + sentinels))
     history_S = rng.chisquare(design.history_df, sessions) if design.history_df else np.zeros(sessions)
-    kept_S = np.zeros(sessions, dtype=int)
+    kept_S, size_S = np.zeros(sessions, dtype=int), np.full(sessions, design.bank)
     for number in range(candidates):
-        now = replace(design, bank=design.bank + (number // sentinel_every if sentinel_every else 0))
-        t_SK = paths(now, bank_SB[:, : now.bank], rng.standard_normal((sessions, design.most)), history_S)
-        kept_S += ends(computed(now)[0], t_SK)[0]
+        if number and sentinel_every and number % sentinel_every == 0:
+            size_S += 1
+        own_SK, keep_S = rng.standard_normal((sessions, design.most)), np.zeros(sessions, dtype=bool)
+        for size in np.unique(size_S):
+            now, here_S = replace(design, bank=int(size)), size_S == size
+            t_SK = paths(now, bank_SB[here_S, :size], own_SK[here_S], history_S[here_S])
+            keep_S[here_S] = ends(computed(now)[0], t_SK)[0]
+        kept_S += keep_S
+        bank_SB[keep_S] = rng.standard_normal((int(keep_S.sum()), bank_SB.shape[1]))
+        size_S[keep_S] = design.bank
     low, high = np.quantile(kept_S, [0.05, 0.95], method="inverted_cdf")
     shares = np.bincount(kept_S) / sessions
     return FalseKeeps(

@@ -21,7 +21,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
-from plumbline.experiment.decision.announced import require_announced, rule, session_level
+from plumbline.experiment.decision.announced import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_page import decides
 from plumbline.experiment.decision.decision_sentences import session_line
@@ -295,6 +295,23 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
     assert level("a", planned) == level("b", planned) == 0.025
     with pytest.raises(PlumblineError, match="--planned 2: so many"):
         level("c", planned)
+
+
+def test_after_a_keep_the_bank_is_made_anew_and_its_old_runs_say_more_of_sigma(tmp_path: Path) -> None:
+    """A bank that is bad by chance keeps one candidate that does nothing after another."""
+    known = {"kind": "try", "baseline": "base", "metric": "loss", "test": rule(QUESTION)}
+    entry, ledger = LedgerEntry(**known, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
+    kept = LedgerEntry(**known, name="x", fingerprint="a", verdict="keep", sentence="s", at="2026-11-23T10:00:00Z")
+    assert last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == ""
+    since = last_keep(entry, ledgers.append(ledger, [kept, entry]))
+    assert since == kept.at
+    assert last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", at="2026-11-24T10:00:00Z")])) == since
+    with patch.object(banks.process_record, "now", lambda: since):
+        conducted(tmp_path, Numbers(noisy(8), "x"))
+    after = Numbers(noisy(8))
+    decision = conducted(tmp_path, after, replace(QUESTION, bank_since=since))
+    assert [seed for arm, seed in after.made if arm == BASELINE] == [47, 48, 49, 50, 51]
+    assert decision.terms.design.bank == 5 and decision.terms.design.history_df == 4 + 1
 
 
 def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:

@@ -96,7 +96,8 @@ def session_line(decision: Decision) -> str:
     kept = false_keeps(design, decision.tries)
     return (
         f"{said}; of {decision.tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did "
-        f"anything, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs."
+        f"anything, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs "
+        "until one is kept."
     )
 
 

@@ -157,7 +157,7 @@ class Experiment:
         terms = replace(self.terms, fingerprint=fingerprint, history_words=found.words(self.terms.design))
         if found.pooled.df:
             design = replace(terms.design, history_df=found.pooled.df)
-            terms = replace(terms, history=tuple(found.pooled), design=design)
+            terms = replace(terms, history=found.pooled, design=design)
         self.terms = terms
 
     def _make(self, number: int) -> None:

@@ -27,7 +27,7 @@ class Question:
     """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`.
 
     `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
-    its candidates, where they were planned.
+    its candidates, where they were planned. Runs of the baseline that are not later than `bank_since` are in no bank.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Question:
     session: Session = "each"
     planned: int | None = None
     first_seed: int = FIRST_SEED
+    bank_since: str = ""
     unit: str = ""
     trainer: str = ""
     budget: str = ""
@@ -55,8 +56,8 @@ class Question:
 def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
     """Settle the terms and the order of the runs.
 
-    All runs of the baseline that are there count as the bank, so that sentinels are not lost; seeds of the candidate
-    are numbers that no run of the bank used, since the same number would tie the arms together. A candidate that has
+    All runs of the baseline since the last keep count as the bank, so that sentinels are not lost; seeds of the
+    candidate are numbers that no run of the bank used, since the same number would tie the arms together. One that has
     runs already goes on beside the runs of the baseline that it began with. What past runs say of sigma is read when
     the bank is made, by which it is tested (`Experiment`).
 
@@ -64,7 +65,7 @@ def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTer
         PlumblineError: a number that no design has.
     """
     base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
-    known = [run for run in bank.of(trainer.group, base) if run.seed >= asked.first_seed]
+    known = [run for run in bank.of(trainer.group, base, since=asked.bank_since) if run.seed >= asked.first_seed]
     sentinels = frozenset(run.seed for run in known if run.sentinel)
     if asked.plan == "paired":
         seeds = list(islice(_fresh(asked.first_seed + 2 * APART, set()), asked.most))

@@ -66,7 +66,8 @@ def try_(given: argparse.Namespace) -> int:
         bank, ledger = place.bank(), place.tried()
         entry = _entry(question, arms, announced.rule(question))
         level = announced.session_level(question, entry, ledger)
-        terms, plan = settle(replace(question, alpha=level), arms, bank)
+        since = announced.last_keep(entry, ledger) if question.session == "each" else ""
+        terms, plan = settle(replace(question, alpha=level, bank_since=since), arms, bank)
         announced.require_announced(entry, plan, arms, bank, ledger)
         settled = Settled(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=record, checks=checks)
         decision = decide(place, settled, lambda decision: looked_at_again(decision, arms, project.name))

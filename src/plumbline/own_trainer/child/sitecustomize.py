@@ -7,8 +7,8 @@ what fails in it is told in its report and never to the trainer. In the order of
 - functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
   of these modules is given a first seed, for scripts that set none;
 - the `sitecustomize` that would have run without this one is run;
-- at the end, or when a child is forked and at the import of torch, a report is written: versions, how many calls were
-  shifted, the largest memory of a GPU, modules that came from the user's tree.
+- at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
+  of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for.
 
 A generator that a script makes for itself (`torch.Generator`, `numpy.random.RandomState`) is left alone: those often
 choose the data of an evaluation.
@@ -24,14 +24,16 @@ import sys
 import threading
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-#: A shift by a multiple of this keeps ranks apart, which scripts set apart by 1.
+#: Seeds are shifted by multiples of this, so that ranks, whose seeds scripts set apart by 1, stay apart.
 _STEP = 1000003
 _RANGE = 2**32
 _SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
 _TARGETS = ("random", "numpy", "torch")
 _state = threading.local()
+_TOP, _, _COPY = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)
 _shifted = {}
 _problems = []
+_opened = set()
 
 
 def _new(seed):
@@ -50,7 +52,7 @@ def _wrapped(function, name, first="seed"):
         if given is not None and _new(given) is not given:
             _shifted[name] = _shifted.get(name, 0) + 1
             if arguments:
-                arguments = (_new(given),) + tuple(arguments[1:])
+                arguments = (_new(given), *arguments[1:])
             else:
                 named[first] = _new(given)
         _state.inside = True
@@ -68,7 +70,7 @@ def _wrap(module, path, first="seed"):
         module = getattr(module, name, None)
     function = getattr(module, last, None)
     if function is not None:
-        setattr(module, last, _wrapped(function, "%s.%s" % (module.__name__, last), first))
+        setattr(module, last, _wrapped(function, f"{module.__name__}.{last}", first))
 
 
 def _seeds_of_random(module):
@@ -98,7 +100,7 @@ def _imported(name, module):
         if name == "torch":
             _report()
     except Exception as error:
-        _problems.append("%s: %r" % (name, error))
+        _problems.append(f"{name}: {error!r}")
 
 
 class _Finder:
@@ -127,20 +129,17 @@ class _Finder:
         try:
             spec.loader.exec_module = execute_and_wrap
         except AttributeError:
-            _problems.append("%s: its loader cannot be wrapped" % name)
+            _problems.append(f"{name}: its loader cannot be wrapped")
         return spec
 
 
 def _from_the_copy():
     """Look in the arm's copy for what is installed from the user's tree."""
-    top, _, copy = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)
-    if not copy:
-        return
 
     def moved(path):
-        if not isinstance(path, str) or not _of_the_tree(path, top):
+        if not isinstance(path, str) or not _of_the_tree(path):
             return path
-        there = copy + path[len(top) :]
+        there = _COPY + os.path.realpath(path)[len(_TOP) :]
         return there if os.path.exists(there) else path
 
     sys.path[:] = [moved(path) for path in sys.path]
@@ -150,27 +149,36 @@ def _from_the_copy():
             mapping.update({name: moved(path) for name, path in mapping.items()})
 
 
-def _of_the_tree(path, top):
-    """Whether a path is code of the user's tree, and no copy of it and no installed package."""
-    below = path[len(top) + 1 :] if path.startswith(top + os.sep) else "" if path == top else None
-    if below is None:
+def _of_the_tree(path):
+    """Whether a path is code of the user's tree: neither of a copy of it, nor of a Python that is installed in it."""
+    if not path or os.path.abspath(path).startswith(_COPY + os.sep):  # what is shared is linked into the copy
         return False
-    parts = below.split(os.sep)
-    return ".plumbline" not in parts and "site-packages" not in parts and "lib" not in parts[1:2]
+    path = os.path.realpath(path)
+    if path != _TOP and not path.startswith(_TOP + os.sep):
+        return False
+    parts = path[len(_TOP) + 1 :].split(os.sep)
+    return ".plumbline" not in parts and "site-packages" not in parts and parts[1:2] != ["lib"]
 
 
 def _borrowed():
-    top = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)[0]
-    if not top:
-        return []
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-    return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file, top))
+    return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file))[:20]
+
+
+def _watched(event, arguments):
+    if event in ("open", "os.listdir", "os.scandir") and arguments and len(_opened) < 10000:
+        path = arguments[0]
+        if isinstance(path, (str, bytes)):
+            path = os.path.abspath(os.fsdecode(path))
+            if path.startswith(_COPY + os.sep):
+                _opened.add(path[len(_COPY) + 1 :])
 
 
 def _report():
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
         said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
+        said["opened"] = sorted(_opened)
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "__version__"):
             said["versions"] = {"torch": str(torch.__version__)}
@@ -178,9 +186,7 @@ def _report():
             if cuda is not None and cuda.is_initialized():
                 peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
                 said["memory_gb"] = max(peaks) / 2**30
-        if not (said["versions"] or _shifted or said["borrowed"] or _problems):
-            return
-        path = os.path.join(folder, "%d.json" % os.getpid())
+        path = os.path.join(folder, f"{os.getpid()}.json")
         with open(path + ".new", "w") as file:
             json.dump(said, file)
         os.replace(path + ".new", path)
@@ -201,6 +207,8 @@ def _next_one():
 
 if os.environ.get("PLUMBLINE_REPORT"):
     _from_the_copy()
+    if os.environ.get("PLUMBLINE_WATCH"):
+        sys.addaudithook(_watched)
     for _name in _TARGETS:
         if _name in sys.modules:
             _imported(_name, sys.modules[_name])

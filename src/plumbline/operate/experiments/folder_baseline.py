@@ -1,0 +1,196 @@
+"""Keeps what a folder's candidates are compared with: its baseline, the first one, and the seeds of the bank.
+
+A keep moves the baseline only after the kept arm was run again with fresh seeds: those that made it look good are no
+baseline. Until they are made, the arm stands as `pending` in `.plumbline/session.json`, so that a try that was stopped
+meanwhile is carried on by the next one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count, islice
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json, read_json
+from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
+from plumbline.experiment.decision.outcome import BASELINE, ArmRun
+from plumbline.own_trainer import fingerprint, run_one
+from plumbline.own_trainer.command_trainer import CommandTrainer
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.snapshot import FOLDER, Arm, Repository
+from plumbline.own_trainer.trainer_file import TrainerFile
+
+
+@dataclass
+class Baseline:
+    """What a folder's candidates are compared with."""
+
+    file: TrainerFile
+    folder: Folder
+    repository: Repository
+    tell: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        found = read_json(self.folder.own / "session.json")
+        self.said: dict[str, Any] = found if isinstance(found, dict) else {}
+
+    @property
+    def arm(self) -> Arm:
+        """The arm itself; what HEAD is, until the folder has one."""
+        if (self.folder.own / "baseline.json").exists():
+            return self.folder.baseline(self.repository)
+        return self.repository.arm("HEAD", words="baseline")
+
+    @property
+    def first(self) -> Arm:
+        """What was the baseline before anything was kept.
+
+        Raises:
+            PlumblineError: nothing was kept yet.
+        """
+        if "start" not in self.said:
+            raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
+        return self._arm(self.said["start"])
+
+    @property
+    def first_seed(self) -> int:
+        """The first seed of the bank: runs of the baseline with lower ones were made for something else."""
+        return int(self.said.get("first_seed", self.file.decide.first_seed))
+
+    def trainer(self, candidate: Arm | None = None, baseline: Arm | None = None) -> CommandTrainer:
+        """Make what trains the arms; `baseline` is another than the folder's, for once."""
+        arms = {BASELINE: baseline or self.arm} | ({candidate.words: candidate} if candidate else {})
+        runner = None
+        if self.file.where.profile:
+            from plumbline.own_trainer.profile_runs import ProfileRuns
+
+            runner = ProfileRuns(self.file, self.folder)
+        return CommandTrainer(
+            file=self.file,
+            repository=self.repository,
+            folder=self.folder,
+            arms=arms,
+            tell=self.tell,
+            runner=runner,
+        )
+
+    def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
+        """Have the bank's runs made that are not there, and return all of them."""
+        base = trainer.method(BASELINE)
+        made = [run for run in bank.of(trainer.group, base) if run.seed >= first_seed]
+        known = [run for run in made if run.outcome not in TRIED_AGAIN]
+        seeds = [run.seed for run in made if run.outcome in TRIED_AGAIN]
+        taken = bank.seeds(trainer.group)
+        seeds += islice((seed for seed in count(first_seed) if seed not in taken), size)
+        wanted = [(BASELINE, seed) for seed in seeds[: max(0, size - len(known))]]
+        for run in trainer.run(wanted):
+            bank.append(trainer.group, base, run, LOOP)
+            known.append(run)
+            said = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
+            took = f" ({run.seconds:.0f} s)" if run.seconds is not None else ""
+            self.tell(f"{trainer.arms[BASELINE].words}, seed {run.seed}: {said}{took}; run {len(known)} of {size}")
+            if not run.has_value:
+                break
+        return known
+
+    def take_again(self, bank: Bank) -> None:
+        """Let the bank begin with seeds that nothing has used: for another machine, say."""
+        self._say(first_seed=max(bank.seeds(self.trainer().group), default=self.first_seed - 1) + 1)
+
+    def keep(self, arm: Arm, bank: Bank) -> None:
+        """Let an arm become the baseline as soon as it has its fresh runs (`settle_pending`)."""
+        fresh = max(bank.seeds(self.trainer(arm).group), default=0) + 1
+        self._say(pending=_record(arm) | {"first_seed": fresh})
+
+    def settle_pending(self, bank: Bank) -> str:
+        """Run what was kept again with fresh seeds, and move the baseline to it; says what was done, or nothing."""
+        pending = self.said.get("pending")
+        if pending is None:
+            return ""
+        arm, size = self._arm(pending), self.file.decide.bank
+        self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
+        runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
+        del self.said["pending"]
+        if lost := [run for run in runs if not run.has_value]:
+            self._say()
+            return f"It does not become the baseline: seed {lost[0].seed} of its fresh runs {lost[0].outcome}."
+        before = self.arm
+        if "start" not in self.said:
+            self.repository.hold("start", before.commit)
+            self.said["start"] = _record(before)
+        self.folder.move_baseline(self.repository, arm)
+        self._say(first_seed=pending["first_seed"])
+        mean = sum(run.value or 0.0 for run in runs) / len(runs)
+        flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
+        return f"It is the baseline now{flags}: the mean of its {len(runs)} fresh runs is {mean:.6g}."
+
+    def require_same_machine(self, bank: Bank) -> None:
+        """Refuse a candidate where the bank was made on another machine than this one.
+
+        Raises:
+            PlumblineError: it was; the parts that differ are named.
+        """
+        trainer = self.trainer()
+        made = [run for run in bank.of(trainer.group, trainer.method(BASELINE)) if run.seed >= self.first_seed]
+        if not made or self.file.where.profile:
+            return
+        here: dict[str, str] = dict(fingerprint.machine(self.file.where.devices[0]))
+        if told := fingerprint.data(self.file.folder, self.file.run.data):
+            here["data"] = told
+        if differ := _differ(self.parts(made[-1].run_id), here):
+            raise PlumblineError(
+                f"the baseline's runs were made elsewhere ({differ}), and means do not cross that: "
+                "plumbline setup-trainer --again runs it here, with fresh seeds"
+            )
+
+    def parts(self, run_id: str) -> dict[str, str]:
+        """What a run was made on."""
+        result = run_one.read_result(self.folder.runs / f"{run_id}.result.json")
+        return dict(result.fingerprint) if result is not None else {}
+
+    def _say(self, **more: Any) -> None:
+        self.said |= more
+        self.folder.make()
+        atomic_write_json(self.folder.own / "session.json", self.said)
+
+    def _arm(self, said: dict[str, Any]) -> Arm:
+        return self.repository.arm(said["commit"], said["flags"], words=said["words"])
+
+
+def differing(theirs: dict[str, str], ours: dict[str, str]) -> str:
+    """Say in what two runs' machines differ."""
+    names = sorted(key for key in {*theirs, *ours} if theirs.get(key) != ours.get(key))
+    return ", ".join(f"{key} {theirs.get(key, 'unknown')}, now {ours.get(key, 'unknown')}" for key in names)
+
+
+def _differ(theirs: dict[str, str], here: dict[str, str]) -> str:
+    """The same of what is known of a machine before a run."""
+    known = {key: value for key, value in theirs.items() if key in {*here, "gpu", "driver"}}
+    return differing(known, here) if theirs else ""
+
+
+def _record(arm: Arm) -> dict[str, Any]:
+    return {"commit": arm.commit, "flags": list(arm.flags), "words": arm.words}
+
+
+def commit(repository: Repository, arm: Arm) -> str:
+    """Commit what was kept, by the user's own git with the user's hooks; says what was done.
+
+    Raises:
+        PlumblineError: the working tree has changed since, or git refuses.
+    """
+    if repository.candidate().tree != arm.tree:
+        raise PlumblineError(
+            "nothing was committed: the working tree has changed since the try began; commit it by hand"
+        )
+    prefix = f"{repository.prefix}/" if repository.prefix else ""
+    left_out = [f":(top,exclude,literal){prefix}{name}" for name in (FOLDER, "results.tsv")]
+    for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
+        done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["no word"]
+            raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
+    return f"Committed: {arm.words}"

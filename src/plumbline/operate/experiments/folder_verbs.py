@@ -1,0 +1,289 @@
+"""Runs the verbs of an experiment in a folder with a `plumbline.toml`: the arms are commits, run by its own command."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.experiment.decision import announced, records
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_sentences import sentence
+from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.experiment.decision.settle import Question, claim, settle
+from plumbline.experiment.ledger import LedgerEntry
+from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
+from plumbline.operate.experiments.folder_baseline import Baseline, commit, differing
+from plumbline.operate.experiments.place import Place
+from plumbline.operate.experiments.views import VIEWS
+from plumbline.own_trainer import run_one, trust
+from plumbline.own_trainer.command_trainer import CommandTrainer
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.snapshot import Arm, Repository
+from plumbline.own_trainer.trainer_file import TrainerFile, load
+
+#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
+STATUS = {
+    "keep": "keep",
+    "discard": "discard",
+    "undecided": "undecided",
+    "crashed": "crash",
+    "cannot be judged": "crash",
+}
+
+
+def run(given: argparse.Namespace, root: Path) -> int:
+    """Run a verb in a folder, and return its exit code."""
+    if given.verb in VIEWS:
+        return VIEWS[given.verb](given, place_of(root))
+    return {"try": try_, "confirm": confirm}[given.verb](given, root)
+
+
+def place_of(root: Path) -> Place:
+    """Find where a folder's experiments lie."""
+    folder = Folder(root)
+    return Place(
+        pages=folder.pages,
+        work=folder.own,
+        ledger=folder.ledger,
+        where=f"in {root}",
+        first="plumbline try -m WORDS",
+    )
+
+
+def try_(given: argparse.Namespace, root: Path) -> int:
+    """Run the working tree, or other flags, against the baseline until it is decided."""
+    if not given.message:
+        raise PlumblineError("say in a few words what is tried: plumbline try -m 'halve the batch'")
+    if given.message == BASELINE:
+        raise PlumblineError(f"-m {BASELINE}: is what the other arm is called; say what is tried")
+    file = load(root)
+    require_trust(file, given.trust)
+    baseline = Baseline(file, Folder(root), Repository(root), tell)
+    place = place_of(root)
+    if given.dry_run:
+        candidate, other = _arms(given, baseline)
+        question = _question(given, baseline, candidate, other)
+        print(
+            f"{candidate.words} against {other.words}: {file.run.command}; {question.bank} runs of the baseline "
+            f"({len(_known(baseline, place.bank(), other))} are there), at most {question.most} of the candidate"
+        )
+        return 0
+    with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
+        bank = place.bank()
+        if done := baseline.settle_pending(bank):
+            tell(done)
+        baseline.folder.baseline(baseline.repository)
+        baseline.require_same_machine(bank)
+        candidate, other = _arms(given, baseline)
+        trainer = baseline.trainer(candidate, other)
+        question = _question(given, baseline, candidate, other)
+        record = _record(question, candidate, other, trainer)
+        page = page_of(place, question.name)
+        if page.with_suffix(".json").exists() and page.exists():
+            known = records.read(page.with_suffix(".json"))
+            if known.asked == record and known.verdict in ("keep", "discard", "undecided"):
+                print(f"decided already, {known.at}; for other seeds: --first-seed", file=sys.stderr)
+                return told(known, page, as_json=given.json)
+        entry = _entry(question, trainer, announced.rule(question))
+        ledger = place.tried()
+        level = announced.session_level(question, entry, ledger)
+        terms, plan = settle(replace(question, alpha=level), trainer, bank)
+        announced.require_announced(entry, plan, trainer, bank, ledger)
+        settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
+        decision = decide(place, settled, lambda decision: _in_words(decision, baseline))
+        _append_row(baseline, decision, candidate)
+        moves = decision.verdict == "keep" and given.baseline is None
+        if moves:
+            baseline.keep(candidate, bank)
+        code = told(decision, page, as_json=given.json, commit=candidate.commit)
+        done = baseline.settle_pending(bank) if moves else ""
+        print(*filter(None, (done, _next(decision, given, baseline, candidate))), sep="\n", file=sys.stderr)
+        return code
+
+
+def confirm(given: argparse.Namespace, root: Path) -> int:
+    """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
+    file = load(root)
+    require_trust(file, given.trust)
+    baseline = Baseline(file, Folder(root), Repository(root), tell)
+    place = place_of(root)
+    with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
+        bank = place.bank()
+        if given.name is None:
+            candidate, other = baseline.arm, baseline.first
+        else:
+            arms = place.named(given.name).asked["arms"]
+            candidate, other = (
+                baseline.repository.arm(each["commit"], each["flags"], words=each["words"]) for each in arms
+            )
+        trainer = baseline.trainer(candidate, other)
+        trainer.held_out = bool(file.metric.held_out)
+        name = f"{_slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
+        question = _settings(baseline, candidate, other, trainer, name)
+        terms, plan = claim(question, trainer, bank)
+        entry = _entry(question, trainer, f"t of a claim at {terms.alpha:g}")
+        record = _record(question, candidate, other, trainer)
+        settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
+        decision = decide(place, settled, lambda decision: _in_words(decision, baseline))
+        return told(decision, page_of(place, name), as_json=given.json)
+
+
+def require_trust(file: TrainerFile, said: bool) -> None:
+    """Ask once before the command of a folder is run that came from elsewhere.
+
+    Raises:
+        PlumblineError: nobody can be asked, or the answer was no.
+    """
+    if trust.is_trusted(file.folder, file):
+        return
+    if not said:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise PlumblineError(
+                f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say once "
+                "that it may (plumbline try --trust ...)"
+            )
+        tell(f"{file.path} runs: {file.run.command}")
+        print("It may have come from elsewhere. Run it in this folder from now on? [y/N] ", end="", file=sys.stderr)
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise PlumblineError(f"{file.path} is not run; nothing was done")
+    trust.trust(file.folder, file)
+
+
+def _arms(given: argparse.Namespace, baseline: Baseline) -> tuple[Arm, Arm]:
+    """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
+    repository = baseline.repository
+    other = baseline.arm if given.baseline is None else repository.arm(given.baseline)
+    candidate = repository.candidate([*other.flags, *given.flags], words=given.message)
+    if candidate.method == other.method:
+        raise PlumblineError(
+            f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "
+            "something, name flags (plumbline try -m WORDS -- FLAGS), or another baseline (--baseline HEAD~1)"
+        )
+    return candidate, other
+
+
+def _question(given: argparse.Namespace, baseline: Baseline, candidate: Arm, other: Arm) -> Question:
+    """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
+    asked = baseline.file.decide
+    order = "paired" if given.paired else "interleaved" if given.interleave else None
+    order = order or ("paired" if asked.pair else "interleaved" if asked.interleave else "bank")
+    session = given.session or asked.session
+    planned = given.planned or asked.planned or None
+    if (session == "fwer") != (planned is not None) and session != "fdr":
+        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
+    name = f"{_slug(candidate.words)}-{candidate.method}-against-{other.method}"
+    name += "" if order == "bank" else f"-{order}"
+    question = _settings(baseline, candidate, other, baseline.trainer(candidate, other), name)
+    return replace(
+        question,
+        bank=given.bank or asked.bank,
+        most=given.most or asked.max_seeds,
+        alpha=asked.alpha if given.alpha is None else given.alpha,
+        min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
+        worth=given.worth_sigmas or asked.worth,
+        plan=order,  # type: ignore[arg-type]
+        session=session,
+        planned=planned,
+        first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
+    )
+
+
+def _settings(baseline: Baseline, candidate: Arm, other: Arm, trainer: CommandTrainer, name: str) -> Question:
+    """What is the same of a try and of a claim."""
+    file = baseline.file
+    return Question(
+        name=name,
+        baseline=other.words,
+        candidate=candidate.words,
+        metric=trainer.metric,
+        higher=file.metric.direction == "higher",
+        min_gain=file.decide.min_gain,
+        first_seed=baseline.first_seed,
+        unit=file.metric.unit,
+        trainer=file.run.command.replace(" {flags}", ""),
+        budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
+        varies="what the trainer's seed changes",
+    )
+
+
+def _record(question: Question, candidate: Arm, other: Arm, trainer: CommandTrainer) -> dict[str, Any]:
+    """What was asked for, to be asked again."""
+    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
+    arms = [{"commit": arm.commit, "flags": list(arm.flags), "words": arm.words} for arm in (candidate, other)]
+    return {
+        "trainer": trainer.group,
+        "design": [*design, question.first_seed, question.session, question.planned],
+        "arms": arms,
+        "methods": [candidate.method, other.method],
+    }
+
+
+def _entry(question: Question, trainer: CommandTrainer, test: str) -> LedgerEntry:
+    return LedgerEntry(
+        kind="try",
+        name=question.name,
+        fingerprint=sha256_text(canonical_json([trainer.method(BASELINE), trainer.method(question.candidate)])),
+        baseline=trainer.method(BASELINE),
+        metric=question.metric,
+        test=test,
+    )
+
+
+def _in_words(decision: Decision, baseline: Baseline) -> Decision:
+    """Name the parts of the machine that differ, where means would cross them, and what to run."""
+    made = {run.fingerprint: run.run_id for run in decision.runs if run.has_value}
+    if decision.verdict != "cannot be judged" or len(made) < 2:
+        return decision
+    theirs, ours = (baseline.parts(run_id) for run_id in list(made.values())[:: len(made) - 1])
+    why = (
+        f"the baseline's runs were made elsewhere ({differing(theirs, ours)}), and means do not cross that: plumbline "
+        "setup-trainer --again runs it here, with fresh seeds"
+    )
+    return replace(decision, sentence=sentence(decision, reason=why))
+
+
+def _known(baseline: Baseline, bank: Bank, other: Arm) -> list[int]:
+    trainer = baseline.trainer(baseline=other)
+    runs = bank.of(trainer.group, trainer.method(BASELINE))
+    return [run.seed for run in runs if run.seed >= baseline.first_seed and run.has_value]
+
+
+def _append_row(baseline: Baseline, decision: Decision, candidate: Arm) -> None:
+    """Write a decision's row of `results.tsv`: the columns of autoresearch, seeds and p."""
+    values = decision.candidate_values
+    results = [run_one.read_result(baseline.folder.runs / f"{run.run_id}.result.json") for run in decision.runs]
+    memory = max((one.memory_gb or 0.0 for one in results if one is not None), default=0.0)
+    mean = sum(values) / len(values) if values else 0.0
+    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
+    row = (candidate.commit[:7], f"{mean:.6f}", f"{memory:.1f}", STATUS[decision.verdict], candidate.words)
+    baseline.folder.append_row(decision.terms.metric, (*row, str(len(values)), p))
+
+
+def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm) -> str:
+    """Say what is next for whoever made the change."""
+    if decision.verdict == "keep":
+        if given.commit:
+            return commit(baseline.repository, candidate)
+        flags = " ".join(given.flags)
+        change = f"to make {flags} the default" if flags else f"git commit -am {shlex.quote(candidate.words)}"
+        return f"Next: {change} (nothing was committed); plumbline confirm for the number to claim."
+    if decision.verdict == "crashed":
+        lost = next(run for run in decision.runs if run.arm != BASELINE and not run.has_value)
+        log = baseline.folder.log(candidate.method, lost.seed)
+        return f"Next: the whole log is {log}; plumbline try again when that is put right."
+    if decision.verdict == "cannot be judged":
+        return ""
+    return "Next: another change; git diff shows this one, and git restore FILE takes it back."
+
+
+def _slug(words: str) -> str:
+    """Words as a part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"

@@ -1,0 +1,156 @@
+"""Guesses how a trainer is to be run: where a first run says its metric, how it takes its seed, what it missed.
+
+What is guessed is written into `plumbline.toml` and said; nothing is guessed again afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.own_trainer.metric import backwards
+from plumbline.own_trainer.trainer_file import ENVIRONMENT, INJECT
+
+#: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
+KNOWN = (
+    *("val bpb", "val loss", "validation loss", "valid loss", "eval loss", "test loss", "val ppl", "val perplexity"),
+    *("val accuracy", "val acc", "validation accuracy", "eval accuracy", "test accuracy", "test acc", "accuracy"),
+    *("bpb", "perplexity", "ppl", "score", "reward", "loss", "train loss"),
+)
+#: Words of names of which more is better.
+HIGHER = ("acc", "accuracy", "f1", "auc", "bleu", "score", "reward", "return", "mfu")
+#: Lines from a log's end in which a metric is looked for, and bytes of a script that are read.
+LINES, MOST = 2000, 2**20
+#: Modules whose seeds can be shifted.
+SHIFTED = re.compile(r"^\s*(?:import|from)\s+(?:torch|numpy|random)\b", re.MULTILINE)
+_NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A metric that a first run said: `said` is the lines of [metric] that read it, `text` its last value."""
+
+    name: str
+    said: dict[str, str]
+    text: str
+
+    @property
+    def direction(self) -> str:
+        """Whether lower or higher is better, by the words of the name."""
+        words = re.split(r"[^a-z0-9]+", self.name.lower())
+        return "higher" if any(word in HIGHER for word in words) else "lower"
+
+
+def metrics(log: Path, folder: Path) -> list[Seen]:
+    """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
+    lines = []
+    for line in backwards(log):
+        lines.append(line)
+        if len(lines) == LINES:
+            break
+    lines.reverse()
+    found = {one.name: one for one in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
+    return sorted(found.values(), key=lambda one: ("METRIC" not in one.said.get("how", ""), _rank(one.name)))
+
+
+def _rank(name: str) -> int:
+    plain = re.sub(r"[_/.-]+", " ", name.lower())
+    return KNOWN.index(plain) if plain in KNOWN else len(KNOWN)
+
+
+def _announced(lines: list[str]) -> list[Seen]:
+    found = {}
+    for line in lines:
+        if match := re.match(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)", line):
+            found[match[1]] = Seen(name=match[1], said={"how": "METRIC", "name": match[1]}, text=match[2])
+    return list(found.values())
+
+
+def _in_lines(lines: list[str]) -> list[Seen]:
+    """Known names with a number after them: at the begin of a line, or within one."""
+    found = []
+    for known in KNOWN:
+        first, *rest = known.split()
+        spelled = re.escape(first) + "".join(f"[ _/]{re.escape(word)}" for word in rest)
+        within = re.compile(rf"(?<![\w/])(?<!train )({spelled})[\"']?\s*[:=]?\s*({_NUMBER})(?![\w.])", re.IGNORECASE)
+        at = [match for line in lines if (match := within.search(line))]
+        if not at:
+            continue
+        name = at[-1][1]
+        start = rf"^{name}:\s+" if re.match(rf"{re.escape(name)}:\s", at[-1].string) else ""
+        pattern = rf"{start}(\S+)" if start else rf"\b{name}[\"']?\s*[:=]?\s*([-+.\w]+)"
+        plain = re.sub(r"[ /]", "_", name)
+        said = {"pattern": pattern} | ({"name": plain} if plain != name else {})
+        found.append(Seen(name=plain, said=said, text=at[-1][2]))
+    return found
+
+
+def _rows(folder: Path) -> list[Seen]:
+    """Known names in files of JSON that the run wrote: in rows, or one object."""
+    found = []
+    files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
+    for path in sorted(path for path in files if path.is_file() and not path.is_symlink()):
+        for line in backwards(path, MOST):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict):
+                file = path.relative_to(folder).as_posix()
+                for key, value in row.items():
+                    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+                    if number and _rank(key) < len(KNOWN):
+                        found.append(Seen(name=key, said={"json": f"{file}:{key}"}, text=f"{value:g}"))
+                break
+    return found
+
+
+def script(command: str, folder: Path) -> Path | None:
+    """The script that a command runs; None where it names none that is in the folder."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    for before, word in zip(["", *words], words):
+        named = folder / (f"{word.replace('.', '/')}.py" if before == "-m" else word)
+        if named.suffix in (".py", ".sh") and named.is_file():
+            return named
+    return None
+
+
+def seed(path: Path | None) -> tuple[str, str]:
+    """How a script takes its seed (`run.seed`), and by what that was seen."""
+    if path is None:
+        return INJECT, "the command names no script that could be read"
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read(MOST)
+    if option := re.search(r"""["'](--(?:random[-_]|rng[-_])?seed)["']""", text):
+        return f"{option[1]} {{seed}}", f"{path.name} has the option {option[1]}"
+    if re.search(r"""DEFINE_integer\(\s*["']seed["']""", text):
+        return "--seed {seed}", f"{path.name} defines the flag seed"
+    if variable := re.search(r"""(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w*SEED\w*)["']""", text):
+        return f"{ENVIRONMENT}{variable[1]}", f"{path.name} reads {variable[1]} from the environment"
+    if fixed := re.search(
+        r"(?:manual_seed(?:_all)?|random\.seed|default_rng|set_seed|seed_everything)\([^)\n]*\)", text
+    ):
+        return INJECT, f"{path.name} fixes its seed ({fixed[0]}), which is shifted without an edit"
+    return INJECT, f"{path.name} sets no seed that was seen"
+
+
+def missed(log_lines: list[str], folder: Path, ignored: list[str]) -> list[str]:
+    """What git ignores and a failed run missed, by the paths that its log names: with what lies beside it."""
+    words = [word for line in log_lines for word in re.split(r"""[\s"'(),;:=\[\]]+""", line) if word]
+    found = set()
+    for word in words:
+        parts = Path(word).parts
+        for one in ignored:
+            own = Path(one).parts
+            if any(parts[at : at + len(own)] == own for at in range(len(parts))):
+                found.add(one)
+    beside = {Path(one).parent for one in found if not (folder / one).is_dir()}
+    found |= {one for one in ignored if Path(one).parent in beside and not (folder / one).is_dir()}
+    return sorted(one.rstrip("/") for one in found)

@@ -1,0 +1,224 @@
+"""Sets up a trainer of one's own: writes `plumbline.toml`, and takes the baseline's first runs.
+
+One run of the committed code is made in a copy of it. Its log says the metric (lines METRIC name=value, name: value,
+rows of JSON), the script how it takes its seed, and a failure which ignored files it missed. What was chosen is said,
+with what else was seen. A plumbline.toml that is there is never written over: without COMMAND its baseline is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from plumbline.core import command_line
+from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.operate.experiments import setup_guesses
+from plumbline.operate.experiments.deciding import tell
+from plumbline.operate.experiments.folder_baseline import Baseline
+from plumbline.operate.experiments.folder_verbs import place_of, require_trust
+from plumbline.operate.experiments.setup_guesses import Seen
+from plumbline.operate.experiments.views import print_noise
+from plumbline.own_trainer import metric, run_one, trust
+from plumbline.own_trainer.command_trainer import Pool
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.run_one import Result
+from plumbline.own_trainer.snapshot import Repository
+from plumbline.own_trainer.trainer_file import FLAGS, NAME, TrainerFile, load, parsed
+
+#: First runs that may fail for ignored files before it is given up.
+TRIES = 5
+#: Ignored entries that no run is given: environments, caches.
+NOT_SHARED = (".venv", "venv", "__pycache__", ".plumbline", "node_modules", ".git")
+
+
+def arguments() -> argparse.ArgumentParser:
+    """Build the command-line parser of `plumbline setup-trainer`."""
+    parser = argparse.ArgumentParser(
+        prog=command_line.prog("plumbline setup-trainer"),
+        description=command_line.described(__doc__),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("command", nargs="?", metavar="COMMAND", help="what trains, quoted: 'python train.py'; none: that of the file")
+    add("--metric", metavar="NAME", help="which of the metrics that the first run says decides")
+    add("--seed", metavar="HOW", help="'--seed {seed}', env:NAME or inject (default: as the script is seen to take it)")
+    add("--share", nargs="+", default=[], metavar="PATH", help="what git ignores and a run needs")
+    add("--timeout", metavar="TIME", help="of a run, such as 15m (default: none)")
+    add("--again", action="store_true", help="take the baseline's runs again, with fresh seeds")
+    add("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
+    add("-n", "--dry-run", action="store_true", help="say what would be written, and run nothing")
+    return parser
+
+
+def main() -> int:
+    """Run `plumbline setup-trainer`."""
+    given = arguments().parse_args()
+    root = Path.cwd()
+    there = (root / NAME).exists()
+    if given.command and there:
+        raise PlumblineError(
+            f"{root / NAME} is there, and is never written over: edit it, or remove it; plumbline setup-trainer "
+            "without a command takes its baseline's runs"
+        )
+    if not given.command and not there:
+        raise PlumblineError(f'{root} has no {NAME}; name what trains: plumbline setup-trainer "python train.py"')
+    repository, folder = Repository(root), Folder(root)
+    if given.dry_run:
+        print(_dry(given, root) if given.command else f"{root / NAME} is there; the baseline would be run")
+        return 0
+    with folder.held("plumbline setup-trainer"):
+        if given.command:
+            file = _written(given, repository, folder)
+        else:
+            file = load(root)
+            require_trust(file, given.trust)
+        return _take(file, folder, repository, again=given.again)
+
+
+def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
+    """Take the baseline's runs, and say what they say of the noise."""
+    baseline, bank = Baseline(file, folder, repository, tell), folder.bank()
+    baseline.settle_pending(bank)
+    folder.baseline(repository)
+    if again:
+        baseline.take_again(bank)
+    baseline.require_same_machine(bank)
+    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.bank, baseline.first_seed)
+    if lost := [run for run in runs if not run.has_value]:
+        log = folder.log(baseline.arm.method, lost[0].seed)
+        raise PlumblineError(
+            "\n".join(
+                [f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; {log} ends with:", *_tail(log)]
+            )
+        )
+    print_noise(argparse.Namespace(json=False), place_of(file.folder))
+    print("Next: change something, and: plumbline try -m 'what was changed'")
+    return 0
+
+
+def _written(given: argparse.Namespace, repository: Repository, folder: Folder) -> TrainerFile:
+    """Make the first run, write `plumbline.toml` by what it said, and keep the run as the baseline's first."""
+    root = repository.folder
+    (way, why), share = _seed(given, root), list(given.share)
+    tell(f'seed = "{way}": {why}')
+    ignored = _ignored(root)
+    for _ in range(TRIES):
+        draft = _file(given, root, way, share, {"name": "metric"})
+        result, copy = _first_run(draft, folder, repository)
+        missed = [one for one in setup_guesses.missed(result.tail, root, ignored) if one not in share]
+        if result.exit_code == 0 or not missed:
+            break
+        tell(f"the run ended with {result.exit_code}, and missed what git ignores: share = {missed}")
+        share += missed
+    log = Path(result.log)
+    seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
+    chosen = _chosen(seen, given.metric)
+    if result.exit_code or chosen is None:
+        said = f"ended with exit code {result.exit_code}" if result.exit_code else _nothing(seen, given.metric)
+        raise PlumblineError("\n".join([f"{given.command} {said}; nothing was written. {log} ends with:", *_tail(log)]))
+    said = {key: value for key, value in chosen.said.items() if key != "how"} | {"direction": chosen.direction}
+    file = _file(given, root, way, share, said)
+    others = ", ".join(f"{one.name} {one.text}" for one in seen if one is not chosen)
+    tell(
+        f"metric: {chosen.name}, {chosen.text}, {chosen.direction} is better"
+        + (f"; also seen: {others}" if others else "")
+    )
+    _keep_run(file, folder, repository, result, copy)
+    atomic_write_text(root / NAME, _toml(file))
+    trust.trust(root, file)
+    tell(f"{root / NAME} is written; change what is not meant, and repeat plumbline setup-trainer")
+    return load(root)
+
+
+def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tuple[Result, Path]:
+    """Make the first run, of which no metric is known yet; returns it with the folder that it ran in."""
+    baseline = Baseline(file, folder, repository, tell)
+    trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", words=BASELINE)), file.decide.first_seed
+    path = trainer.request(BASELINE, seed)
+    tell(f"{file.run.command.replace(FLAGS, '').strip()}: the first run, seed {seed}")
+    for _ in Pool(file.where.devices[:1], tell).make([path]):
+        pass
+    request = msgspec.json.decode(path.read_bytes(), type=run_one.Request)
+    result = run_one.read_result(Path(request.result))
+    if result is None:
+        raise PlumblineError(f"the first run was not made, for a reason of this machine; {request.log} may say more")
+    Path(request.result).unlink()
+    return result, Path(request.folder)
+
+
+def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:
+    """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
+    trainer = Baseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
+    run_id = trainer.run_id(BASELINE, result.seed)
+    read = metric.read(file.metric, Path(result.log), copy)
+    kept = msgspec.structs.replace(
+        result, run_id=run_id, outcome="finished", value=read.value, text=read.text, others=read.others, why=""
+    )
+    atomic_write_json(folder.runs / f"{run_id}.result.json", msgspec.to_builtins(kept))
+    repository.remove(folder.copy(result.run_id))
+
+
+def _seed(given: argparse.Namespace, root: Path) -> tuple[str, str]:
+    return (given.seed, "as asked") if given.seed else setup_guesses.seed(setup_guesses.script(given.command, root))
+
+
+def _chosen(seen: list[Seen], name: str | None) -> Seen | None:
+    return next((one for one in seen if name in (None, one.name)), None)
+
+
+def _nothing(seen: list[Seen], name: str | None) -> str:
+    if name is not None:
+        return f"did not say {name} (seen: {', '.join(one.name for one in seen) or 'nothing'})"
+    return "said no metric that is known by its name: print a line METRIC name=value, or write plumbline.toml by hand"
+
+
+def _file(given: argparse.Namespace, root: Path, way: str, share: list[str], said: dict[str, str]) -> TrainerFile:
+    command = given.command if FLAGS in given.command else f"{given.command} {FLAGS}"
+    run: dict[str, object] = {"command": command, "seed": way, "share": share}
+    run |= {"timeout": given.timeout} if given.timeout else {}
+    return parsed({"run": run, "metric": said}, root / NAME)
+
+
+def _ignored(root: Path) -> list[str]:
+    """What git ignores in the folder, whole folders as one."""
+    words = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"]
+    listed = subprocess.run(words, cwd=root, capture_output=True, text=True, errors="surrogateescape").stdout
+    return [one for one in listed.split("\0") if one and not set(Path(one).parts) & set(NOT_SHARED)]
+
+
+def _tail(log: Path) -> list[str]:
+    return [f"  {visible(line)}" for line in metric.last_lines(log)]
+
+
+def _dry(given: argparse.Namespace, root: Path) -> str:
+    way, why = _seed(given, root)
+    file = _file(given, root, way, list(given.share), {"name": given.metric or "metric"})
+    return f"{_toml(file)}\n# seed: {why}; the metric is what the first run says"
+
+
+def _toml(file: TrainerFile) -> str:
+    """Write what is not as it is anyway; what decides stands there to be seen."""
+    run, said, decide = file.run, file.metric, file.decide
+    lines = ["[run]", f"command = {_text(run.command)}", f"seed = {_text(run.seed)}"]
+    lines += [f"share = [{', '.join(map(_text, run.share))}]"] if run.share else []
+    lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
+    lines += ["", "[metric]"]
+    lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]
+    lines += [f"direction = {_text(said.direction)}", "", "[decide]"]
+    lines += [f"alpha = {decide.alpha:g}", f"min_gain = {decide.min_gain:g}", f"max_seeds = {decide.max_seeds}"]
+    lines += [f"bank = {decide.bank}", f"session = {_text(decide.session)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    return f"'{value}'" if "\\" in value and "'" not in value else json.dumps(value, ensure_ascii=False)
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,64 @@
+"""Ends what a run has started: its process group, and whatever left it, by the token that a run's environment carries.
+
+Launchers (torchrun) put their workers into sessions of their own, which a signal to the group does not reach.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+from plumbline.core import process_record
+
+#: The variable by which every process of a run is known, and the one that names where its Python processes report.
+TOKEN, REPORT = "PLUMBLINE_RUN", "PLUMBLINE_REPORT"
+
+
+def end_with_parent(number: int = signal.SIGKILL) -> None:
+    """Let the kernel send this process a signal when its parent ends, however that ends."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(1, int(number))  # PR_SET_PDEATHSIG
+
+
+def end(pid: int, mark: str, grace: float) -> None:
+    """Ask a command's process group to end, and then end everything that carries its mark, in whatever session."""
+    until = time.monotonic() + grace
+    if grace:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGTERM)
+    while carriers(mark) and time.monotonic() < until:
+        time.sleep(0.1)
+    kill_carriers(mark)
+
+
+def kill_carriers(mark: str) -> int:
+    """End everything that carries a mark at once; returns how many processes did."""
+    found: set[int] = set()
+    for _ in range(40):  # a process may start another one meanwhile
+        if not (left := carriers(mark)):
+            break
+        found.update(left)
+        for each in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)
+        time.sleep(0.05)
+    return len(found)
+
+
+def carriers(mark: str) -> list[int]:
+    """The processes of this machine whose environment has a variable that begins with a mark, `NAME=value...`."""
+    begin, found = mark.encode(), []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and int(entry) != os.getpid():
+            try:
+                content = Path(f"/proc/{entry}/environ").read_bytes()
+            except OSError:
+                continue
+            there = any(each.startswith(begin) for each in content.split(b"\0"))
+            if there and process_record.started(int(entry)) is not None:  # None: it has ended and waits to be noticed
+                found.append(int(entry))
+    return found

@@ -1,0 +1,113 @@
+"""Says what a run is asked to be, and how it ended: the two files by which a try and its runs know each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import read_json
+from plumbline.own_trainer.trainer_file import MetricPart
+
+#: The form of requests and results; a reader refuses a later one.
+SCHEMA = 1
+
+
+class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run is asked to be; all paths are absolute.
+
+    Attributes:
+        command: with its seed and flags.
+        folder: where it is run: the trainer's folder in the arm's copy.
+        top: of the user's own tree, and `copy` of the arm's: modules of the first are looked for in the second.
+        result, log, progress: files that are written.
+        environment: variables beside those that are there.
+        devices: CUDA_VISIBLE_DEVICES of the run; left alone if empty.
+        timeout: seconds; None without one.
+        fingerprint: parts that are known beforehand (the hash of the data).
+        watch: note which files of the trainer's folder are opened.
+    """
+
+    run_id: str
+    seed: int
+    words: str
+    command: str
+    folder: str
+    top: str
+    copy: str
+    result: str
+    log: str
+    progress: str
+    metric: MetricPart
+    environment: dict[str, str] = {}
+    devices: str = ""
+    timeout: float | None = None
+    fingerprint: dict[str, str] = {}
+    watch: bool = False
+    schema: int = SCHEMA
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """How a run ended.
+
+    Attributes:
+        text: the metric as the trainer wrote it.
+        shifted: how many calls that set seeds were shifted, by function.
+        memory_gb: the largest memory of a GPU, as torch counts it.
+        borrowed: modules that came from the user's tree and not from the arm's copy.
+        opened: files of the trainer's folder that were opened, where that was asked for.
+        tail: the last lines of the log.
+    """
+
+    run_id: str
+    seed: int
+    outcome: str
+    value: float | None = None
+    text: str = ""
+    others: dict[str, float] = {}
+    seconds: float = 0.0
+    why: str = ""
+    fingerprint: dict[str, str] = {}
+    host: str = ""
+    at: str = ""
+    shifted: dict[str, int] = {}
+    memory_gb: float | None = None
+    borrowed: list[str] = []
+    opened: list[str] = []
+    tail: list[str] = []
+    log: str = ""
+    exit_code: int | None = None
+    schema: int = SCHEMA
+
+
+def read_result(path: Path) -> Result | None:
+    """Read a result; None where there is none.
+
+    Raises:
+        PlumblineError: it is of a later Plumbline.
+    """
+    said = read_json(path)
+    if said is None:
+        return None
+    if not isinstance(said, dict) or said.get("schema", SCHEMA + 1) > SCHEMA:
+        raise PlumblineError(f"{path} is of a later Plumbline; update this one")
+    return msgspec.convert(said, Result)
+
+
+def interrupted_file(result: Path) -> Path:
+    """The file beside a result that says why a run was not made, where that is no fault of its arm."""
+    return result.with_suffix(".again.json")
+
+
+def read_request(path: Path) -> Request:
+    """Read a request.
+
+    Raises:
+        PlumblineError: it is none.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Request)
+    except (OSError, msgspec.DecodeError) as error:
+        raise PlumblineError(f"{path} is no request of a run ({error}); repeat plumbline try") from None
