@@ -18,7 +18,7 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
-from plumbline.experiment.formatting import fixed
+from plumbline.experiment.formatting import fixed, seconds
 from plumbline.stats.after_stopping import GainAfterStopping, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
@@ -284,7 +284,7 @@ class Experiment:
         if (run.run_id, run.seed) in self._told:
             return
         self._told.add((run.run_id, run.seed))
-        took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
+        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
         value = run.outcome
         if run.outcome == FINISHED and run.value is not None:
             value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
@@ -302,8 +302,8 @@ class Experiment:
 
 def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank":
-        return None
+    if design.worth is None or design.plan != "bank" or design.e_value:
+        return None  # an e-value holds for any number of looks, which no fixed number does
     power = operating(design, design.worth).kept
     for n in range(1, 10 * design.most):
         df = design.history_df + design.bank + n - 2

@@ -16,7 +16,7 @@ from plumbline.experiment.decision.decision_console import print_decision
 from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
-from plumbline.experiment.formatting import counted
+from plumbline.experiment.formatting import counted, seconds
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.place import Place
 
@@ -77,7 +77,7 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     print_decision(decision)
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
-    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {rule(decision.terms)}")
+    print(f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}")
     print(*([] if decision.terms.claim else [session_line(decision)]), page, sep="\n")
     return decision.exit_code
 
