@@ -156,6 +156,19 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     assert told == ["1 process of an earlier try still ran here, and had to end"]
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, -signal.SIGINT)])
+def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int, tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", NEVER)
+    mark = f"{REPORT}={folder / '.plumbline/runs'}/"
+    command = [sys.executable, "-m", "tests.own_trainer.trainers", str(folder), "--gain", "1"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while len(carriers(mark)) < 2:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(timeout=15) == code
+    assert not carriers(mark) and not list(folder.glob(".plumbline/runs/*.result.json"))
+
+
 def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:
     folder = Folder(make(tmp_path / "mine"))
     held = rf"held by process {os.getpid()} on .*plumbline try -m x"
