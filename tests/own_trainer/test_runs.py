@@ -70,6 +70,10 @@ def test_a_run_that_takes_too_long_ends_with_all_that_it_started(
     assert made.seconds is not None and made.seconds < 10
 
 
+def test_what_a_finished_run_leaves_behind_ends(tmp_path: Path) -> None:
+    assert run(tmp_path / "mine", NEVER.replace("time.sleep(600)\n", "")).value == 1.0
+
+
 @pytest.mark.parametrize(
     ("train", "why"),
     [
