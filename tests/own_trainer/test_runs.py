@@ -17,7 +17,7 @@ from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.own_trainer import pool, run_one
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.processes import REPORT, carriers
-from tests.own_trainer.trainers import TRAIN, decide, make, trainer, write_toml
+from tests.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
 #: Starts a process in a session of its own, as launchers do, and waits for ever.
 NEVER = """\
@@ -68,6 +68,20 @@ def test_a_run_that_takes_too_long_ends_with_all_that_it_started(
     made = run(tmp_path / "mine", NEVER, 'timeout = "1s"')
     assert made.outcome == "timeout" and "not finished after 1 s" in made.why
     assert made.seconds is not None and made.seconds < 10
+
+
+def test_what_a_command_prints_to_a_file_is_read_and_kept(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    others = "others = { peak_vram_mb = '^peak_vram_mb: (\\S+)' }"
+    metric = f"{METRIC}\nfile = 'run.log'\n{others}"
+    write_toml(folder, command="python train.py > run.log 2>&1", metric=metric)
+    (folder / "train.py").write_text("import sys\nprint('peak_vram_mb: 2048')\n" + TRAIN)
+    arms = trainer(folder)
+    (made,) = arms.run([("candidate", 1)])
+    assert made.value is not None and arms.memory_gb([made]) == 2.0
+    (folder / "train.py").write_text("1 / 0\n")
+    (made,) = trainer(folder).run([("candidate", 1)])
+    assert made.why == "exit code 1: ZeroDivisionError: division by zero"
 
 
 def test_what_a_finished_run_leaves_behind_ends(tmp_path: Path) -> None:

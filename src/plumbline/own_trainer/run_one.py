@@ -146,6 +146,7 @@ class _Run:
             code = self._wait(process, began)
         seconds = time.monotonic() - began
         end(self._mark, 0.0)  # what it left behind holds the device
+        self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
         if self.late:
@@ -169,6 +170,13 @@ class _Run:
             why = f"it ended well, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
         return self._result(FINISHED, seconds, code, read)
+
+    def _keep_file(self) -> None:
+        """Put the file that the command printed to, which goes with the copy, into the log that is kept."""
+        path = Path(self.request.folder, self.request.metric.file)
+        if self.request.metric.file and path.is_file():
+            with open(path, "rb") as file, open(self.log, "ab") as log:
+                shutil.copyfileobj(file, log)
 
     def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
         """Refuse an end that says nothing of the arm."""
