@@ -21,7 +21,6 @@ from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
-from plumbline.operate.experiments.views import VIEWS
 from plumbline.own_trainer import trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -40,9 +39,11 @@ STATUS = {
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
-    if given.verb in VIEWS:
+    if given.verb not in VERBS:
+        from plumbline.operate.experiments.views import VIEWS
+
         return VIEWS[given.verb](given, place_of(root))
-    return {"try": try_, "confirm": confirm}[given.verb](given, root)
+    return VERBS[given.verb](given, root)
 
 
 def place_of(root: Path) -> Place:
@@ -299,3 +300,6 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
 def _slug(words: str) -> str:
     """Words as a part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
+
+
+VERBS = {"try": try_, "confirm": confirm}
