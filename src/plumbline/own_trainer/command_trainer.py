@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
+from plumbline.core.system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed
@@ -23,16 +24,11 @@ from plumbline.own_trainer.requests import Request, Result, interrupted_file, re
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
 
+if TYPE_CHECKING:
+    from plumbline.own_trainer.profile_runs import ProfileRuns
+
 #: Where the metric is printed with so many digits, two equal values of different seeds are no accident.
 _DIGITS = 5
-
-
-class Runner(Protocol):
-    """What has requests made: the local pool, or a profile."""
-
-    def __call__(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
-        """Have requests made, and give each one when its run has ended, with a result or without."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -42,7 +38,6 @@ class CommandTrainer:
     Attributes:
         arms: by name, the baseline's among them.
         tell: is given a line now and then while runs are made.
-        runner: makes the runs elsewhere than in this machine's pool.
     """
 
     file: TrainerFile
@@ -50,7 +45,6 @@ class CommandTrainer:
     folder: Folder
     arms: Mapping[str, Arm]
     tell: Callable[[str], None]
-    runner: Runner | None = None
     held_out: bool = False
     _known: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
@@ -77,7 +71,7 @@ class CommandTrainer:
     @property
     def at_once(self) -> int:
         """Runs that stand beside each other."""
-        return len(self.file.where.devices)
+        return self._jobs.at_once if self._jobs else len(self.file.where.devices)
 
     def method(self, arm: str) -> str:
         """An arm's code and flags."""
@@ -104,7 +98,7 @@ class CommandTrainer:
                 yield self._given(arm, result)
             else:
                 open_[self.request(arm, number)] = (arm, number)
-        made = self.runner or self._pool
+        made = self._jobs or self._pool
         for path in made(list(open_), self.tell) if open_ else ():
             arm, number = open_.pop(path)
             result = self._result_of(self.run_id(arm, number))
@@ -134,7 +128,9 @@ class CommandTrainer:
         for stale in ("result", "progress"):
             self._file(arm, number, stale).unlink(missing_ok=True)
         copy = self.folder.copy(run_id)
-        here = self.repository.check_out(chosen.commit, copy, run.share)
+        here = copy / self.repository.prefix
+        if not self._at_work(run_id):
+            here = self.repository.check_out(chosen.commit, copy, run.share)
         request = Request(
             run_id=run_id,
             seed=number,
@@ -221,13 +217,40 @@ class CommandTrainer:
             f"arm: {why}; put that right and repeat the command: what is finished is used"
         )
 
+    @cached_property
+    def _jobs(self) -> ProfileRuns | None:
+        """What makes the runs where a profile is named."""
+        if not self.file.where.profile:
+            return None
+        from plumbline.own_trainer.profile_runs import ProfileRuns
+
+        return ProfileRuns(self.file, self.folder)
+
     def _pool(self, requests: Sequence[Path], tell: Callable[[str], None]) -> Iterator[Path]:
         yield from pool(self.file.where.devices, requests, tell)
 
     def _end_leftovers(self) -> None:
-        """End what a try that was killed has left running here: it holds a device, and writes where new runs do."""
-        if self.runner is None:
+        """End what a try that was killed has left running here: it holds a device, and writes where new runs do.
+
+        Jobs of a profile are waited for, and what they gave is read.
+        """
+        if self._jobs:
+            self._jobs.settle()
+        else:
             if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
                 self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
-            for copy in (self.folder.own / "worktrees").glob("*"):
+        for copy in (self.folder.own / "worktrees").glob("*"):
+            if not self._at_work(copy.name):
                 self.repository.remove(copy)
+
+    def _at_work(self, run_id: str) -> bool:
+        """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
+        path = self.folder.runs / f"{run_id}.result.lock"
+        try:
+            with open(path, "a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False

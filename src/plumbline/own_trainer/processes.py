@@ -1,6 +1,6 @@
-"""Ends what a run has started: its process group, and whatever left it, by the token that a run's environment carries.
+"""Ends what a run has started, known by a token that its environment carries.
 
-Launchers (torchrun) put their workers into sessions of their own, which a signal to the group does not reach.
+Launchers (torchrun) put their workers into sessions of their own, which a signal to a process group does not reach.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(1, int(number))  # PR_SET_PDEATHSIG
 
 
-def end(pid: int, mark: str, grace: float) -> None:
-    """Ask a command's process group to end, and then end everything that carries its mark, in whatever session."""
+def end(mark: str, grace: float) -> None:
+    """Ask everything that carries a mark to end, in whatever session, and end at once what is still there after a
+    grace (in seconds).
+    """
     until = time.monotonic() + grace
-    if grace:
+    for each in carriers(mark) if grace else ():
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGTERM)
-    while carriers(mark) and time.monotonic() < until:
+            os.kill(each, signal.SIGTERM)
+    while time.monotonic() < until and carriers(mark):
         time.sleep(0.1)
     kill_carriers(mark)
 

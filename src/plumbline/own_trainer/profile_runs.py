@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +19,9 @@ from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.pipeline_packages import lacking
 from plumbline.core.system import fcntl
-from plumbline.own_trainer import run_one
 from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.pool import say_progress
+from plumbline.own_trainer.requests import interrupted_file
 from plumbline.own_trainer.trainer_file import TrainerFile
 
 SNAKEFILE = Path(__file__).with_name("Snakefile")
@@ -70,7 +71,8 @@ class ProfileRuns:
 
     @cached_property
     def at_once(self) -> int:
-        """How many runs stand beside each other: the profile's `jobs`, or else its `cores`.
+        """How many runs stand beside each other: the profile's `jobs`, or else its `cores`; fewer where
+        `plumbline.toml` says so.
 
         Raises:
             PlumblineError: it says neither, or cannot be read.
@@ -88,7 +90,7 @@ class ProfileRuns:
         number = str(said.get("jobs") or said.get("cores"))
         if not number.isdecimal() or not int(number):
             raise PlumblineError(f"{self.profiles[-1]}: says no number of `jobs`; write how many may run at once")
-        return int(number)
+        return min(int(number), self.file.where.at_once or int(number))
 
     def settle(self) -> None:
         """Wait for the runs of a `try` that was killed, so that their results can be read."""
@@ -112,16 +114,16 @@ class ProfileRuns:
         command += ["--workflow-profile", "none", *_WORDS, "--config", f"minutes={minutes}"]
         with self._alone() as lock:
             targets = [str(path.relative_to(home)) for path in results.values()]
-            code = call([*command, "--", *targets], keeps=[lock])
-        lost = []
+            code = call([*command, "--", *targets], keeps=[lock], meanwhile=lambda: _say(results, tell))
+        lost = 0
         for path, result in results.items():
-            if result.exists() or run_one.interrupted_file(result).exists():
+            if result.exists() or interrupted_file(result).exists():
                 yield path
             else:
-                lost.append(path)
+                lost += 1
         if lost:
             raise PlumblineError(
-                f"{len(lost)} of {len(results)} runs were not made, for a reason of {self.file.where.profile} and not "
+                f"{lost} of {len(results)} runs were not made, for a reason of {self.file.where.profile} and not "
                 f"of their arm: Snakemake ended with {code}, as it says above; put that right and repeat the command: "
                 "what is finished is used"
             )
@@ -142,3 +144,10 @@ class ProfileRuns:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _say(results: Mapping[Path, Path], tell: Callable[[str], None]) -> None:
+    """Tell how far the runs are that have not ended."""
+    for path, result in results.items():
+        if not result.exists():
+            say_progress(path, tell)

@@ -44,7 +44,7 @@ __all__ = ["Request", "Result", "interrupted_file", "make", "read_request", "rea
 #: What goes in front of the child's PYTHONPATH.
 CHILD = Path(__file__).parent / "child"
 #: Seconds between looks at a running log, and those that a run is given to end when it is asked to.
-LOOK, GRACE = 5.0, 20.0
+LOOK, GRACE = 2.0, 20.0
 #: A disk with less is full.
 _LEAST_FREE = 2**20
 #: What a log says of a disk that is full, and what of memory.
@@ -87,6 +87,9 @@ class _Run:
                 folder.mkdir(parents=True, exist_ok=True)
             with self._alone(result.with_suffix(".lock")):
                 again.unlink(missing_ok=True)
+                made = read_result(result)
+                if made is not None and made.outcome == FINISHED:
+                    return 0  # by a job that outlived its try, or whose node was lost and came back
                 shutil.rmtree(self.reports, ignore_errors=True)
                 self.reports.mkdir()
                 try:
@@ -140,7 +143,7 @@ class _Run:
             )
             code = self._wait(process, began)
         seconds = time.monotonic() - began
-        end(process.pid, self._mark, 0.0)  # what it left behind holds the device
+        end(self._mark, 0.0)  # what it left behind holds the device
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
         if self.late:
@@ -233,7 +236,7 @@ class _Run:
             now = time.monotonic()
             self.late = request.timeout is not None and now - began > request.timeout
             if self.stopped is not None or self.late:
-                end(process.pid, self._mark, GRACE)
+                end(self._mark, GRACE)
                 return process.wait()
             if readable and now - looked >= LOOK:
                 looked = now

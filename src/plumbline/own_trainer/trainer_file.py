@@ -100,19 +100,19 @@ class WherePart(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         gpus: a run a device, such as `0,1`; `0+1,2+3` is two devices a run.
-        at_once: runs beside each other where no devices are named.
+        at_once: runs beside each other where no devices are named: one, or as many as the profile's jobs, if 0.
         profile: a Snakemake profile, whose jobs the runs are.
     """
 
     gpus: str = ""
-    at_once: int = 1
+    at_once: int = 0
     profile: str = ""
 
     @property
     def devices(self) -> tuple[str, ...]:
         """What each run that stands beside others sees as CUDA_VISIBLE_DEVICES; an empty text leaves it alone."""
         named = [one.strip().replace("+", ",") for one in self.gpus.split(",") if one.strip()]
-        return tuple(named) or ("",) * self.at_once
+        return tuple(named) or ("",) * max(1, self.at_once)
 
 
 class TrainerFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -242,9 +242,7 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
         rows |= {f"metric.others.{name}": words for name, words in metric.others.items()}
     for key, words in rows.items():
         if not all(words.rpartition(":")[::2]) or not _below(words.rpartition(":")[0]):
-            raise PlumblineError(
-                f"{path}: {key}: {words!r} is not FILE:KEY with a file below the folder, such as 'run.jsonl:val_bpb'"
-            )
+            raise PlumblineError(f"{path}: {key}: {words!r} is no FILE:KEY below the folder, such as run.jsonl:val_bpb")
     if metric.file and not _below(metric.file):
         raise PlumblineError(f"{path}: metric.file: {metric.file!r} is no path below the folder")
     if metric.held_out and metric.held_out not in metric.others:
@@ -276,7 +274,7 @@ def _check_where(where: WherePart, path: Path) -> None:
         raise PlumblineError(f"{path}: where.gpus: {where.gpus!r} is no list of devices; write '0,1'")
     if len(set(where.devices)) < len(where.devices) and where.gpus:
         raise PlumblineError(f"{path}: where.gpus: {where.gpus!r} names a device twice")
-    if not 1 <= where.at_once <= 1024:
+    if not 0 <= where.at_once <= 1024:
         raise PlumblineError(f"{path}: where.at_once: {where.at_once} cannot be meant; write how many runs fit")
     if where.gpus and where.profile:
         raise PlumblineError(f"{path}: where: says both gpus and profile; a profile's jobs are given their devices")

@@ -25,9 +25,9 @@ def size_of(wildcards: Any) -> str:
 
 
 def on_gpu(wildcards: Any) -> bool:
-    """Whether a job needs a GPU: one of a run, or a measurement that asks for it."""
+    """Whether a job needs a GPU: one of a run, of whatever trainer, or a measurement that asks for it."""
     if not hasattr(wildcards, "measurement"):
-        return hasattr(wildcards, "seed")
+        return hasattr(wildcards, "seed") or hasattr(wildcards, "run_id")
     assert _LOADED is not None, "a profile is read after the configuration was loaded"
     known = Measurements(_LOADED, Paths(_LOADED))
     return known.one(wildcards.study, wildcards.measurement).device == "gpu"

@@ -16,8 +16,8 @@ from msgspec import Meta, Struct
 
 from plumbline import NUMERICS
 from plumbline.core.errors import PlumblineError
-from plumbline.core.structs import convert
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.structs import convert
 from plumbline.specs.components import SLOTS, code_class, complete
 
 Precision = Literal["float32", "bfloat16", "bfloat16_products"]

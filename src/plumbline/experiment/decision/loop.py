@@ -18,6 +18,7 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
+from plumbline.experiment.formatting import fixed
 from plumbline.stats.after_stopping import Estimate, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
@@ -106,7 +107,7 @@ class Experiment:
     """One experiment as it runs.
 
     Attributes:
-        tell: is given a line after each run and each look.
+        tell: is given a line after each run, with what the look after it says.
     """
 
     terms: ExperimentTerms
@@ -116,6 +117,7 @@ class Experiment:
     tell: Callable[[str], None]
     runs: list[ArmRun] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    _told: set[tuple[str, int]] = field(default_factory=set)
 
     def conduct(self) -> Decision:
         """Run until a look decides, a run is lost, or the budget is used up."""
@@ -126,18 +128,22 @@ class Experiment:
                 run = self._known(arm, seed)
                 assert run is not None
                 self.runs.append(run)
-                self.tell(self._line(run))
-            if (verdict := self._lost()) is not None:
-                return verdict
-            if edges is None:
+                if (arm, seed) != step[-1]:
+                    self._tell(run)
+            ended, told = self._lost(), ""
+            if ended is None and edges is None:
                 self._take_past_noise()
                 edges = self._boundary()
-            if look and self._can_be_judged():
+            if ended is None and look and self._can_be_judged():
                 try:
                     self._look()
+                    told = f"; {self._look_line(edges, number)}"
                 except PlumblineError as error:
-                    return self._decided("cannot be judged", reason=str(error))
-                self.tell(self._look_line(edges, number))
+                    ended = self._decided("cannot be judged", reason=str(error))
+            self._tell(run, told)
+            if ended is not None:
+                return ended
+            if told:
                 at = self.looks[-1]
                 if at.t >= edges.keep[at.k - 1]:
                     return self._concluded("keep")
@@ -175,6 +181,9 @@ class Experiment:
                 run = replace(run, sentinel=True)
             beside = () if run.arm == BASELINE else theirs
             self.bank.append(self.trainer.group, self.trainer.method(run.arm), run, self.plan.role, beside)
+            step, look = self.plan.steps[number]
+            if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
+                self._tell(run)
         if (left := self._missing(number)) and all(self._known(*one) is None for one in left):
             arm, seed = left[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
@@ -268,10 +277,17 @@ class Experiment:
         )
         return replace(decision, sentence=sentence(decision, reason=reason))
 
-    def _line(self, run: ArmRun) -> str:
+    def _tell(self, run: ArmRun, said: str = "") -> None:
+        """Say of a run once what it gave, and what the look after it says."""
+        if (run.run_id, run.seed) in self._told:
+            return
+        self._told.add((run.run_id, run.seed))
         took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
-        said = f"{run.value:.5g}" if run.outcome == FINISHED and run.value is not None else run.outcome
-        return f"{self.terms.baseline if run.arm == BASELINE else run.arm}, seed {run.seed}: {said}{took}"
+        value = run.outcome
+        if run.outcome == FINISHED and run.value is not None:
+            value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
+        label = self.terms.baseline if run.arm == BASELINE else run.arm
+        self.tell(f"{label}, seed {run.seed}: {value}{took}{said}")
 
     def _look_line(self, edges: Boundary, number: int) -> str:
         """What the newest look says, and what is next."""

@@ -17,11 +17,18 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, read_json
 from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.own_trainer import fingerprint, run_one
+from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.requests import read_result
 from plumbline.own_trainer.snapshot import FOLDER, Arm, Repository
 from plumbline.own_trainer.trainer_file import TrainerFile
+
+#: What is to be done where means would cross machines.
+ELSEWHERE = (
+    "its runs were made elsewhere ({}), and means do not cross that: plumbline setup-trainer --again runs it here, "
+    "with fresh seeds"
+)
 
 
 @dataclass
@@ -140,16 +147,12 @@ class Baseline:
         here: dict[str, str] = dict(fingerprint.machine(self.file.where.devices[0]))
         if told := fingerprint.data(self.file.folder, self.file.run.data):
             here["data"] = told
-        if differ := _differ(self.parts(made[-1].run_id), here):
-            raise PlumblineError(
-                f"the baseline's runs were made elsewhere ({differ}), and means do not cross that: "
-                "plumbline setup-trainer --again runs it here, with fresh seeds"
-            )
-
-    def parts(self, run_id: str) -> dict[str, str]:
-        """What a run was made on."""
-        result = run_one.read_result(self.folder.runs / f"{run_id}.result.json")
-        return dict(result.fingerprint) if result is not None else {}
+        result = read_result(self.folder.runs / f"{made[-1].run_id}.result.json")
+        there = dict(result.fingerprint) if result is not None else here
+        names = sorted({*here, "gpu", "driver", "data"} & {*here, *there})
+        differ = [f"{key}: {there.get(key, 'none')}, {here.get(key, 'none')}" for key in names]
+        if differ := [words for words, key in zip(differ, names) if there.get(key) != here.get(key)]:
+            raise PlumblineError(f"the baseline cannot be compared with: {ELSEWHERE.format('; '.join(differ))}")
 
     def _say(self, **more: Any) -> None:
         self.said |= more
@@ -158,18 +161,6 @@ class Baseline:
 
     def _arm(self, said: dict[str, Any]) -> Arm:
         return self.repository.arm(said["commit"], said["flags"], words=said["words"])
-
-
-def differing(theirs: dict[str, str], ours: dict[str, str]) -> str:
-    """Say in what two runs' machines differ."""
-    names = sorted(key for key in {*theirs, *ours} if theirs.get(key) != ours.get(key))
-    return ", ".join(f"{key} {theirs.get(key, 'unknown')}, now {ours.get(key, 'unknown')}" for key in names)
-
-
-def _differ(theirs: dict[str, str], here: dict[str, str]) -> str:
-    """The same of what is known of a machine before a run."""
-    known = {key: value for key, value in theirs.items() if key in {*here, "gpu", "driver"}}
-    return differing(known, here) if theirs else ""
 
 
 def _record(arm: Arm) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.decision.settle import Question, claim, settle
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
-from plumbline.operate.experiments.folder_baseline import Baseline, commit, differing
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
 from plumbline.operate.experiments.views import VIEWS
-from plumbline.own_trainer import run_one, trust
+from plumbline.own_trainer import trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Arm, Repository
@@ -94,11 +94,12 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         entry = _entry(question, trainer, announced.rule(question))
         ledger = place.tried()
         level = announced.session_level(question, entry, ledger)
-        terms, plan = settle(replace(question, alpha=level), trainer, bank)
+        since = announced.last_keep(entry, ledger) if question.session == "each" else ""
+        terms, plan = settle(replace(question, alpha=level, bank_since=since), trainer, bank)
         announced.require_announced(entry, plan, trainer, bank, ledger)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(place, settled, lambda decision: _in_words(decision, baseline))
-        _append_row(baseline, decision, candidate)
+        decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
+        _append_row(trainer, decision, candidate)
         moves = decision.verdict == "keep" and given.baseline is None
         if moves:
             baseline.keep(candidate, bank)
@@ -131,7 +132,7 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
         entry = _entry(question, trainer, f"t of a claim at {terms.alpha:g}")
         record = _record(question, candidate, other, trainer)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(place, settled, lambda decision: _in_words(decision, baseline))
+        decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
         return told(decision, page_of(place, name), as_json=given.json)
 
 
@@ -237,17 +238,13 @@ def _entry(question: Question, trainer: CommandTrainer, test: str) -> LedgerEntr
     )
 
 
-def _in_words(decision: Decision, baseline: Baseline) -> Decision:
+def _in_words(decision: Decision, trainer: CommandTrainer) -> Decision:
     """Name the parts of the machine that differ, where means would cross them, and what to run."""
-    made = {run.fingerprint: run.run_id for run in decision.runs if run.has_value}
-    if decision.verdict != "cannot be judged" or len(made) < 2:
+    if decision.verdict != "cannot be judged" or not all(run.has_value for run in decision.runs):
         return decision
-    theirs, ours = (baseline.parts(run_id) for run_id in list(made.values())[:: len(made) - 1])
-    why = (
-        f"the baseline's runs were made elsewhere ({differing(theirs, ours)}), and means do not cross that: plumbline "
-        "setup-trainer --again runs it here, with fresh seeds"
-    )
-    return replace(decision, sentence=sentence(decision, reason=why))
+    differ = trainer.changed(decision.runs)
+    reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
+    return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
 
 
 def _known(baseline: Baseline, bank: Bank, other: Arm) -> list[int]:
@@ -256,15 +253,14 @@ def _known(baseline: Baseline, bank: Bank, other: Arm) -> list[int]:
     return [run.seed for run in runs if run.seed >= baseline.first_seed and run.has_value]
 
 
-def _append_row(baseline: Baseline, decision: Decision, candidate: Arm) -> None:
+def _append_row(trainer: CommandTrainer, decision: Decision, candidate: Arm) -> None:
     """Write a decision's row of `results.tsv`: the columns of autoresearch, seeds and p."""
     values = decision.candidate_values
-    results = [run_one.read_result(baseline.folder.runs / f"{run.run_id}.result.json") for run in decision.runs]
-    memory = max((one.memory_gb or 0.0 for one in results if one is not None), default=0.0)
+    memory = trainer.memory_gb([run for run in decision.runs if run.arm != BASELINE]) or 0.0
     mean = sum(values) / len(values) if values else 0.0
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
     row = (candidate.commit[:7], f"{mean:.6f}", f"{memory:.1f}", STATUS[decision.verdict], candidate.words)
-    baseline.folder.append_row(decision.terms.metric, (*row, str(len(values)), p))
+    trainer.folder.append_row(decision.terms.metric, (*row, str(len(values)), p))
 
 
 def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm) -> str:
@@ -272,16 +268,16 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
     if decision.verdict == "keep":
         if given.commit:
             return commit(baseline.repository, candidate)
-        flags = " ".join(given.flags)
-        change = f"to make {flags} the default" if flags else f"git commit -am {shlex.quote(candidate.words)}"
-        return f"Next: {change} (nothing was committed); plumbline confirm for the number to claim."
+        changed = baseline.repository.arm("HEAD").tree != candidate.tree
+        change = f"git commit -am {shlex.quote(candidate.words)} (nothing was committed); " if changed else ""
+        return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":
         lost = next(run for run in decision.runs if run.arm != BASELINE and not run.has_value)
         log = baseline.folder.log(candidate.method, lost.seed)
         return f"Next: the whole log is {log}; plumbline try again when that is put right."
     if decision.verdict == "cannot be judged":
         return ""
-    return "Next: another change; git diff shows this one, and git restore FILE takes it back."
+    return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
 
 
 def _slug(words: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.core.files import atomic_write_json, atomic_write_text
+from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses
 from plumbline.operate.experiments.deciding import tell
@@ -24,10 +24,10 @@ from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.operate.experiments.folder_verbs import place_of, require_trust
 from plumbline.operate.experiments.setup_guesses import Seen
 from plumbline.operate.experiments.views import print_noise
-from plumbline.own_trainer import metric, run_one, trust
-from plumbline.own_trainer.command_trainer import Pool
+from plumbline.own_trainer import metric, trust
 from plumbline.own_trainer.folder import Folder
-from plumbline.own_trainer.run_one import Result
+from plumbline.own_trainer.pool import pool
+from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
 from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import FLAGS, NAME, TrainerFile, load, parsed
 
@@ -111,10 +111,12 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     for _ in range(TRIES):
         draft = _file(given, root, way, share, {"name": "metric"})
         result, copy = _first_run(draft, folder, repository)
-        missed = [one for one in setup_guesses.missed(result.tail, root, ignored) if one not in share]
-        if result.exit_code == 0 or not missed:
+        wanted = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
+        missed = setup_guesses.missed([*wanted, *(result.tail if result.exit_code else ())], root, ignored)
+        missed = [one for one in missed if one not in share]
+        if not missed:
             break
-        tell(f"the run ended with {result.exit_code}, and missed what git ignores: share = {missed}")
+        tell(f"the run missed what git ignores: share = {json.dumps(missed)}")
         share += missed
     log = Path(result.log)
     seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
@@ -141,15 +143,21 @@ def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tup
     baseline = Baseline(file, folder, repository, tell)
     trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", words=BASELINE)), file.decide.first_seed
     path = trainer.request(BASELINE, seed)
-    tell(f"{file.run.command.replace(FLAGS, '').strip()}: the first run, seed {seed}")
-    for _ in Pool(file.where.devices[:1], tell).make([path]):
+    request = msgspec.structs.replace(read_request(path), watch=True)
+    atomic_write_json(path, msgspec.to_builtins(request))
+    tell(f"{_words_of(file)}: the first run, seed {seed}")
+    for _ in pool(file.where.devices[:1], [path], tell):
         pass
-    request = msgspec.json.decode(path.read_bytes(), type=run_one.Request)
-    result = run_one.read_result(Path(request.result))
+    result = read_result(Path(request.result))
     if result is None:
-        raise PlumblineError(f"the first run was not made, for a reason of this machine; {request.log} may say more")
+        why = (read_json(interrupted_file(Path(request.result))) or {}).get("why", "its process ended without a word")
+        raise PlumblineError(f"{_words_of(file)} was not run: {why}; nothing was written")
     Path(request.result).unlink()
     return result, Path(request.folder)
+
+
+def _words_of(file: TrainerFile) -> str:
+    return file.run.command.replace(FLAGS, "").strip()
 
 
 def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:

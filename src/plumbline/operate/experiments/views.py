@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment import ledger
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.decision.noise import SEEDS, noise
-from plumbline.experiment.formatting import fixed
+from plumbline.experiment.formatting import counted, fixed
 from plumbline.operate.experiments.deciding import page_of
 from plumbline.operate.experiments.place import Place
 
@@ -32,8 +32,8 @@ def print_noise(given: argparse.Namespace, place: Place) -> int:
         sigma = row["sigma"]
         print(
             f"{row['group']}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
-            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {row['methods']} methods. Beside {row['bank']} "
-            "runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
+            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['methods'], 'method')}. "
+            f"Beside {row['bank']} runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
         _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
     return 0

@@ -162,6 +162,9 @@ def _of_the_tree(path):
 
 def _borrowed():
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    script = (getattr(sys, "argv", None) or [""])[0]
+    if os.path.isabs(script):  # the script's __file__ is gone when this is called at the end
+        files["__main__"] = script
     return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file))[:20]
 
 

@@ -1,0 +1,176 @@
+"""How a run ends is told apart: the arm's doing, or the machine's; and nothing of a run outlives it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.decision.outcome import BASELINE, ArmRun
+from plumbline.own_trainer import pool, run_one
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.processes import REPORT, carriers
+from tests.own_trainer.trainers import TRAIN, decide, make, trainer, write_toml
+
+#: Starts a process in a session of its own, as launchers do, and waits for ever.
+NEVER = """\
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print("val_bpb: 1.0", flush=True)
+time.sleep(600)
+"""
+
+
+def run(folder: Path, train: str, *run: str, command: str = "python train.py {flags}") -> ArmRun:
+    """One run of a trainer as the candidate."""
+    make(folder)
+    (folder / "train.py").write_text(train)
+    write_toml(folder, *run, command=command)
+    (made,) = trainer(folder).run([("candidate", 7)])
+    assert not carriers(f"{REPORT}={Folder(folder).runs}/")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("train", "outcome", "why"),
+    [
+        ("print('val_bpb: nan')", "diverged", "val_bpb is nan"),
+        ("print('val_bpb: inf'); raise SystemExit(1)", "diverged", "val_bpb is inf"),
+        ("print('val_bpb: 1'); 1 / 0", "crashed", "exit code 1: ZeroDivisionError: division by zero"),
+        (
+            "raise MemoryError('torch.cuda.OutOfMemoryError: CUDA out of memory')",
+            "crashed",
+            "out of memory: MemoryError",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", "killed (SIGKILL, as where memory runs out)"),
+        (
+            "print('bpb of val is 3')",
+            "crashed",
+            "val_bpb is nowhere in what it printed; its log ends with: bpb of val is 3",
+        ),
+    ],
+)
+def test_an_end_that_is_the_arms_own_is_its_outcome(train: str, outcome: str, why: str, tmp_path: Path) -> None:
+    made = run(tmp_path / "mine", train)
+    assert (made.outcome, made.value) == (outcome, None) and why in made.why
+
+
+def test_a_run_that_takes_too_long_ends_with_all_that_it_started(
+    tmp_path: Path,
+) -> None:
+    made = run(tmp_path / "mine", NEVER, 'timeout = "1s"')
+    assert made.outcome == "timeout" and "not finished after 1 s" in made.why
+    assert made.seconds is not None and made.seconds < 10
+
+
+@pytest.mark.parametrize(
+    ("train", "why"),
+    [
+        ("import os; os.kill(os.getpid(), 15)", "stopped its command by a signal"),
+        ("raise OSError(28, 'No space left on device')", "the disk is full: OSError"),
+    ],
+)
+def test_an_end_that_is_the_machines_is_no_outcome(train: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=f"seed 7, was not made, for a reason of this machine.*{why}"):
+        run(tmp_path / "mine", train)
+    folder = Folder(tmp_path / "mine")
+    assert not list(folder.runs.glob("*.result.json")) and folder.log("x", 1).parent.parent.exists()
+
+
+def test_a_command_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"there is no such command: .*pithon"):
+        run(tmp_path / "mine", "# another arm", command="pithon train.py")
+
+
+def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make(
+        tmp_path / "mine", "import os\nprint('val_bpb:', 1 + int(os.environ['CUDA_VISIBLE_DEVICES']))\n" + TRAIN
+    )
+    write_toml(folder, 'seed = "--wait 3.5 --seed {seed}"', more='[where]\ngpus = "4,5"')
+    monkeypatch.setattr(pool, "TOLD_EVERY", 3.0)
+    told: list[str] = []
+    arms = trainer(folder, "--gain", "1", told=told)
+    assert len(list(arms.run([(BASELINE, 1), (BASELINE, 2)]))) == 2
+    assert sorted(line.partition(": ")[2].split(" s, ")[1] for line in told) == ["val_bpb 5", "val_bpb 6"]
+
+
+def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", TRAIN.replace("given.seed)", "42)"))
+    both = [(BASELINE, 1), (BASELINE, 2)]
+    with pytest.raises(PlumblineError, match=r"no effect: seeds 1, 2 all gave 0\.998559.*seed = \"inject\""):
+        list(trainer(folder, "--gain", "1").run(both))
+    write_toml(folder, 'seed = "inject"')
+    assert len({one.value for one in trainer(folder, "--gain", "1").run(both)}) == 2
+    (folder / "train.py").write_text("print('val_bpb: 1.23456')\n")
+    with pytest.raises(PlumblineError, match=r"no call that sets a seed was seen"):
+        list(trainer(folder).run([("candidate", 1), ("candidate", 2)]))
+
+
+def killed(folder: Path, after: float) -> subprocess.Popen[bytes]:
+    """A try in a process of its own that was killed without mercy after some seconds."""
+    command = [sys.executable, "-m", "tests.own_trainer.trainers", str(folder), "--gain", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(after)
+    process.kill()
+    process.wait()
+    return process
+
+
+@pytest.mark.slow
+def test_a_try_that_is_killed_goes_on_with_what_was_finished(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    write_toml(folder, 'seed = "--wait 0.3 --seed {seed}"')
+    killed(folder, 2.0)
+    before = {path: path.stat().st_mtime_ns for path in (folder / ".plumbline/runs").glob("*.result.json")}
+    assert 1 <= len(before) < 5
+    decision = decide(folder, "--gain", "1")
+    assert decision.verdict == "keep" and all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert sorted(one.run.seed for one in Folder(folder).bank().runs) == [42, 43, 44, 1042, 1043]
+
+
+def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path) -> None:
+    folder = make(
+        tmp_path / "mine", f"import os\nif os.path.exists({str(tmp_path / 'wait')!r}):\n    exec({NEVER!r})\n" + TRAIN
+    )
+    (tmp_path / "wait").touch()
+    mark = f"{REPORT}={folder / '.plumbline/runs'}/"
+    process = subprocess.Popen([sys.executable, "-m", "tests.own_trainer.trainers", str(folder), "--gain", "1"])
+    while len(carriers(mark)) < 2:
+        time.sleep(0.05)
+    (runner,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(runner), signal.SIGKILL)  # so that nobody is left who would end its command
+    process.kill()
+    process.wait()
+    assert carriers(mark)
+    (tmp_path / "wait").unlink()
+    told: list[str] = []
+    (made,) = trainer(folder, "--gain", "1", told=told).run([(BASELINE, 42)])
+    assert made.value is not None and not carriers(mark)
+    assert told == ["1 process of an earlier try still ran here, and had to end"]
+
+
+def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:
+    folder = Folder(make(tmp_path / "mine"))
+    held = rf"held by process {os.getpid()} on .*plumbline try -m x"
+    with folder.held("plumbline try -m x"), pytest.raises(PlumblineError, match=held), folder.held("another"):
+        pass
+
+
+def test_one_process_makes_a_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    arms = trainer(folder, "--gain", "1")
+    request = run_one.read_request(arms.request(BASELINE, 42))
+    held = Path(request.result).with_suffix(".lock")
+    with open(held, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        command = "import sys; from plumbline.own_trainer import run_one; run_one.GRACE = 0.2; sys.exit(run_one.main())"
+        path = str(Path(request.result).with_name(f"{request.run_id}.request.json"))
+        done = subprocess.run([sys.executable, "-c", command, path], capture_output=True, text=True)
+    assert done.returncode == 75 and "another process makes this run" in done.stderr
