@@ -100,7 +100,10 @@ class Folder:
         atomic_write_json(self.own / "baseline.json", record)
 
     def append_row(self, metric: str, row: Sequence[str]) -> None:
-        """Append a row to `results.tsv`: the values of `COLUMNS`; where the file has fewer columns, only those."""
+        """Append a row to `results.tsv`: the values of `COLUMNS`; where the file has fewer columns, only those.
+
+        No row is there twice: a try that was killed writes its own again.
+        """
         path = self.root / "results.tsv"
         with naming(path), open(path, "a+", encoding="utf-8", newline="") as file:
             file.seek(0)
@@ -111,6 +114,8 @@ class Folder:
             elif not content.endswith("\n"):
                 file.write("\n")
             columns = content.partition("\n")[0].count("\t") + 1
-            file.write("\t".join(" ".join(cell.split()) for cell in row[:columns]) + "\n")
+            line = "\t".join(" ".join(cell.split()) for cell in row[:columns])
+            if line not in content.splitlines():
+                file.write(f"{line}\n")
             file.flush()
             os.fsync(file.fileno())

@@ -124,32 +124,34 @@ class Experiment:
         edges = self._boundary() if self.terms.design.plan == "paired" or self.terms.claim else None
         for number, (step, look) in enumerate(self.plan.steps):
             self._make(number)
-            for arm, seed in step:
-                run = self._known(arm, seed)
-                assert run is not None
-                self.runs.append(run)
-                if (arm, seed) != step[-1]:
-                    self._tell(run)
+            made = [run for one in step if (run := self._known(*one)) is not None]
+            assert len(made) == len(step)
+            self.runs += made
+            for run in made[:-1]:
+                self._tell(run)
             ended, told = self._lost(), ""
             if ended is None and edges is None:
                 self._take_past_noise()
                 edges = self._boundary()
-            if ended is None and look and self._can_be_judged():
+            if ended is None and edges is not None and look and self._can_be_judged():
                 try:
                     self._look()
-                    told = f"; {self._look_line(edges, number)}"
                 except PlumblineError as error:
                     ended = self._decided("cannot be judged", reason=str(error))
-            self._tell(run, told)
+                else:
+                    told = f"; {self._look_line(edges, number)}"
+                    ended = self._ended_by(edges)
+            self._tell(made[-1], told)
             if ended is not None:
                 return ended
-            if told:
-                at = self.looks[-1]
-                if at.t >= edges.keep[at.k - 1]:
-                    return self._concluded("keep")
-                if at.t <= edges.discard[at.k - 1]:
-                    return self._concluded("discard")
         return self._concluded("undecided")
+
+    def _ended_by(self, edges: Boundary) -> Decision | None:
+        """The decision where the newest look is beyond an edge."""
+        at = self.looks[-1]
+        if at.t >= edges.keep[at.k - 1]:
+            return self._concluded("keep")
+        return self._concluded("discard") if at.t <= edges.discard[at.k - 1] else None
 
     def _take_past_noise(self) -> None:
         """Pool sigma with that of past runs, once the bank is there by which those of other machines are tested."""

@@ -12,7 +12,6 @@ from typing import Any
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.decision_console import print_decision
 from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
@@ -74,6 +73,8 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     if as_json:
         print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more))
         return decision.exit_code
+    from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
+
     print_decision(decision)
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""

@@ -70,18 +70,12 @@ class Baseline:
     def trainer(self, candidate: Arm | None = None, baseline: Arm | None = None) -> CommandTrainer:
         """Make what trains the arms; `baseline` is another than the folder's, for once."""
         arms = {BASELINE: baseline or self.arm} | ({candidate.words: candidate} if candidate else {})
-        runner = None
-        if self.file.where.profile:
-            from plumbline.own_trainer.profile_runs import ProfileRuns
-
-            runner = ProfileRuns(self.file, self.folder)
         return CommandTrainer(
             file=self.file,
             repository=self.repository,
             folder=self.folder,
             arms=arms,
             tell=self.tell,
-            runner=runner,
         )
 
     def take_bank(self, trainer: CommandTrainer, bank: Bank, size: int, first_seed: int) -> list[ArmRun]:
@@ -107,10 +101,17 @@ class Baseline:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
         self._say(first_seed=max(bank.seeds(self.trainer().group), default=self.first_seed - 1) + 1)
 
-    def keep(self, arm: Arm, bank: Bank) -> None:
-        """Let an arm become the baseline as soon as it has its fresh runs (`settle_pending`)."""
+    def keep(self, arm: Arm, bank: Bank, asked: dict[str, Any]) -> None:
+        """Let an arm become the baseline as soon as it has its fresh runs (`settle_pending`); `asked`: what kept it."""
         fresh = max(bank.seeds(self.trainer(arm).group), default=0) + 1
-        self._say(pending=_record(arm) | {"first_seed": fresh})
+        self._say(pending=_record(arm) | {"first_seed": fresh, "asked": asked})
+
+    def kept_by(self, message: str, flags: list[str]) -> str | None:
+        """The page of the try that made the baseline, where these are its words and the working tree is its code."""
+        kept = self.said.get("kept", {})
+        if (kept.get("message"), kept.get("flags")) != (message, flags):
+            return None
+        return str(kept["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
 
     def settle_pending(self, bank: Bank) -> str:
         """Run what was kept again with fresh seeds, and move the baseline to it; says what was done, or nothing."""
@@ -120,16 +121,16 @@ class Baseline:
         arm, size = self._arm(pending), self.file.decide.bank
         self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
         runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
-        del self.said["pending"]
         if lost := [run for run in runs if not run.has_value]:
+            del self.said["pending"]
             self._say()
             return f"It does not become the baseline: seed {lost[0].seed} of its fresh runs {lost[0].outcome}."
-        before = self.arm
         if "start" not in self.said:
-            self.repository.hold("start", before.commit)
-            self.said["start"] = _record(before)
+            self.repository.hold("start", self.arm.commit)
+            self._say(start=_record(self.arm))
         self.folder.move_baseline(self.repository, arm)
-        self._say(first_seed=pending["first_seed"])
+        del self.said["pending"]
+        self._say(first_seed=pending["first_seed"], kept=pending["asked"])
         mean = sum(run.value or 0.0 for run in runs) / len(runs)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         return f"It is the baseline now{flags}: the mean of its {len(runs)} fresh runs is {mean:.6g}."

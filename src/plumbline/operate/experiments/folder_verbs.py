@@ -21,7 +21,6 @@ from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
-from plumbline.operate.experiments.views import VIEWS
 from plumbline.own_trainer import trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -40,9 +39,11 @@ STATUS = {
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
-    if given.verb in VIEWS:
+    if given.verb not in VERBS:
+        from plumbline.operate.experiments.views import VIEWS
+
         return VIEWS[given.verb](given, place_of(root))
-    return {"try": try_, "confirm": confirm}[given.verb](given, root)
+    return VERBS[given.verb](given, root)
 
 
 def place_of(root: Path) -> Place:
@@ -80,33 +81,49 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         if done := baseline.settle_pending(bank):
             tell(done)
         baseline.folder.baseline(baseline.repository)
+        if (kept := baseline.kept_by(given.message, given.flags)) is not None:
+            page = page_of(place, kept)
+            return _decided_already(records.read(page.with_suffix(".json")), page, given)
         baseline.require_same_machine(bank)
         candidate, other = _arms(given, baseline)
         trainer = baseline.trainer(candidate, other)
         question = _question(given, baseline, candidate, other)
         record = _record(question, candidate, other, trainer)
         page = page_of(place, question.name)
-        if page.with_suffix(".json").exists() and page.exists():
-            known = records.read(page.with_suffix(".json"))
-            if known.asked == record and known.verdict in ("keep", "discard", "undecided"):
-                print(f"decided already, {known.at}; for other seeds: --first-seed", file=sys.stderr)
-                return told(known, page, as_json=given.json)
-        entry = _entry(question, trainer, announced.rule(question))
-        ledger = place.tried()
-        level = announced.session_level(question, entry, ledger)
-        since = announced.last_keep(entry, ledger) if question.session == "each" else ""
-        terms, plan = settle(replace(question, alpha=level, bank_since=since), trainer, bank)
-        announced.require_announced(entry, plan, trainer, bank, ledger)
-        settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
+        decision = _decided(page, record)
+        code = None if decision is None else _decided_already(decision, page, given)
+        if decision is None:
+            entry = _entry(question, trainer, announced.rule(question))
+            ledger = place.tried()
+            level = announced.session_level(question, entry, ledger)
+            since = announced.last_keep(entry, ledger) if question.session == "each" else ""
+            terms, plan = settle(replace(question, alpha=level, bank_since=since), trainer, bank)
+            announced.require_announced(entry, plan, trainer, bank, ledger)
+            settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
+            decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
+        # What follows is done again where a try was killed in it.
         _append_row(trainer, decision, candidate)
         moves = decision.verdict == "keep" and given.baseline is None
         if moves:
-            baseline.keep(candidate, bank)
-        code = told(decision, page, as_json=given.json, commit=candidate.commit)
+            baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": question.name})
+        if code is None:
+            code = told(decision, page, as_json=given.json, commit=candidate.commit)
         done = baseline.settle_pending(bank) if moves else ""
         print(*filter(None, (done, _next(decision, given, baseline, candidate))), sep="\n", file=sys.stderr)
         return code
+
+
+def _decided(page: Path, record: dict[str, Any]) -> Decision | None:
+    """What was decided of these very arms and this question."""
+    if not (page.with_suffix(".json").exists() and page.exists()):
+        return None
+    known = records.read(page.with_suffix(".json"))
+    return known if known.asked == record and known.verdict in ("keep", "discard", "undecided") else None
+
+
+def _decided_already(decision: Decision, page: Path, given: argparse.Namespace) -> int:
+    print(f"decided already, {decision.at}; for other seeds: --first-seed", file=sys.stderr)
+    return told(decision, page, as_json=given.json)
 
 
 def confirm(given: argparse.Namespace, root: Path) -> int:
@@ -283,3 +300,6 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
 def _slug(words: str) -> str:
     """Words as a part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
+
+
+VERBS = {"try": try_, "confirm": confirm}

@@ -27,7 +27,6 @@ from plumbline.operate.experiments.asked import (
 )
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, told
 from plumbline.operate.experiments.place import FOLDER, Place
-from plumbline.operate.experiments.views import VIEWS
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
 from plumbline.specs.config import load_config
@@ -143,8 +142,13 @@ def _place(project: Project) -> Place:
     )
 
 
+VERBS = {"try": try_, "confirm": confirm}
+
+
 def run(given: argparse.Namespace) -> int:
     """Run a verb, and return its exit code."""
-    if given.verb in VIEWS:
+    if given.verb not in VERBS:
+        from plumbline.operate.experiments.views import VIEWS
+
         return VIEWS[given.verb](given, place_of(given))
-    return {"try": try_, "confirm": confirm}[given.verb](given)
+    return VERBS[given.verb](given)

@@ -1,0 +1,100 @@
+"""A try that is killed (kill -9) at any instant goes on as if nothing had been: no run is lost, none is made twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.own_trainer.processes import carriers
+from tests.own_trainer.trainers import make, write_toml
+
+#: Writes down that it began; its loss depends on its seed and its flags alone.
+TRAIN = """\
+import os, random, sys, time
+seed = int(sys.argv[sys.argv.index("--seed") + 1])
+with open(os.environ["STARTS"], "a") as starts:
+    starts.write(f"{seed}\\n")
+time.sleep(0.3)
+print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
+"""
+#: Two runs beside each other, which end in any order.
+WHERE = '[where]\ngpus = "0,1"\n[decide]\nbank = 2\nmax_seeds = 3'
+WORDS = ("try", "--trust", "-m", "better", "--", "--better")
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the try, and everything that it starts, with the folder's mark."""
+    environment = os.environ | {"STARTS": str(folder) + ".starts", "MARK": f"{folder}."}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([sys.executable, "-m", "plumbline", *WORDS], cwd=folder, env=environment, **quiet)
+
+
+def bank(folder: Path) -> list[tuple[Any, ...]]:
+    """Every run of the bank, in an order of its own."""
+    lines = map(json.loads, (folder / ".plumbline/runs.jsonl").read_text().splitlines())
+    return sorted((one["method"], one["role"], *(one["run"][key] for key in ("seed", "value"))) for one in lines)
+
+
+def state(folder: Path) -> dict[str, Any]:
+    """Everything that a try leaves: decision, bank, baseline, the row of results.tsv."""
+    (decided,) = (json.loads(path.read_text()) for path in (folder / ".plumbline/pages").glob("*.json"))
+    runs = [(run["arm"], run["seed"], run["value"]) for run in decided["runs"]]
+    baseline = json.loads((folder / ".plumbline/baseline.json").read_text())
+    ledger = map(json.loads, (folder / ".plumbline/decisions.jsonl").read_text().splitlines())
+    return {
+        "decision": (decided["verdict"], decided["sentence"], runs),
+        "bank": bank(folder),
+        "baseline": (baseline["commit"], baseline["flags"]),
+        "rows": (folder / "results.tsv").read_text(),
+        "entered": sum(bool(entry.get("verdict")) for entry in ledger),
+    }
+
+
+def finished(folder: Path) -> set[int]:
+    """Seeds of the runs that have ended, whether or not the bank has them."""
+    found = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
+    return {result["seed"] for result in found}
+
+
+def kill(folder: Path, after: float) -> set[int]:
+    """Kill a try at an instant, see that nothing of it goes on, and return the seeds of what was finished."""
+    process = start(folder)
+    time.sleep(after)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 5
+    while (left := carriers(f"MARK={folder}.")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left, [Path(f"/proc/{each}/cmdline").read_bytes() for each in left]
+    return finished(folder)
+
+
+@pytest.mark.parametrize(
+    ("folders", "kills"), [pytest.param(1, 3, id="3"), pytest.param(30, 1, id="30", marks=pytest.mark.slow)]
+)
+def test_a_try_that_is_killed_ends_as_one_that_is_not(folders: int, kills: int, tmp_path: Path) -> None:
+    source = make(tmp_path / "source", TRAIN)
+    write_toml(source, more=WHERE)
+    undisturbed = shutil.copytree(source, tmp_path / "undisturbed")
+    began = time.monotonic()
+    assert start(undisturbed).wait() == 0
+    seconds, instants = time.monotonic() - began, random.Random(folders)
+    for number in range(folders):
+        folder = shutil.copytree(source, tmp_path / f"killed{number}")
+        known: set[int] = set()
+        for _ in range(kills):
+            known |= kill(folder, instants.uniform(0.1, 1.05) * seconds)
+        assert start(folder).wait() == 0  # also where it had ended
+        assert state(folder) == state(undisturbed)
+        starts = Counter(map(int, (tmp_path / f"killed{number}.starts").read_text().split()))
+        assert [seed for seed in known if starts[seed] > 1] == []
