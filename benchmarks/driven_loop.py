@@ -1,4 +1,4 @@
-"""A session of `plumbline try` itself, driven as a loop would: by nothing but the exit codes of examples/loop/decide.sh.
+"""A session of `plumbline try` itself, driven as a loop would: by the exit codes of examples/loop/decide.sh alone.
 
 The trainer is examples/loop/train.py, whose noise is known. A proposal adds an entry to its CHANGES, which is what it
 takes off the loss: nothing, or a gain that the driver does not look at.
@@ -6,6 +6,7 @@ takes off the loss: nothing, or a gain that the driver does not look at.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -37,8 +38,9 @@ class Driven:
     Attributes:
         codes: the exit code of each proposal.
         changes: what train.py has at the end, as it was committed.
-        runs: lines of the bank, by what a run was for.
-        seconds: of the whole session, the trainer's own next to nothing.
+        runs: all that were made before the claim.
+        seconds: of the whole session.
+        claim: the sentence of `plumbline confirm` afterwards.
     """
 
     codes: list[int]
@@ -55,9 +57,9 @@ def drive(folder: Path, gains: Sequence[float]) -> Driven:
     codes = [proposed(folder, number, gain * SIGMA, environment) for number, gain in enumerate(gains, start=1)]
     seconds = time.monotonic() - began
     runs = (folder / ".plumbline/runs.jsonl").read_text().count("\n")
-    claim = call(["plumbline", "confirm"], folder, environment).stdout.strip()
+    claimed = json.loads(call(["plumbline", "confirm", "--json"], folder, environment).stdout)
     text = call(["git", "show", "HEAD:train.py"], folder, environment).stdout
-    return Driven(codes, changes_of(text), runs, seconds, claim)
+    return Driven(codes, changes_of(text), runs, seconds, claimed["sentence"])
 
 
 def set_up(folder: Path) -> dict[str, str]:

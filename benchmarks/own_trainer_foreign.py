@@ -41,7 +41,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A trainer: its `plumbline.toml`, and what is tried of it; what is kept comes last, since it moves the baseline."""
+    """A trainer, and what is tried of it; what is kept comes last, since it moves the baseline."""
 
     name: str
     toml: str
