@@ -123,6 +123,11 @@ class Experiment:
         """Run until a look decides, a run is lost, or the budget is used up."""
         edges = self._boundary() if self.terms.design.plan == "paired" or self.terms.claim else None
         for number, (step, look) in enumerate(self.plan.steps):
+            if there := [one for one in step if not look and self._known(*one) is not None]:
+                self.tell(
+                    f"{counted(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} there"
+                )
+                self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
             self._make(number)
             made = [run for one in step if (run := self._known(*one)) is not None]
             assert len(made) == len(step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -71,7 +72,7 @@ def page_of(place: Place, name: str) -> Path:
 def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     """Print a decision, and return its exit code; `more` goes into the object of JSON."""
     if as_json:
-        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more))
+        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
     from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
 
@@ -79,8 +80,13 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
     print(f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}")
-    print(*([] if decision.terms.claim else [session_line(decision)]), page, sep="\n")
+    print(*([] if decision.terms.claim else [session_line(decision)]), _near(page), sep="\n", flush=True)
     return decision.exit_code
+
+
+def _near(page: Path) -> str:
+    """A path as it is shortest from here."""
+    return min(str(page), os.path.relpath(page), key=len)
 
 
 def rule(terms: ExperimentTerms) -> str:
