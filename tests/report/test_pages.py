@@ -118,6 +118,7 @@ def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str
 
 def test_the_list_of_verdicts_says_each_and_its_page_shows_the_picture(pages: Path, read: dict[str, Read]) -> None:
     assert '<a href="verdicts/mine.html">mine</a>: mine is not decided.' in read["verdicts.html"].text
+    assert '<a href="experiments/softpick.html">softpick</a>: softpick is kept.' in read["verdicts.html"].text
     page = read["verdicts/mine.html"].text
     (source,) = re.findall(r'<img src="([^"]+)"', page)
     assert (pages / "verdicts" / source).read_text().startswith("<svg") and "a picture" not in page

@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
 from plumbline.experiment.judge import MethodVerdict
 from plumbline.experiment.numbers import numbers_verdict
-from plumbline.experiment.numbers.numbers_request import NumbersRequest, WrittenVerdict
+from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.readers.rows import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
@@ -114,7 +115,7 @@ def main(words: Sequence[str] | None = None) -> int:
             raise
         print(f"cannot be judged: {error}", file=sys.stderr)
         return CANNOT if given.candidate is not None else 1
-    found = None if given.candidate is None else outcome(made, given.candidate)
+    found = None if given.candidate is None else made.outcomes[given.candidate]
     code = 0 if found is None else EXIT[found]
     if given.json:
         said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
@@ -122,20 +123,6 @@ def main(words: Sequence[str] | None = None) -> int:
     else:
         print(f"{made.sentence}\n\n{asked.page}\n{asked.page.with_suffix('.json')}")
     return code
-
-
-def outcome(made: WrittenVerdict, candidate: str) -> MethodVerdict:
-    """Find what was said of a candidate.
-
-    Raises:
-        PlumblineError: it is none of those that were judged.
-    """
-    if candidate not in made.outcomes:
-        raise PlumblineError(
-            f"--candidate {candidate!r} is none of what was judged, {sorted(made.outcomes)} (of a search, the last "
-            f"kept change){nearest(candidate, made.outcomes)}"
-        )
-    return made.outcomes[candidate]
 
 
 def _shown(word: str) -> str:
@@ -168,6 +155,8 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("name a file of numbers, as in: python -m plumbline.experiment results.csv")
     if given.higher is None:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
+    if given.goal is not None and not math.isfinite(given.goal):
+        raise PlumblineError(f"--goal {given.goal}: must be a finite number")
     terms = ComparisonTerms(
         higher=given.higher,
         alpha=given.alpha,
@@ -196,6 +185,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         page=given.out or default_page(given.results),
         baseline=given.baseline,
         goal=given.goal,
+        candidate=given.candidate,
         chain=given.chain,
         at_step=given.at_step,
         kind=given.shape,

@@ -329,3 +329,12 @@ def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_to
     moved = conducted(tmp_path, Numbers(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
     assert [run.seed for run in moved.runs if run.sentinel] == [47]
     assert any("may have changed since the bank was made" in note for note in moved.notes)
+
+
+def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_value(tmp_path: Path) -> None:
+    seeds = []
+    for name in ("one", "two", "three"):
+        trainer = Numbers(noisy(-3), name)
+        conducted(tmp_path, trainer)
+        seeds += [seed for arm, seed in trainer.made if arm != BASELINE]
+    assert len(set(seeds)) == len(seeds) >= 3

@@ -86,6 +86,7 @@ def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> Non
         ([1.0, 0.0], {}, "1 items are of one model only"),
         ([1.0, 0.0, 0.0], {"doc_hash": "other"}, "read different documents"),
         ([1.0, 0.0, "x"], {}, r"line 3: 'acc' is no finite number; name one of \['acc'\] with --metric"),
+        ([1.0, 0.0, float("nan")], {}, "line 3: 'acc' is nan: the model has no score of this item"),
         ([1.0, 0.0, 1.0], {"doc_id": 7}, "line 2: item 7 is there twice"),
     ],
 )

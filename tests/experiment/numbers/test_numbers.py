@@ -332,6 +332,18 @@ def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, r
         assert main(flags) == 0, "a page was made"
 
 
+def test_a_misspelt_candidate_and_a_goal_that_is_no_number_cost_neither_page_nor_try(tmp_path: Path, capsys) -> None:
+    flags = [str(file_of(tmp_path, BASE + GOOD)), "--metric", "loss", "--lower-is-better"]
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(PlumblineError, match=r"--candidate 'god' is none of what was judged.*did you mean 'good'"):
+        main([*flags, "--baseline", "base", "--candidate", "god"])
+    with pytest.raises(SystemExit):
+        main([*flags, "--goal", "nan"])
+    assert "--goal nan: must be a finite number" in capsys.readouterr().err
+    left = set(tmp_path.iterdir()) - set(before)
+    assert all(path.name == "ledger.jsonl" and not path.read_bytes() for path in left)
+
+
 def test_a_diverged_seed_is_its_method_s_outcome_and_costs_a_try(tmp_path: Path) -> None:
     made = verdict(asked(file_of(tmp_path, lost(BASE + GOOD, ("good", "2")))))
     assert made.sentence == (

@@ -111,7 +111,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     done = plumbline(folder / "data", "try", "-m", "halve the batch")
     assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
     assert re.search(
-        r"seed 1042: 2\.8\d+ \(0 s\); gain \+0\.2\d+, \+\d+\.\d sigma; after 1 run .*: one more run, seed 1043",
+        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+, \+\d+\.\d sigma; after 1 run .*: one more run, seed 1043",
         done.stderr,
     )
     assert "a fixed number with the same power: 6" in done.stdout

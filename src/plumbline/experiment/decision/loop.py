@@ -18,7 +18,7 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
-from plumbline.experiment.formatting import fixed
+from plumbline.experiment.formatting import counted, fixed, seconds
 from plumbline.stats.after_stopping import Estimate, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
@@ -123,6 +123,11 @@ class Experiment:
         """Run until a look decides, a run is lost, or the budget is used up."""
         edges = self._boundary() if self.terms.design.plan == "paired" or self.terms.claim else None
         for number, (step, look) in enumerate(self.plan.steps):
+            if there := [one for one in step if not look and self._known(*one) is not None]:
+                self.tell(
+                    f"{counted(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} there"
+                )
+                self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
             self._make(number)
             made = [run for one in step if (run := self._known(*one)) is not None]
             assert len(made) == len(step)
@@ -284,7 +289,7 @@ class Experiment:
         if (run.run_id, run.seed) in self._told:
             return
         self._told.add((run.run_id, run.seed))
-        took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
+        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
         value = run.outcome
         if run.outcome == FINISHED and run.value is not None:
             value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"

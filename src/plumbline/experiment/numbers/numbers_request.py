@@ -47,6 +47,7 @@ class NumbersRequest:
         goal: a fixed value that methods are compared with instead.
         chain: compare each method with the one before it in the file.
         at_step: the step whose value counts, where runs have several.
+        candidate: the method on which the exit code is the verdict; None: no one is asked for.
         planned: tries that are planned in all against this baseline and in this metric; 0 if not said.
         repeat: the command line that makes the page again.
     """
@@ -61,6 +62,7 @@ class NumbersRequest:
     chain: bool = False
     at_step: str = ""
     kind: str | None = None
+    candidate: str | None = None
     planned: int = 0
     repeat: str = ""
 

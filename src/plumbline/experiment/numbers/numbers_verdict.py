@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from plumbline.core import files
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
@@ -41,6 +41,11 @@ def verdict(request: NumbersRequest, keep: Callable[[WrittenVerdict], None] = la
 
     def prepare(ledger: Ledger) -> None:
         made.append(draft(ledger))
+        if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
+            raise PlumblineError(
+                f"--candidate {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
+                f"change){nearest(candidate, there)}"
+            )
         keep(made[0])
 
     _enter(request, entries, prepare)

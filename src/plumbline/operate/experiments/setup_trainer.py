@@ -131,6 +131,8 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
         f"metric: {chosen.name}, {chosen.text}, {chosen.direction} is better"
         + (f"; also seen: {others}" if others else "")
     )
+    if result.shifted:
+        tell(f"seeds that were shifted: {', '.join(f'{name} x {number}' for name, number in result.shifted.items())}")
     _keep_run(file, folder, repository, result, copy)
     atomic_write_text(root / NAME, _toml(file))
     trust.trust(root, file)
@@ -225,7 +227,9 @@ def _toml(file: TrainerFile) -> str:
 
 
 def _text(value: str) -> str:
-    return f"'{value}'" if "\\" in value and "'" not in value else json.dumps(value, ensure_ascii=False)
+    return (
+        f"'{value}'" if ("\\" in value or '"' in value) and "'" not in value else json.dumps(value, ensure_ascii=False)
+    )
 
 
 if __name__ == "__main__":
