@@ -1,4 +1,4 @@
-"""What `examples/loop` gives to loops: its script, its hooks and its stand-in for autoresearch's trainer, as they are."""
+"""What `examples/loop` gives to loops: its script, its hooks, its stand-in for autoresearch's trainer, as they are."""
 
 from __future__ import annotations
 
