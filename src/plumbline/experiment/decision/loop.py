@@ -307,8 +307,8 @@ class Experiment:
 
 def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank":
-        return None
+    if design.worth is None or design.plan != "bank" or design.e_value:
+        return None  # an e-value holds for any number of looks, which no fixed number does
     power = operating(design, design.worth).kept
     for n in range(1, 10 * design.most):
         df = design.history_df + design.bank + n - 2
