@@ -52,7 +52,7 @@ ELSEWHERE = {
         "test_token_files.py::test_the_packs_hold_the_files_ids",
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
     "snakemake bundle": "test_a_sixth_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
-    "python -m plumbline.evaluate.items --source local --suite sciq": SCIQ,
+    "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
     "plumbline score FOLDER --suite sciq": SCIQ,
     "plumbline rebuild results/": END_TO_END.format("its_bundle_is_made_again_elsewhere_byte_for_byte"),
     "plumbline rebuild records/": RECORD,
