@@ -5,7 +5,7 @@
 set -u
 rm -f .auto/plumbline.json
 change=$(git diff HEAD | git hash-object --stdin | cut -c1-7)
-plumbline try --json -m "change $change" > .auto/plumbline.json.new
+plumbline try --json -m "change $change" "$@" > .auto/plumbline.json.new
 code=$?
 case $code in
 0 | 10 | 11 | 12) mv .auto/plumbline.json.new .auto/plumbline.json ;;

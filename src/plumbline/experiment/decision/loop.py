@@ -18,7 +18,7 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
-from plumbline.experiment.formatting import fixed, seconds
+from plumbline.experiment.formatting import counted, fixed, seconds
 from plumbline.stats.after_stopping import GainAfterStopping, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
