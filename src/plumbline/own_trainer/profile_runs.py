@@ -27,6 +27,8 @@ from plumbline.own_trainer.trainer_file import TrainerFile
 SNAKEFILE = Path(__file__).with_name("Snakefile")
 #: Minutes that a job may take beyond its run's timeout: to start, to read its data, to end.
 MARGIN = 10
+#: Attempts after the first at a run that the machine broke, where the profile says no number.
+RETRIES = "3"
 #: Snakemake says what it submits and what fails, and neither its machine nor how far it is.
 _WORDS = ("--nolock", "--rerun-incomplete", "--keep-going", "--quiet", "host", "rules", "progress")
 
@@ -70,6 +72,25 @@ class ProfileRuns:
         return found
 
     @cached_property
+    def said(self) -> dict[str, object]:
+        """What the profiles say.
+
+        Raises:
+            PlumblineError: one cannot be read.
+        """
+        from configargparse import ConfigFileParserException
+
+        from plumbline.project import snakemake_internals
+
+        said: dict[str, object] = {}
+        for path in self.profiles:
+            try:
+                said |= snakemake_internals.read_profile(path)
+            except ConfigFileParserException as error:
+                raise PlumblineError(f"{path}: {error}; fix that file") from error
+        return said
+
+    @property
     def at_once(self) -> int:
         """How many runs stand beside each other: the profile's `jobs`, or else its `cores`; fewer where
         `plumbline.toml` says so.
@@ -77,17 +98,7 @@ class ProfileRuns:
         Raises:
             PlumblineError: it says neither, or cannot be read.
         """
-        from configargparse import ConfigFileParserException
-
-        from plumbline.project import snakemake_internals
-
-        said: dict[str, object] = {}
-        try:
-            for path in self.profiles:
-                said |= snakemake_internals.read_profile(path)
-        except ConfigFileParserException as error:
-            raise PlumblineError(f"{path}: {error}; fix that file") from error
-        number = str(said.get("jobs") or said.get("cores"))
+        number = str(self.said.get("jobs") or self.said.get("cores"))
         if not number.isdecimal() or not int(number):
             raise PlumblineError(f"{self.profiles[-1]}: says no number of `jobs`; write how many may run at once")
         return min(int(number), self.file.where.at_once or int(number))
@@ -111,6 +122,8 @@ class ProfileRuns:
         results = {path: path.with_name(path.name.replace(".request.", ".result.")) for path in requests}
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(SNAKEFILE), "--directory", str(home)]
         command += [word for path in self.profiles for word in ("--profile", str(path))]
+        # Not in the Snakefile: the Snakemake within a job would then try again as well, while the job is being ended.
+        command += [] if "retries" in self.said else ["--retries", RETRIES]
         command += ["--workflow-profile", "none", *_WORDS, "--config", f"minutes={minutes}"]
         with self._alone() as lock:
             targets = [str(path.relative_to(home)) for path in results.values()]

@@ -7,24 +7,26 @@ from pathlib import Path
 
 from plumbline.project.paths import EXPERIMENTS, VERDICTS
 from plumbline.report import markdown_page
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.results_on_disk import ResultsOnDisk
 
 
-def page(found: ResultsOnDisk) -> Page:
+def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
     pages = verdict_pages(found)
     content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
-    return Page(path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts")
+    return ReportPage(
+        path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"
+    )
 
 
-def verdict_pages(found: ResultsOnDisk) -> list[Page]:
+def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
     """Build a page for each verdict and each experiment of this preset."""
     results = Path(found.project.paths.results)
     return [_page(path, of) for of in (VERDICTS, EXPERIMENTS) for path in sorted(results.joinpath(of).glob("*.md"))]
 
 
-def _page(path: Path, of: str) -> Page:
+def _page(path: Path, of: str) -> ReportPage:
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
     says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
@@ -39,6 +41,6 @@ def _page(path: Path, of: str) -> Page:
         "says": " ".join(says.split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
-    return Page(
+    return ReportPage(
         path=f"{of}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
     )

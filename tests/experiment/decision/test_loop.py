@@ -320,7 +320,7 @@ def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
     assert (weak.verdict, strong.verdict) == ("undecided", "keep") and weak.more
     assert e_value(strong.looks[-1]) >= 40 > max(e_value(look) for look in weak.looks)
     assert weak.looks[-1].t > boundary(replace(weak.terms.design, e_value=False)).keep[-1], "which alone would keep it"
-    assert "weak at 8 seeds" in session_line(weak)
+    assert "weak at 8 seeds" in session_line(weak) and weak.fixed_runs is None
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from plumbline.experiment.decision.decision_sentences import look_line, next_ste
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
 from plumbline.experiment.formatting import counted, fixed, seconds
-from plumbline.stats.after_stopping import Estimate, estimate
+from plumbline.stats.after_stopping import GainAfterStopping, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
@@ -254,14 +254,16 @@ class Experiment:
         more = further(terms, at) if verdict == "undecided" else None
         return self._decided(verdict, found, more)
 
-    def _claimed(self, at: Look) -> Estimate:
+    def _claimed(self, at: Look) -> GainAfterStopping:
         """A single test's interval: nothing was looked at before it."""
         half = float(special.stdtrit(at.df, 1 - self.terms.alpha)) * at.sigma / math.sqrt(at.information)
         p = float(special.stdtr(at.df, -at.t))
-        return Estimate(median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p)
+        return GainAfterStopping(
+            median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p
+        )
 
     def _decided(
-        self, verdict: Verdict, found: Estimate | None = None, more: int | None = None, reason: str = ""
+        self, verdict: Verdict, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
@@ -307,8 +309,8 @@ class Experiment:
 
 def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank":
-        return None
+    if design.worth is None or design.plan != "bank" or design.e_value:
+        return None  # an e-value holds for any number of looks, which no fixed number does
     power = operating(design, design.worth).kept
     for n in range(1, 10 * design.most):
         df = design.history_df + design.bank + n - 2

@@ -220,6 +220,6 @@ def shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
         raise PlumblineError(
             f"{rows.path} has {either} of what distinguishes a table ({columns.method!r}) from a search's log "
             f"({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name columns "
-            "with --method-column and --seed-column, or --commit-column and --status-column, or say --shape"
+            "with --method-column and --seed-column, or --commit-column and --status-column, or say --results-shape"
         )
     return "table" if found["table"] else "search"
