@@ -1,7 +1,7 @@
 """What attention kernels cost in counts, beside flash attention and explicit weights; no GPU is needed.
 
     python benchmarks/attention_kernels.py               # writes benchmarks/attention_kernels.md
-    python benchmarks/attention_kernels.py --time        # on a GPU: milliseconds too
+    python benchmarks/attention_kernels.py --measure-times        # on a GPU: milliseconds too
 
 One layer of the transfer study at paper size: 32 heads of width 64, 8 key/value heads, bfloat16, one sequence. Bytes
 and operations are formulas (`plumbline.kernels.costs`), which the tests hold equal to what the kernels do in Triton's
@@ -136,7 +136,7 @@ def times() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--time", action="store_true", help="measure times, on a GPU")
+    parser.add_argument("--measure-times", action="store_true", help="measure times, on a GPU")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     text = [
@@ -160,7 +160,11 @@ def main() -> None:
         "",
         "Times on a GPU, forward and backward in milliseconds, and as a multiple of flash attention's:",
         "",
-        *(times() if given.time else ["not measured: `python benchmarks/attention_kernels.py --time` on a GPU"]),
+        *(
+            times()
+            if given.measure_times
+            else ["not measured: `python benchmarks/attention_kernels.py --measure-times` on a GPU"]
+        ),
         "",
     ]
     given.out.write_text("\n".join(text), encoding="utf-8")

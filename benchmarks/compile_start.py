@@ -72,8 +72,10 @@ def measure(label: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--runs", type=positive, default=2, help="the whole table so many times (default: %(default)s)")
+    parser.add_argument("--model-shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument(
+        "--repetitions", type=positive, default=2, help="the whole table so many times (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     lines = [
@@ -85,8 +87,8 @@ def main() -> None:
         "| run | shape | start | CPU seconds | seconds | MB |",
         "|---:|---|---|---:|---:|---:|",
     ]
-    for run in range(1, given.runs + 1):
-        for label in given.shapes:
+    for run in range(1, given.repetitions + 1):
+        for label in given.model_shapes:
             rows = [f"| {run} {row}" for row in measure(label)]
             print("\n".join(rows), flush=True)
             lines += rows

@@ -77,7 +77,9 @@ def measure(study: str, at_once: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--study", default="transfer")
-    parser.add_argument("--runs", type=positive, default=2, help="clones, one after the other (default: %(default)s)")
+    parser.add_argument(
+        "--repetitions", type=positive, default=2, help="clones, one after the other (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     at_once = len(os.sched_getaffinity(0))
@@ -90,7 +92,7 @@ def main() -> None:
         f"| run | command | minutes | runs trained | {' | '.join(COLUMNS)} | other jobs | between jobs |",
         f"|---:|---|{'---:|' * (len(COLUMNS) + 4)}",
     ]
-    for run in range(1, given.runs + 1):
+    for run in range(1, given.repetitions + 1):
         for line in measure(given.study, at_once):
             lines.append(f"| {run} {line}")
             print(lines[-1], flush=True)

@@ -35,20 +35,20 @@ COMMANDS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
-    rows = [row(name, words, given.rounds) for name, words in COMMANDS.items()]
+    rows = [row(name, words, given.repetitions) for name, words in COMMANDS.items()]
     text = "\n".join(
         [
             "# Dry runs at `paper` size",
             "",
-            f"{describe(with_torch=False)}. Median of {given.rounds}. `python benchmarks/dry_run.py`",
+            f"{describe(with_torch=False)}. Median of {given.repetitions}. `python benchmarks/dry_run.py`",
             "",
             "| target | CPU s | wall s | imports torch | jobs |",
             "|---|---:|---:|---|---|",
             *rows,
-            *many(given.rounds),
+            *many(given.repetitions),
         ]
     )
     given.out.write_text(text + "\n", encoding="utf-8")

@@ -206,10 +206,10 @@ def table(label: str, taken: dict[str, dict[str, float]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=Path, metavar="FOLDER", help="real items: <task>.jsonl in the hub's schema")
-    parser.add_argument("--limit", type=positive, help=f"items of a task (default: {ITEMS})")
-    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--items-per-task", type=positive, help=f"items of a task (default: {ITEMS})")
+    parser.add_argument("--model-shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--batch-sizes", nargs="*", default=["8"], help="of `hf`; a number or auto")
-    parser.add_argument("--runs", type=positive, default=2)
+    parser.add_argument("--repetitions", type=positive, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
@@ -235,10 +235,10 @@ def main() -> None:
         "",
     ]
     with tempfile.TemporaryDirectory() as made:
-        for shape in given.shapes:
+        for shape in given.model_shapes:
             folder = Path(made) / shape
-            prepare(folder, given.items, SHAPES[shape], given.limit or ITEMS[shape])
-            for run in range(1, given.runs + 1):
+            prepare(folder, given.items, SHAPES[shape], given.items_per_task or ITEMS[shape])
+            for run in range(1, given.repetitions + 1):
                 context = SHAPES[shape]["context"]
                 taken = measure(folder, given.batch_sizes)
                 lines += table(f"{shape} parameters, context {context}, run {run}", taken)

@@ -1,6 +1,6 @@
 """Rules that keep a change, on changes whose truth is known: what they keep of nothing, find of gains, and cost.
 
-    python benchmarks/experiment_rules.py                        # 40 s of one quiet core; experiment_rules.md
+    python benchmarks/experiment_rules.py                        # 100 s of one quiet core; experiment_rules.md
     python benchmarks/experiment_rules.py --worlds 2000 --out /tmp/quick.md
 
 Nothing is trained: runs are drawn, with a fixed seed, so that two runs of this script give one table. Gains are in
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from decision_rules.estimates import after_stopping, boundaries, metrics, other_machines
+from decision_rules.loops import the_loop
 from decision_rules.page import Page, promises
 from decision_rules.sessions import drifting, nulls, some_real
 from decision_rules.single import one_candidate, other_noise, rules_in_use
@@ -25,6 +26,7 @@ SECTIONS = (
     one_candidate,
     other_noise,
     rules_in_use,
+    the_loop,
     nulls,
     some_real,
     drifting,

@@ -54,20 +54,25 @@ COMPARED = ("train.jsonl", "validation.jsonl", "documents.json")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=float, default=300, help="of made-up text, for each kind of file")
-    parser.add_argument("--folder", type=Path, help="where to work; needs four times that (default: a temporary one)")
+    parser.add_argument("--text-megabytes", type=float, default=300, help="of made-up text, for each kind of file")
+    parser.add_argument(
+        "--work-folder", type=Path, help="where to work; needs four times that (default: a temporary one)"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     head = describe(with_torch=False)
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        sizes = ",".join(str(int(given.megabytes * 1e6 * share)) for share in (1 / 1100, 1 / 300, 1 / 40))
+    with tempfile.TemporaryDirectory(dir=given.work_folder) as folder:
+        sizes = ",".join(str(int(given.text_megabytes * 1e6 * share)) for share in (1 / 1100, 1 / 300, 1 / 40))
         base = process(f"{VERB}import datasets", sizes, "0")
-        rows = [row for kind in ("parquet", "jsonl") for row in measure(Path(folder), kind, given.megabytes, sizes)]
+        rows = [
+            row for kind in ("parquet", "jsonl") for row in measure(Path(folder), kind, given.text_megabytes, sizes)
+        ]
     text = "\n".join(
         [
             "# A hub's data set, read up to a budget, killed and gone on with",
             "",
-            f"{head}. `python benchmarks/hub_stream.py --megabytes {given.megabytes:g}`. Made-up text, {FILES} files. "
+            f"{head}. `python benchmarks/hub_stream.py --text-megabytes {given.text_megabytes:g}`. "
+            f"Made-up text, {FILES} files. "
             f"Bytes sorted in memory, between saves, measured: {sizes}. The loader alone takes "
             f"{base['megabytes']:.0f} MB.",
             "",
@@ -86,8 +91,17 @@ def measure(folder: Path, kind: str, megabytes: float, sizes: str) -> list[str]:
     # A token of made-up words is some four bytes: with the margin about two thirds of the text.
     sequences = int(made / 2 / 4.5 / CONTEXT)
     tokens = int((sequences + 1) * CONTEXT / (1 - PERCENT / 100)) + 1
-    asked = ["--corpus", "made_up", "--source", "hub", "--path", f"{folder}/{kind}", "--token-budget", str(tokens)]
-    asked += ["--tokenizer-kind", "byte_level_bpe", "--vocabulary", str(VOCABULARY), "--out"]
+    asked = [
+        "--corpus",
+        "made_up",
+        "--documents-source",
+        "hub",
+        "--hub-dataset",
+        f"{folder}/{kind}",
+        "--token-budget",
+        str(tokens),
+    ]
+    asked += ["--tokenizer-kind", "byte_level_bpe", "--vocabulary-size", str(VOCABULARY), "--out"]
     verb = f"{VERB}documents.main()"
     rows = []
 
@@ -163,15 +177,34 @@ def pack(folder: Path, sequences: int) -> dict[str, Any]:
     """The training pack of fetched documents, by the verbs that the rules call."""
     words, shards = folder / "tokenizer.json", 4
     train = ["--documents", f"{folder}/train.jsonl"]
-    common = [*train, "--tokenizer", str(words), "--shards", str(shards)]
+    common = [*train, "--tokenizer", str(words), "--shard-count", str(shards)]
     commands = [
-        ["tokenizer", "train", *train, "--vocabulary", str(VOCABULARY), "--megabytes", "20", "--out", str(words)],
+        [
+            "tokenizer",
+            "train",
+            *train,
+            "--vocabulary-size",
+            str(VOCABULARY),
+            "--training-megabytes",
+            "20",
+            "--out",
+            str(words),
+        ],
         *(
-            ["tokenize", *common, "--shard", str(shard), "--out", f"{folder}/tokens/train-{shard:04d}.npy"]
+            ["tokenize", *common, "--shard-number", str(shard), "--out", f"{folder}/tokens/train-{shard:04d}.npy"]
             for shard in range(shards)
         ),
     ]
-    made = ["--tokens", f"{folder}/tokens", "--shards", str(shards), "--tokenizer", str(words), "--split", "train"]
+    made = [
+        "--token-shards",
+        f"{folder}/tokens",
+        "--shard-count",
+        str(shards),
+        "--tokenizer",
+        str(words),
+        "--split",
+        "train",
+    ]
     made += ["--documents", f"{folder}/documents.json", "--context", str(CONTEXT), "--pack-size", f"base={sequences}"]
     commands.append(["pack", *made, "--out", f"{folder}/packs"])
     (folder / "tokens").mkdir()

@@ -1,9 +1,9 @@
 """key_norms at the largest size that two cores train in 40 minutes: its three arms, their table and figure.
 
     python benchmarks/key_norms.py                       # a minute of trial steps, then 40 minutes; key_norms.md, .png
-    python benchmarks/key_norms.py --minutes 15          # the largest size for that long
-    python benchmarks/key_norms.py --size 2.1M           # this size, however long it takes
-    python benchmarks/key_norms.py --trial               # only the minute: what each size would take
+    python benchmarks/key_norms.py --time-limit-minutes 15          # the largest size for that long
+    python benchmarks/key_norms.py --model-size 2.1M           # this size, however long it takes
+    python benchmarks/key_norms.py --estimate-only               # only the minute: what each size would take
 
 Steps (977), sequences a step (4), learning rates and weight decay are the paper's, so that weight decay alone takes
 a key norm from 8.0 to 2.5 as there; width, depth, context (256 tokens) and vocabulary (4,096, the demo's corpus) are
@@ -101,7 +101,9 @@ def largest(minutes: float) -> str:
             break
         best = size
     if best is None:
-        raise PlumblineError(f"--minutes {minutes:g}: the smallest of {list(SIZES)} takes longer; give more time")
+        raise PlumblineError(
+            f"--time-limit-minutes {minutes:g}: the smallest of {list(SIZES)} takes longer; give more time"
+        )
     return best
 
 
@@ -152,7 +154,7 @@ def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) ->
     table.warnings = [
         f"{describe()}. {study.scale_label(SCALE)}: {spec.model.layers} layers of width {spec.model.width}, {STEPS} "
         f"steps of {SEQUENCES} sequences of {CONTEXT} tokens, packaged prose; {taken / 60:.0f} minutes for all arms "
-        f"side by side. `python benchmarks/key_norms.py --size {size}`",
+        f"side by side. `python benchmarks/key_norms.py --model-size {size}`",
         "The paper's steps, learning rates and weight decay on a smaller model: its numbers are no reproduction of "
         "the printed.",
     ]
@@ -167,17 +169,21 @@ def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=40.0, help="for all three arms (default: %(default)g)")
-    parser.add_argument("--size", help=f"one of {', '.join(SIZES)} (default: the largest that fits)")
-    parser.add_argument("--trial", action="store_true", help="only say what each size would take")
+    parser.add_argument(
+        "--time-limit-minutes", type=float, default=40.0, help="for all three arms (default: %(default)g)"
+    )
+    parser.add_argument("--model-size", help=f"one of {', '.join(SIZES)} (default: the largest that fits)")
+    parser.add_argument("--estimate-only", action="store_true", help="only say what each size would take")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
-    if given.size is not None and given.size not in SIZES:
-        raise PlumblineError(f"--size: {given.size!r} is none of {list(SIZES)}{nearest(given.size, SIZES)}")
+    if given.model_size is not None and given.model_size not in SIZES:
+        raise PlumblineError(
+            f"--model-size: {given.model_size!r} is none of {list(SIZES)}{nearest(given.model_size, SIZES)}"
+        )
     torch.set_num_threads(1)
-    size = given.size or largest(given.minutes)
+    size = given.model_size or largest(given.time_limit_minutes)
     print(f"size {size}", flush=True)
-    if given.trial:
+    if given.estimate_only:
         return
     study = study_of(size)
     work = RUNS / size

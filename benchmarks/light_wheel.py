@@ -115,7 +115,7 @@ def start(python: Path, folder: Path, words: tuple[str, ...], times: int) -> tup
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=positive, default=5, help="starts of each command (default: %(default)s)")
+    parser.add_argument("--repetitions", type=positive, default=5, help="starts of each command (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     head = describe(with_torch=False)
@@ -125,7 +125,7 @@ def main() -> None:
         (folder / "results.csv").write_text(NUMBERS, encoding="utf-8")
         first = timed([python.parent / "plumbline", *STARTS["plumbline verdict results.csv"]], folder)
         rows.append(f"| the first verdict | {first[0]:.2f} | {first[1]:.2f} | |")
-        starts = {called: start(python, folder, words, given.times) for called, words in STARTS.items()}
+        starts = {called: start(python, folder, words, given.repetitions) for called, words in STARTS.items()}
     lines = [
         "# The wheel alone",
         "",
@@ -135,7 +135,7 @@ def main() -> None:
         "|---|---:|---:|---:|",
         *rows,
         "",
-        f"| start, the least of {given.times} | CPU seconds | seconds | modules | of {', '.join(HEAVY)} |",
+        f"| start, the least of {given.repetitions} | CPU seconds | seconds | modules | of {', '.join(HEAVY)} |",
         "|---|---:|---:|---:|---|",
         *(
             f"| `{called}` | {used:.2f} | {passed:.2f} | {modules} | {', '.join(heavy) or 'none'} |"

@@ -77,10 +77,12 @@ def mixers() -> dict[str, ModelSpec]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=positive, nargs="+", default=[512, 1024, 2048, 4096], help="T, ascending")
+    parser.add_argument(
+        "--sequence-lengths", type=positive, nargs="+", default=[512, 1024, 2048, 4096], help="T, ascending"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
-    columns = [f"{what}, T = {tokens:,}" for what in ("kept", "largest") for tokens in given.tokens]
+    columns = [f"{what}, T = {tokens:,}" for what in ("kept", "largest") for tokens in given.sequence_lengths]
     lines = [
         "# Memory of attention, by mixer",
         "",
@@ -92,8 +94,12 @@ def main() -> None:
         f"|---|{'---:|' * (len(columns) + 1)}",
     ]
     for method, spec in mixers().items():
-        largest, kept = zip(*(peaks(small(spec, tokens), tokens) for tokens in given.tokens))
-        growth = max(values[-1] / values[-2] for values in (largest, kept)) if len(given.tokens) > 1 else float("nan")
+        largest, kept = zip(*(peaks(small(spec, tokens), tokens) for tokens in given.sequence_lengths))
+        growth = (
+            max(values[-1] / values[-2] for values in (largest, kept))
+            if len(given.sequence_lengths) > 1
+            else float("nan")
+        )
         shown = " | ".join(f"{value / 1e6:.2f}" for value in (*kept, *largest))
         lines.append(f"| {method} | {shown} | {growth:.2f} |")
         print(lines[-1], flush=True)

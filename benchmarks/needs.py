@@ -2,8 +2,8 @@
 by which tests/plan/test_needs.py reckons what each rule's largest job takes at `paper`.
 
     python benchmarks/needs.py                      # writes benchmarks/needs.yaml
-    python benchmarks/needs.py --only tokenizer     # measures this rule again and leaves the others' rows
-    python benchmarks/needs.py --words FILE.jsonl   # how many words differ in a text
+    python benchmarks/needs.py --only-rules tokenizer     # measures this rule again and leaves the others' rows
+    python benchmarks/needs.py --count-words-of FILE.jsonl   # how many words differ in a text
 
 Each point is a process of its own; memory and CPU time are wait4's. A law is a sum, what a job takes whatever its size
 and so much for each unit, with no point above it. A job takes the memory of its largest step and the time of all.
@@ -85,7 +85,7 @@ def verb(name: str, *words: object) -> list[str]:
 
 def trained(documents: Path, folder: Path) -> None:
     """Leave a tokenizer that was trained on the documents as `t.json` in the folder."""
-    words = ("--vocabulary", 4096, "--out", folder / "t.json")
+    words = ("--vocabulary-size", 4096, "--out", folder / "t.json")
     _done(verb("data.tokenizer", "train", "--training-documents", documents, *words))
 
 
@@ -132,7 +132,16 @@ def documents_read(folder: Path) -> Step:
         with pq.ParquetWriter(made / "train-00000-of-00001.parquet", rows.schema) as file:
             for _ in range(megabytes // 80):
                 file.write_table(rows, row_group_size=1000)
-        asked = ("--corpus", "made_up", "--source", "hub", "--path", made, "--out", folder / f"out{megabytes}")
+        asked = (
+            "--corpus",
+            "made_up",
+            "--documents-source",
+            "hub",
+            "--hub-dataset",
+            made,
+            "--out",
+            folder / f"out{megabytes}",
+        )
         yield {"file_mb": megabytes, "text_mb": megabytes}, verb("data.documents", *asked)
 
 
@@ -151,14 +160,30 @@ def documents_sort(folder: Path) -> Step:
 def tokenizer_words(folder: Path) -> Step:
     for millions in (0.25, 0.5, 1.0):
         path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
-        asked = ("train", "--training-documents", path, "--vocabulary", 65536, "--out", folder / f"{millions}.json")
+        asked = (
+            "train",
+            "--training-documents",
+            path,
+            "--vocabulary-size",
+            65536,
+            "--out",
+            folder / f"{millions}.json",
+        )
         yield {"words_m": millions}, verb("data.tokenizer", *asked)
 
 
 def tokenizer_text(folder: Path) -> Step:
     for megabytes in (20, 80):
         path = lines(folder / f"{megabytes}.jsonl", repeated(megabytes))
-        asked = ("train", "--training-documents", path, "--vocabulary", 4096, "--out", folder / f"{megabytes}.json")
+        asked = (
+            "train",
+            "--training-documents",
+            path,
+            "--vocabulary-size",
+            4096,
+            "--out",
+            folder / f"{megabytes}.json",
+        )
         yield {"training_mb": megabytes}, verb("data.tokenizer", *asked)
 
 
@@ -168,7 +193,7 @@ def tokenize_words(folder: Path) -> Step:
     trained(made, folder)
     for millions in (1.0, 1.5):
         path = lines(folder / f"{millions}.jsonl", once(int(millions * 1e6)))
-        asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard", 0, "--shards", 1)
+        asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard-number", 0, "--shard-count", 1)
         yield {"remembered": 1}, verb("data.tokenize", *asked, "--out", folder / f"{millions}.npy")
 
 
@@ -177,7 +202,7 @@ def tokenize_text(folder: Path) -> Step:
     trained(made, folder)
     for megabytes in (20, 80):
         path = lines(folder / f"{megabytes}.jsonl", repeated(megabytes))
-        asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard", 0, "--shards", 1)
+        asked = ("--documents", path, "--tokenizer", folder / "t.json", "--shard-number", 0, "--shard-count", 1)
         yield {"shard_mb": megabytes}, verb("data.tokenize", *asked, "--out", folder / f"{megabytes}.npy")
 
 
@@ -194,7 +219,7 @@ def pack_file(folder: Path) -> Step:
         tokens = np.random.default_rng(0).integers(1, 4000, 2_000_000 * millions).astype("<u2")
         tokens[::1000] = tokens[-1] = 0  # the separator
         np.save(folder / f"{millions}.npy", tokens)
-        asked = ("--tokens", folder / f"{millions}.npy", "--tokenizer", folder / "t.json", "--split", "train")
+        asked = ("--token-shards", folder / f"{millions}.npy", "--tokenizer", folder / "t.json", "--split", "train")
         asked += ("--documents", folder / "documents.json", "--context", 1024, "--pack-size", "base=all")
         asked += ("--sequences-per-shard", millions * 1_000_000 // 1024, "--out", folder / f"packs{millions}")
         yield {"file_tokens_m": millions, "tokens_m": 2 * millions}, verb("data.pack", *asked)
@@ -212,7 +237,7 @@ def items_made(folder: Path) -> Step:
             for n in range(1000 * thousands)
         ]  # fmt: skip
         (own / "hellaswag.jsonl").write_text("\n".join(map(json.dumps, asked)) + "\n")
-        words = ("--suite", "hellaswag", "--source", "local", "--folder", own, "--missing-tasks", "error")
+        words = ("--suite", "hellaswag", "--items-source", "local", "--local-folder", own, "--missing-tasks", "error")
         yield {"items_k": thousands}, verb("evaluate.items", *words, "--out", folder / f"out{thousands}")
 
 
@@ -315,16 +340,18 @@ def measured(steps: dict[str, Callable[[Path], Step]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), metavar="RULE")
+    parser.add_argument("--only-rules", nargs="+", choices=STEPS, default=list(STEPS), metavar="RULE")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".yaml"))
-    parser.add_argument("--words", type=Path, metavar="FILE.jsonl", help="only count the words of a text that differ")
+    parser.add_argument(
+        "--count-words-of", type=Path, metavar="FILE.jsonl", help="only count the words of a text that differ"
+    )
     given = parser.parse_args()
-    if given.words:
-        print(words(given.words))
+    if given.count_words_of:
+        print(words(given.count_words_of))
         return
     there = yaml.safe_load(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    for rule in given.only:
-        there[rule] = {"measured": f"python benchmarks/needs.py --only {rule}", "steps": measured(STEPS[rule])}
+    for rule in given.only_rules:
+        there[rule] = {"measured": f"python benchmarks/needs.py --only-rules {rule}", "steps": measured(STEPS[rule])}
         head = HEAD.format(command=command(), machine=describe(with_torch=False))
         rows = yaml.safe_dump(there, sort_keys=False, width=118)
         given.out.write_text(head + rows, encoding="utf-8")

@@ -1,8 +1,8 @@
 """Which gains the transfer study's `mini` can resolve: its base scale with a tenth of the parameters, on two cores.
 
     python benchmarks/pilot.py                          # a tenth of mini's tokens: two hours of two quiet cores
-    python benchmarks/pilot.py --share 0.1              # a hundredth of them, as the committed pilot.md and pilot.json
-    python benchmarks/pilot.py --share 0.1 --only-write # the table again, from the runs that are there
+    python benchmarks/pilot.py --token-share 0.1        # a hundredth of them, as the committed pilot.md and pilot.json
+    python benchmarks/pilot.py --token-share 0.1 --write-page-only # the table again, from the runs that are there
 
 The size follows from mini's own spec (`small`): a third of its width in as many heads, half its vocabulary, and as
 many layers as bring the parameters nearest to a tenth; the spread of initial logits, the learning rate's 1/width and
@@ -167,7 +167,7 @@ def figures(runs: pd.DataFrame, m: int, seeds: int) -> dict[str, Any]:
         floor, sign = noise_floor(runs[runs["method"] == "baseline"][name]), 1 if upwards else -1
         if not floor.usable:
             raise PlumblineError(
-                f"{name}: {floor.n} seeds of the baseline are finished; run it again without --only-write"
+                f"{name}: {floor.n} seeds of the baseline are finished; run it again without --write-page-only"
             )
         gains = {str(run.method): sign * float(floor.delta(getattr(run, name))) for run in runs.itertuples()}
         found[name] = {
@@ -202,7 +202,7 @@ def page(found: dict[str, Any], study: study_config.Study, runs: pd.DataFrame, s
         f"{spec.optimizer.learning_rate:g}; {train.steps} steps of {train.batch_tokens:,} tokens, "
         f"{tokens / 1e6:.2f} M in all ({whole:g} of mini's {tokens / whole / 1e6:.0f} M). Validation on "
         f"{train.validation_sequences:,} sequences, scores on at most {ITEMS} items a task (seven tasks of proxies). "
-        f"`python benchmarks/pilot.py --share {share:g}`",
+        f"`python benchmarks/pilot.py --token-share {share:g}`",
         "",
         f"*Resolves*: how far one run of a method must lie from the mean of mini's {seeds} baseline seeds, were their "
         "sigma this one, for the prediction t to stay at p <= 0.05 after Bonferroni over "
@@ -286,17 +286,21 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=1.0, help="of a tenth of mini's tokens (default: %(default)g)")
+    parser.add_argument(
+        "--token-share", type=float, default=1.0, help="of a tenth of mini's tokens (default: %(default)g)"
+    )
     parser.add_argument("--methods", nargs="*", default=METHODS)
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--only-write", action="store_true", help="train nothing")
+    parser.add_argument("--write-page-only", action="store_true", help="train nothing")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
-    if not 0 < given.share <= 1:
-        raise PlumblineError(f"--share {given.share:g}: a share of a tenth of mini's tokens is above 0 and at most 1")
-    folder = _folder(given.share) if given.only_write else project(given.share)
+    if not 0 < given.token_share <= 1:
+        raise PlumblineError(
+            f"--token-share {given.token_share:g}: a share of a tenth of mini's tokens is above 0 and at most 1"
+        )
+    folder = _folder(given.token_share) if given.write_page_only else project(given.token_share)
     study = study_config.load(STUDY, PRESET, folder)
-    if not given.only_write:
+    if not given.write_page_only:
         carry_out(folder, study, given.methods, given.cores)
     assert study.suite is not None
     expected = expected_runs(None, study, ["base", "noise_floor"], folder)
@@ -306,7 +310,7 @@ def main() -> None:
     runs = measured(frames)
     seeds = sum(run.method == "baseline" for run in expected if run.scale == SCALE)
     found = figures(runs, study.m, seeds)
-    given.out.write_text(page(found, study, runs, given.share, seeds), encoding="utf-8")
+    given.out.write_text(page(found, study, runs, given.token_share, seeds), encoding="utf-8")
     given.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(given.out.read_text(encoding="utf-8"))
 

@@ -47,19 +47,19 @@ def main() -> None:
     parser.add_argument("--study", default="transfer")
     parser.add_argument("--target", default="table2")
     parser.add_argument("--machine", default="core")
-    parser.add_argument("--calibrate", metavar="RUN", default="transfer/base/baseline/s42")
+    parser.add_argument("--calibration-run", metavar="RUN", default="transfer/base/baseline/s42")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     changed = {"preset": given.preset, "machine": given.machine, "studies": [given.study]}
     config = load_config() | changed | ({"work": given.work} if given.work else {})
     whole = load(config)
-    if given.calibrate not in whole.runs:
-        raise PlumblineError(f"--calibrate: there is no run {given.calibrate!r}")
-    runs = [run for run in whole.targets.runs(given.study, given.target) if run.key != given.calibrate]
-    calibrated = estimator(whole, calibrate_on=[whole.runs[given.calibrate]])
+    if given.calibration_run not in whole.runs:
+        raise PlumblineError(f"--calibration-run: there is no run {given.calibration_run!r}")
+    runs = [run for run in whole.targets.runs(given.study, given.target) if run.key != given.calibration_run]
+    calibrated = estimator(whole, calibrate_on=[whole.runs[given.calibration_run]])
     if not calibrated.calibration.speed or calibrated.calibration.evaluate_start is None:
         raise PlumblineError(
-            f"{given.calibrate} is not trained and evaluated under {whole.paths.work}; run Snakemake first"
+            f"{given.calibration_run} is not trained and evaluated under {whole.paths.work}; run Snakemake first"
         )
     frame = compare(calibrated, runs)
     if frame.empty:
@@ -85,7 +85,8 @@ def report(frame: pd.DataFrame, stated: pd.DataFrame, runs: int, given: argparse
     return "\n\n".join(
         [
             f"# The plan against benchmark files: {given.target} at `{given.preset}`",
-            f"{describe(with_torch=False)}. Calibrated on `{given.calibrate}` alone; {there} of the target's {runs} "
+            f"{describe(with_torch=False)}. Calibrated on `{given.calibration_run}` alone; {there} of the "
+            f"target's {runs} "
             f"other runs are measured. Job seconds, summed. `{command()}`",
             jobs.round(2).to_markdown(),
             f"Within a factor of 1.5: **{'yes' if 1 / 1.5 <= factor <= 1.5 else 'no'}** ({factor:.2f}). A single job's "

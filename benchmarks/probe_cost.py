@@ -56,7 +56,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--sequences", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
@@ -73,7 +73,7 @@ def main() -> None:
         work()  # the first pass allocates
     ratios: dict[str, list[float]] = {label: [] for label in passes}
     plain = [seconds(lambda: validate(model, tokens_BT))]
-    for _ in range(given.rounds):
+    for _ in range(given.repetitions):
         for label, work in passes.items():
             taken = seconds(work)
             plain.append(seconds(lambda: validate(model, tokens_BT)))
@@ -81,7 +81,7 @@ def main() -> None:
     lines = [
         "# What activation probes cost",
         "",
-        f"{describe()}. Median of {given.rounds} rounds of the ratio to a validation pass over the same "
+        f"{describe()}. Median of {given.repetitions} rounds of the ratio to a validation pass over the same "
         f"{given.sequences} sequences just before and after; CPU time. {SIZES['layers']} layers, width "
         f"{SIZES['width']}, {SIZES['heads']} heads of {SIZES['head_width']}, {SIZES['context'] - 1} tokens, FFN "
         f"{SIZES['ffn_width']}, vocabulary {SIZES['vocabulary']:,}, float32; a validation pass takes "

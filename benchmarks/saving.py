@@ -50,7 +50,7 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
     (folder / "state").mkdir()
     settings = TrainerSettings(
         data=pack, validation=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
-        report_seconds=math.inf, device="cpu", overlap=False, metric_lag=0,
+        report_seconds=math.inf, device="cpu", background_io=False, metric_lag=0,
     )  # fmt: skip
     run_lock: Any = SimpleNamespace(check=lambda: None)
     made = untrained(spec, settings, StopRequest(), group, run_lock)
@@ -80,9 +80,9 @@ def reading(made: TrainingLoop) -> float:
 
 def measure(label: str, given: argparse.Namespace, group: Any) -> list[str]:
     """The rows of a shape."""
-    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=given.checkpoint_folder) as folder:
         made = loop(label, Path(folder), group)
-        steps = math.ceil(given.steps / min(_seconds(made) for _ in range(3)))
+        steps = math.ceil(given.seconds_of_steps / min(_seconds(made) for _ in range(3)))
         taken: dict[str, list[tuple[float, float, float]]] = {name: [] for name in WAYS}
         for number in range(given.rounds):
             for name in sorted(WAYS, reverse=bool(number % 2)):
@@ -111,18 +111,25 @@ def _seconds(made: TrainingLoop) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--model-shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--rounds", type=positive, default=8)
-    parser.add_argument("--steps", type=float, default=2.0, help="seconds of steps after a save (default: %(default)s)")
-    parser.add_argument("--runs", type=positive, default=2, help="the whole table so many times (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="where checkpoints are written (default: the temporary folder)")
+    parser.add_argument(
+        "--seconds-of-steps", type=float, default=2.0, help="seconds of steps after a save (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--table-repetitions", type=positive, default=2, help="the whole table so many times (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--checkpoint-folder", type=Path, help="where checkpoints are written (default: the temporary folder)"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     torch.set_num_threads(1)
     lines = [
         "# A checkpoint beside training",
         "",
-        f"{describe()}. Medians of {given.rounds} rounds, one thread; some {given.steps:g} s of steps follow each "
+        f"{describe()}. Medians of {given.rounds} rounds, one thread; some {given.seconds_of_steps:g} s of steps "
+        "follow each "
         f"save. `{command()}`",
         "",
         "| run | shape | written | pause, ms | with steps, s | with steps, CPU s |",
@@ -130,7 +137,7 @@ def main() -> None:
     ]
     with ranks("cpu") as group:
         numerics(group.device)
-        for run, label in itertools.product(range(1, given.runs + 1), given.shapes):
+        for run, label in itertools.product(range(1, given.table_repetitions + 1), given.model_shapes):
             rows = [f"| {run} {row}" for row in measure(label, given, group)]
             print("\n".join(rows), flush=True)
             lines += rows

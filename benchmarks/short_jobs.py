@@ -2,7 +2,7 @@
 it, with each job by itself, and with fewer, larger jobs, in turn on one machine.
 
     python benchmarks/short_jobs.py                             # smoke, three rounds: ten minutes of two quiet cores
-    python benchmarks/short_jobs.py --preset demo --rounds 1    # training as long as a newcomer's
+    python benchmarks/short_jobs.py --preset demo --repetitions 1    # training as long as a newcomer's
 
 Data, packs and items are made once before, and each time begins with a copy of them. Snakemake packs jobs into groups
 for clusters alone, and each job of a group imports for itself; so a larger job is what a rule with several runs would
@@ -149,8 +149,8 @@ def children() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=("smoke", "demo"), default="smoke")
-    parser.add_argument("--rounds", type=positive, default=3)
-    parser.add_argument("--together", type=positive, default=4, help="runs of a larger job (default: %(default)s)")
+    parser.add_argument("--repetitions", type=positive, default=3)
+    parser.add_argument("--runs-per-job", type=positive, default=4, help="runs of a larger job (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"), help="a section is added to it")
     parser.add_argument("--jobs", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -158,7 +158,7 @@ def main() -> None:
         carry_out(given.jobs)
         return
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1)
-    ways = [FORKED, ALONE, LARGER.format(given.together)]
+    ways = [FORKED, ALONE, LARGER.format(given.runs_per_job)]
     found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     loads = []
     machine = describe(with_torch=False)
@@ -169,10 +169,10 @@ def main() -> None:
             (prepared / name).symlink_to(REPOSITORY / name)
         snakemake(prepared, given.preset, "--until", "pack", "items")
         count = sum(len(jobs(prepared, given.preset, module)) for module in IMPORTED)
-        for number in range(given.rounds):
+        for number in range(given.repetitions):
             for way in ways if number % 2 == 0 else ways[::-1]:
                 loads.append(os.getloadavg()[0])
-                found[way].append(timed(prepared, given.preset, way, given.together))
+                found[way].append(timed(prepared, given.preset, way, given.runs_per_job))
                 print(f"{way}: {found[way][-1][0]:.1f} s, {found[way][-1][1]:.1f} s of processors", flush=True)
     base = [statistics.median(values) for values in zip(*found[FORKED])]
     rows = []

@@ -209,12 +209,14 @@ def measure(label: str, precision: tuple[str, str], given: argparse.Namespace) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--model-shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--precisions", nargs="*", choices=PRECISIONS, default=list(PRECISIONS), help="ours")
     parser.add_argument("--compiled", action="store_true", help="torch.compile (needs a C++ compiler)")
     parser.add_argument("--nanogpt", type=Path, metavar="FOLDER")
     parser.add_argument("--rounds", type=positive, default=15)
-    parser.add_argument("--runs", type=positive, default=2, help="the whole table so many times (default: %(default)s)")
+    parser.add_argument(
+        "--table-repetitions", type=positive, default=2, help="the whole table so many times (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, help="default: beside this script, by eager and compiled")
     given = parser.parse_args()
     import torch
@@ -232,7 +234,7 @@ def main() -> None:
         "| run | shape | mode | precision | side | parameters | seconds | ratio | least | most |",
         "|---:|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
-    for run, label in itertools.product(range(1, given.runs + 1), given.shapes):
+    for run, label in itertools.product(range(1, given.table_repetitions + 1), given.model_shapes):
         for precision in given.precisions:
             rows = [f"| {run} {row}" for row in measure(label, (precision, PRECISIONS[precision]), given)]
             print("\n".join(rows), flush=True)

@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--preset", default="demo")
     parser.add_argument("--scale", default="base")
     parser.add_argument("--precision", choices=get_args(Precision), help="default: the runs' own")
-    parser.add_argument("--rounds", type=positive, default=5)
+    parser.add_argument("--repetitions", type=positive, default=5)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--methods", nargs="*", help="default: every method and arm with a run of this scale")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
@@ -97,7 +97,7 @@ def main() -> None:
     steps, kept = ({name: pair[place] for name, pair in made.items()} for place in (0, 1))
     ratios: dict[str, list[float]] = {name: [] for name in chosen}
     baselines = [seconds(baseline, given.device)]
-    for _ in range(given.rounds):
+    for _ in range(given.repetitions):
         for name, step in steps.items():
             taken = seconds(step, given.device)
             baselines.append(seconds(baseline, given.device))
@@ -106,7 +106,8 @@ def main() -> None:
     lines = [
         f"# Step time, {given.study} at `{given.preset}`, scale {study.scale_label(given.scale)}",
         "",
-        f"{describe()}. Median of {given.rounds} rounds of the ratio to the baseline's steps just before and after; "
+        f"{describe()}. Median of {given.repetitions} rounds of the ratio to the baseline's steps just before and "
+        "after; "
         f"{'CPU' if given.device == 'cpu' else 'wall'} time of one step of {tokens:,} tokens. The baseline's own step: "
         f"{statistics.median(baselines):.3f} s. Kept for the gradient: the most bytes that a step holds for its "
         "backward pass, parameters not counted, at this shape in one micro-batch. `python benchmarks/step_time.py`",

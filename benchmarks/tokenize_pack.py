@@ -3,13 +3,12 @@
     python benchmarks/tokenize_pack.py                   # of made-up words; writes benchmarks/tokenize_pack.md
     python benchmarks/tokenize_pack.py --documents work/demo/corpora/climbmix/documents/train.jsonl    # of the demo's
 
-Made-up words in the frequencies of English prose (Zipf's law, with an exponent of 1) with punctuation, `--megabytes` of
-them, and a byte-level BPE of 4,096 entries trained on their beginning; `--documents FILE.jsonl` measures other texts
-instead: the committed figures are of the demo's. The library encodes all texts in one call on all cores. Ours is what
-the workflow does: a process for each shard, as many as there are cores, then one that packs. All start anew each time,
-and take turns. CPU seconds, which what else the machine does changes little, are of all processes and threads; ours
-hold the interpreters' starts, reading, writing and checksums.
-"""
+Made-up words in the frequencies of English prose (Zipf's law, with an exponent of 1) with punctuation, `--text-
+megabytes` of them, and a byte-level BPE of 4,096 entries trained on their beginning; `--documents FILE.jsonl` measures
+other texts instead: the committed figures are of the demo's. The library encodes all texts in one call on all cores.
+Ours is what the workflow does: a process for each shard, as many as there are cores, then one that packs. All start
+anew each time, and take turns. CPU seconds, which what else the machine does changes little, are of all processes and
+threads; ours hold the interpreters' starts, reading, writing and checksums."""
 
 from __future__ import annotations
 
@@ -93,8 +92,8 @@ def ours(folder: Path, cores: int) -> tuple[float, float]:
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     shards = [
         subprocess.Popen(
-            [*python, "plumbline.data.tokenize", "--documents", str(folder / "train.jsonl"), *common, "--shard",
-             str(shard), "--shards", str(cores), "--out", str(folder / f"tokens/train-{shard:04d}.npy")],
+            [*python, "plumbline.data.tokenize", "--documents", str(folder / "train.jsonl"), *common, "--shard-number",
+             str(shard), "--shard-count", str(cores), "--out", str(folder / f"tokens/train-{shard:04d}.npy")],
             stdout=subprocess.DEVNULL,
         )
         for shard in range(cores)
@@ -102,7 +101,7 @@ def ours(folder: Path, cores: int) -> tuple[float, float]:
     if any(process.wait() for process in shards):
         sys.exit("tokenizing failed")
     subprocess.run(
-        [*python, "plumbline.data.pack", "--tokens", str(folder / "tokens"), "--shards", str(cores), *common,
+        [*python, "plumbline.data.pack", "--token-shards", str(folder / "tokens"), "--shard-count", str(cores), *common,
          "--documents", str(folder / "documents.json"), "--split", "train", "--context", "128",
          "--pack-size", "base=all", "--out", str(folder / "packs")],
         check=True, stdout=subprocess.DEVNULL,
@@ -113,9 +112,9 @@ def ours(folder: Path, cores: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--megabytes", type=float, default=24)
+    parser.add_argument("--text-megabytes", type=float, default=24)
     parser.add_argument("--documents", type=Path, metavar="FILE.jsonl", help="texts of one's own")
-    parser.add_argument("--runs", type=positive, default=2)
+    parser.add_argument("--repetitions", type=positive, default=2)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
     if given.documents is not None and not given.documents.is_file():
@@ -123,9 +122,9 @@ def main() -> None:
     cores = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        size = prepare(folder, given.documents, given.megabytes).stat().st_size / 1e6
+        size = prepare(folder, given.documents, given.text_megabytes).stat().st_size / 1e6
         rows = []
-        for run in range(1, given.runs + 1):
+        for run in range(1, given.repetitions + 1):
             (theirs, their_wall), (taken, wall) = library(folder), ours(folder, cores)
             rows.append(
                 f"| {run} | {theirs:.2f} | {taken:.2f} | {theirs / taken:.2f} | {their_wall:.2f} | {wall:.2f} "

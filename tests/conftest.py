@@ -38,7 +38,6 @@ LONGEST = (
     "workflow/test_before_a_run.py",
     "gpu_check/test_bare.py",
     "evaluate/test_new_task.py",
-    "train/test_network_folder.py",
     "kernels/test_kernels.py",
     "experiment/checks/test_model_checks.py",
     "gpu_check/test_conduct.py",

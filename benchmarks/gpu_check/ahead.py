@@ -1,6 +1,6 @@
 """Rows carried out once, side by side, before they are measured one after another: what they compile is then there.
 
-    python -m benchmarks.gpu_check.ahead MODULE --setting JSON KEY ...
+    python -m benchmarks.gpu_check.ahead MODULE --section-call JSON KEY ...
 
 Triton keeps what it compiles in a folder that processes share. A kernel takes it seconds of one core, a section has
 dozens of them, and a machine with a GPU many cores. What rows return here, and what they raise, is forgotten: their own
@@ -35,7 +35,7 @@ def carry_out_ahead(module: str, keys: list[str], setting: SectionCall) -> dict[
     """
     began = time.monotonic()
     many = min(PROCESSES, len(os.sched_getaffinity(0)), len(keys))
-    command = [sys.executable, "-m", "benchmarks.gpu_check.ahead", module, "--setting", setting.to_json(), "--"]
+    command = [sys.executable, "-m", "benchmarks.gpu_check.ahead", module, "--section-call", setting.to_json(), "--"]
     processes = [subprocess.Popen([*command, *keys[number::many]]) for number in range(many)]
     limit = time.time() + SHARE * max(setting.until - time.time(), 0.0)
     unfinished = 0
@@ -59,11 +59,11 @@ def carry_out_ahead(module: str, keys: list[str], setting: SectionCall) -> dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("module")
-    parser.add_argument("--setting", type=SectionCall.from_json, required=True)
+    parser.add_argument("--section-call", type=SectionCall.from_json, required=True)
     parser.add_argument("keys", nargs="+")
     given = parser.parse_args()
     end_with_the_call()
-    rows = importlib.import_module(given.module).rows(given.setting)
+    rows = importlib.import_module(given.module).rows(given.section_call)
     for key in given.keys:
         try:
             rows[key]()

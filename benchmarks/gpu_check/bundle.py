@@ -1,6 +1,6 @@
 """What the check needs on a machine without a package index, as one archive: `make gpu-check-bundle`.
 
-    python -m benchmarks.gpu_check.bundle --python 3.12          # writes gpu-check-bundle.tar
+    python -m benchmarks.gpu_check.bundle --python-version 3.12          # writes gpu-check-bundle.tar
 
 In it: the repository's files as committed; wheels of the few packages that a machine with a torch of its own may lack,
 for its Python; and the sequences that key_norms reads at paper size (`make gpu-check-packs`). More than 60 MiB are
@@ -33,18 +33,20 @@ MOST = 60 * 2**20
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default="3.12", metavar="3.N", help="of that machine (default: %(default)s)")
+    parser.add_argument(
+        "--python-version", default="3.12", metavar="3.N", help="of that machine (default: %(default)s)"
+    )
     parser.add_argument("--out", type=Path, default=Path("gpu-check-bundle.tar"), help="default: %(default)s")
     given = parser.parse_args()
-    if not re.fullmatch(r"3\.\d+", given.python):
-        raise PlumblineError(f"--python {given.python}: write it as 3.12")
+    if not re.fullmatch(r"3\.\d+", given.python_version):
+        raise PlumblineError(f"--python-version {given.python_version}: write it as 3.12")
     if not PACKS.is_dir():
         raise PlumblineError(f"{PACKS} is not here: make it by `make gpu-check-packs`")
-    wheels(given.python)
-    atomic_write_json(TOLD, {"python": given.python, "code": code()})
+    wheels(given.python_version)
+    atomic_write_json(TOLD, {"python": given.python_version, "code": code()})
     atomic_write_text(BEFORE / "README", "What an earlier call of the check brought back goes here.\n")
     size = write(given.out)
-    print(f"{given.out}: {size / 2**20:.1f} MiB, for Python {given.python}")
+    print(f"{given.out}: {size / 2**20:.1f} MiB, for Python {given.python_version}")
 
 
 def wheels(python: str) -> None:

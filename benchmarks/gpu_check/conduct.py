@@ -89,7 +89,7 @@ def _cut_off(state: MeasuredRows, name: str, key: str, code: int | None) -> None
 def _process(name: str, module: str, path: Path, setting: SectionCall, grace: float) -> int | None:
     """Run `worker`; its exit code, or None if it had to be ended."""
     command = [sys.executable, "-m", "benchmarks.gpu_check.worker", name, module]
-    command += ["--state", str(path), "--setting", setting.to_json()]
+    command += ["--state-file", str(path), "--section-call", setting.to_json()]
     log = log_of(path)
     with log.open("a", encoding="utf-8") as output:
         print(f"== {name}", file=output, flush=True)

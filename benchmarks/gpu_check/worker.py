@@ -1,6 +1,6 @@
 """One section in a process of its own: the rows that are missing, until the time is out.
 
-    python -m benchmarks.gpu_check.worker NAME MODULE --state FILE --setting JSON
+    python -m benchmarks.gpu_check.worker NAME MODULE --state-file FILE --section-call JSON
 
 Exit codes: 0, every row has its end; 75, out of time or gone on with by the next call; 76, start another process for
 the rest (the device's context is ruined); 1, the section cannot begin, which stands in the state.
@@ -81,13 +81,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name")
     parser.add_argument("module")
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--setting", type=SectionCall.from_json, required=True)
+    parser.add_argument("--state-file", type=Path, required=True)
+    parser.add_argument("--section-call", type=SectionCall.from_json, required=True)
     given = parser.parse_args()
     # As an exception, so that a row that has started a process of its own can end it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_RUN_AGAIN))
     end_with_the_call()
-    return carry_out(given.name, given.module, MeasuredRows.read(given.state), given.setting)
+    return carry_out(given.name, given.module, MeasuredRows.read(given.state_file), given.section_call)
 
 
 if __name__ == "__main__":

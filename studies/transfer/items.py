@@ -16,7 +16,7 @@ from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
 from plumbline.specs.study_config import Study
 from plumbline.stats import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, significance
 
-from .base_rows import BaseRows
+from .base_scale_method_rows import BaseScaleMethodRows
 from .headline import BASE, headline_runs
 
 #: Why there is no standard error of items: too few of them, or (in a table of whatever is there) runs of other ones.
@@ -32,7 +32,7 @@ def answers(frames: RunFrames, keys: Iterable[object]) -> list[pd.Series]:
 
 
 def item_cells(
-    frames: RunFrames, study: Study, reference: str, behind: Sequence[pd.Series], rows: BaseRows
+    frames: RunFrames, study: Study, reference: str, behind: Sequence[pd.Series], rows: BaseScaleMethodRows
 ) -> dict[str, dict[str, Cell]]:
     """Method -> cells of what the items say, alone and with the seeds, and of whether it is significant.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from plumbline.audit.expression import Input, cells_of, inputs_of
+from plumbline.audit.expression import ExpressionInput, cells_of, inputs_of
 from plumbline.audit.functions import between, largest, mean, sqrt, total
 from plumbline.audit.interval import high, low
 from plumbline.audit.number import PrintedColumn, PrintedNumber, exact
@@ -141,7 +141,7 @@ def test_an_input_that_stands_twice_makes_the_range_wider_never_narrower():
     middle, ranges = (x - x).one()
     assert low(middle) == high(middle) == 0
     assert (low(ranges), high(ranges)) == pytest.approx((-0.1, 0.1))
-    assert inputs_of(x - x) == [Input("x", "1.0")]
+    assert inputs_of(x - x) == [ExpressionInput("x", "1.0")]
 
 
 def test_text_inputs_and_cells_of_a_row():

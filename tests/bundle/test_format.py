@@ -20,7 +20,7 @@ FIRST = {
     },
     "BundledConfiguration": {"preset": "str", "studies": "list[str]", "work": "_Work"},
     "BundleEntry": {"study": "str", "kind": "str", "target": "str", "path": "_Below", "made_of": "str"},
-    "RebuildRequest": {
+    "RebuildProcessRequest": {
         "configuration": "dict[str, Any]",
         "work": "str",
         "called": "str",
@@ -29,7 +29,7 @@ FIRST = {
         "any_commit": "bool",
         "answer": "str",
     },
-    "RebuildAnswer": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
+    "RebuildProcessReply": {"package": "str", "other": "list[str]", "failed": "dict[str, str]"},
 }
 ENTRY = {"study": "str", "kind": "str", "target": "str", "path": "_Below", "fingerprint": "str"}
 SECOND = FIRST | {"BundleEntry": ENTRY}
@@ -42,8 +42,8 @@ def test_other_fields_are_another_format() -> None:
         description.BundleDescription,
         description.BundledConfiguration,
         description.BundleEntry,
-        remake.RebuildRequest,
-        remake.RebuildAnswer,
+        remake.RebuildProcessRequest,
+        remake.RebuildProcessReply,
     )
     here = {each.__name__: dict(each.__annotations__) for each in structs}
     assert FIELDS.get(description.FORMAT) == here, (

@@ -36,7 +36,18 @@ def planned(root: Path) -> Project:
 
 
 def words(*given: str, out: Path, fingerprint: str) -> list[str]:
-    return ["verb", *given, "--preset", "smoke", "--source", "corpus", "--fingerprint", fingerprint, "--out", str(out)]
+    return [
+        "verb",
+        *given,
+        "--preset",
+        "smoke",
+        "--documents-source",
+        "corpus",
+        "--fingerprint",
+        fingerprint,
+        "--out",
+        str(out),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +62,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fingerprint = asked.fingerprints.product("transfer", "table", "table1")
         expected = asked.targets.expected("transfer", "table1")
         table = words("table", "transfer", "table1", out=out / "table1.csv", fingerprint=fingerprint)
-        work = ["--work", asked.paths.work, "--expected-digest", expected]
+        work = ["--work", asked.paths.work, "--expected-runs-digest", expected]
         patch.setattr(sys, "argv", [*table, *work])
         results.main()
         fingerprint = asked.fingerprints.product("transfer", "interpretations")
         page = words("transfer", out=out / "interpretations.md", fingerprint=fingerprint)
-        patch.setattr(sys, "argv", [*page, "--evaluation", asked.evaluation_source])
+        patch.setattr(sys, "argv", [*page, "--items-source", asked.evaluation_source])
         interpretations.main()
     return folder
 

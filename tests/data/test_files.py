@@ -104,9 +104,9 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
     words = [
         "--corpus",
         "mine",
-        "--source",
+        "--documents-source",
         "local",
-        "--folder",
+        "--local-folder",
         str(tmp_path / "texts"),
         "--out",
         str(tmp_path / "out"),
@@ -124,7 +124,7 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
 
 @pytest.mark.parametrize("value", ["-1", "x", "1.5"])
 def test_an_id_that_is_none_is_named(value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for verb, words in ((documents, ["--corpus", "m", "--source", "local"]), (pack, [])):
+    for verb, words in ((documents, ["--corpus", "m", "--documents-source", "local"]), (pack, [])):
         with pytest.raises(SystemExit):
             verb.main([*words, f"--document-end={value}"])
         assert f"argument --document-end: '{value}' is no id of an entry" in capsys.readouterr().err

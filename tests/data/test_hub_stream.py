@@ -54,11 +54,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def arguments(data_set: Path, out: Path, *, tokens: int = 0, percent: int = 10) -> list[str]:
     more = (
-        ["--token-budget", str(tokens), "--tokenizer-kind", "byte_level_bpe", "--vocabulary", str(VOCABULARY)]
+        ["--token-budget", str(tokens), "--tokenizer-kind", "byte_level_bpe", "--vocabulary-size", str(VOCABULARY)]
         if tokens
         else []
     )
-    common = ["--corpus", "mine", "--source", "hub", "--path", str(data_set), "--validation-percent", str(percent)]
+    common = [
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "hub",
+        "--hub-dataset",
+        str(data_set),
+        "--validation-percent",
+        str(percent),
+    ]
     return [*common, "--out", str(out), *more]
 
 
@@ -74,12 +83,14 @@ def bytes_of(out: Path) -> dict[str, str]:
 def packed(out: Path, sequences: int) -> dict[str, Any]:
     """The pack that comes of fetched documents."""
     words, tokens, train = out / "tokenizer.json", out / "train-0000.npy", out / "train.jsonl"
-    tokenizer.main(["train", "--training-documents", str(train), "--vocabulary", str(VOCABULARY), "--out", str(words)])
-    shard = ["--shard", "0", "--shards", "1", "--out", str(tokens)]
+    tokenizer.main(
+        ["train", "--training-documents", str(train), "--vocabulary-size", str(VOCABULARY), "--out", str(words)]
+    )
+    shard = ["--shard-number", "0", "--shard-count", "1", "--out", str(tokens)]
     tokenize.main(["--documents", str(train), "--tokenizer", str(words), *shard])
     made = ["--documents", f"{out}/documents.json", "--split", "train", "--context", str(CONTEXT)]
     size = ["--pack-size", f"base={sequences}", "--out", f"{out}/packs"]
-    pack.main(["--tokens", str(tokens), "--tokenizer", str(words), *made, *size])
+    pack.main(["--token-shards", str(tokens), "--tokenizer", str(words), *made, *size])
     return json.loads((out / "packs/base.json").read_text())
 
 

@@ -54,14 +54,23 @@ def permuted(path: Path) -> None:
 
 def retokenized(own: Stages) -> None:
     words = ["--documents", str(own.documents / "train.jsonl"), "--tokenizer", str(own.tokenizer)]
-    tokenize.main([*words, "--shard", "0", "--shards", "3", "--out", str(own.tokens[0])])
+    tokenize.main([*words, "--shard-number", "0", "--shard-count", "3", "--out", str(own.tokens[0])])
 
 
 def decoded(own: Stages) -> None:
     """Token files, whose documents are decoded with the tokenizer."""
     (own.packs / "in").mkdir(parents=True)
     np.save(own.packs / "in/a.npy", np.array([5, 6, 0], "<u2"))
-    words = ["--corpus", "mine", "--source", "local", "--folder", f"{own.packs}/in", "--out", f"{own.packs}/out"]
+    words = [
+        "--corpus",
+        "mine",
+        "--documents-source",
+        "local",
+        "--local-folder",
+        f"{own.packs}/in",
+        "--out",
+        f"{own.packs}/out",
+    ]
     documents.main([*words, "--document-end", "0", "--token-files-tokenizer", str(own.tokenizer)])
 
 
@@ -88,9 +97,13 @@ def test_tokens_of_another_tokenizer_are_not_packed_as_this_ones(own: Stages) ->
 
 def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, capsys: pytest.CaptureFixture[str]) -> None:
     facts = own.documents / "documents.json"
-    content = json.loads(facts.read_text())
-    content["splits"]["train"]["sha256"] = "0" * 64
     whole = facts.read_bytes()
+    replaced(facts, whole.replace(b"held out if", b"held out iff"))
+    with pytest.raises(PlumblineError, match=r"documents\.json is not as it was written: .* the rule `documents`"):
+        run_pack(own, own.packs, "base=300")
+    content = json.loads(whole)
+    content["splits"]["train"]["sha256"] = "0" * 64
+    del content[fingerprint_file.OF_THE_REST]
     replaced(facts, json.dumps(content).encode())
     with pytest.raises(PlumblineError, match=r"train-0000\.npy was not made with documents\.json as it is now: "):
         run_pack(own, own.packs, "base=300")
@@ -107,7 +120,7 @@ def test_tokens_of_other_documents_or_other_ids_are_not_packed(own: Stages, caps
 
 def trained(own: Stages) -> None:
     train = str(own.documents / "train.jsonl")
-    tokenizer.main(["train", "--training-documents", train, "--vocabulary", "300", "--out", str(own.tokenizer)])
+    tokenizer.main(["train", "--training-documents", train, "--vocabulary-size", "300", "--out", str(own.tokenizer)])
 
 
 @pytest.mark.parametrize("read", [trained, retokenized, lambda own: ProxyMaterial.read(own.documents / "train.jsonl")])

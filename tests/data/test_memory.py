@@ -85,13 +85,22 @@ def test_large_documents_stay_within_what_the_rules_ask_for(
         for number in range(100):
             file.write(json.dumps({"id": f"short-{number}", "source": "s", "text": "a few words"}) + "\n")
     out = tmp_path / "out"
-    local = ("--corpus", "c", "--source", "local", "--folder", f"{tmp_path}/in", "--out", str(out))
+    local = ("--corpus", "c", "--documents-source", "local", "--local-folder", f"{tmp_path}/in", "--out", str(out))
     taken = {"documents": peak("plumbline.data.documents", *local)}
     train = out / "train.jsonl"
-    words = ("--training-documents", str(train), "--vocabulary", "260", "--out", f"{tmp_path}/t.json")
+    words = ("--training-documents", str(train), "--vocabulary-size", "260", "--out", f"{tmp_path}/t.json")
     taken["tokenizer"] = peak("plumbline.data.tokenizer", "train", *words)
     common = ("--documents", str(train))
-    more = ("--tokenizer", str(stages.tokenizer), "--shard", "0", "--shards", "1", "--out", f"{tmp_path}/0.npy")
+    more = (
+        "--tokenizer",
+        str(stages.tokenizer),
+        "--shard-number",
+        "0",
+        "--shard-count",
+        "1",
+        "--out",
+        f"{tmp_path}/0.npy",
+    )
     taken["tokenize"] = peak("plumbline.data.tokenize", *common, *more)
     print(taken)
     assert max(taken.values()) < ASKED, taken

@@ -68,7 +68,16 @@ class Folder:
 
     def documents(self, *more: str) -> dict[str, Any]:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
-        words = ["--corpus", "mine", "--source", "local", "--folder", str(self.path), "--out", str(self.out)]
+        words = [
+            "--corpus",
+            "mine",
+            "--documents-source",
+            "local",
+            "--local-folder",
+            str(self.path),
+            "--out",
+            str(self.out),
+        ]
         words += [*dtype, "--document-end", str(self.end), "--token-files-tokenizer", str(self.tokenizer)]
         documents.main([*words, *more])
         return json.loads((self.out / "documents.json").read_text())
@@ -81,9 +90,9 @@ class Folder:
         paths = [self.out / f"{split}-{shard:04d}.npy" for shard in range(shards)]
         for shard, path in enumerate(paths):
             words = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]
-            words += ["--shard", str(shard), "--shards", str(shards), "--out", str(path)]
+            words += ["--shard-number", str(shard), "--shard-count", str(shards), "--out", str(path)]
             tokenize.main(
-                [*words, "--folder", str(self.path), "--corpus", "mine", *dtype, "--document-end", str(self.end)]
+                [*words, "--local-folder", str(self.path), "--corpus", "mine", *dtype, "--document-end", str(self.end)]
             )
         return np.concatenate([np.load(path) for path in paths])
 
@@ -131,7 +140,16 @@ def test_what_is_packed_are_the_files_tokens(stages: Stages, tmp_path: Path, nam
         assert all(held_out(line["id"], 20) is (split == "validation") for line in lines)
         out = tmp_path / "packs" / split
         sizes = ["--pack-size", "some=all", "--context", "16", "--document-end", str(mine.end), "--out", str(out)]
-        made = ["--tokens", str(mine.out), "--shards", "3", "--tokenizer", str(stages.tokenizer), "--split", split]
+        made = [
+            "--token-shards",
+            str(mine.out),
+            "--shard-count",
+            "3",
+            "--tokenizer",
+            str(stages.tokenizer),
+            "--split",
+            split,
+        ]
         pack.main([*made, "--documents", f"{mine.out}/documents.json", *sizes])
         packed = np.fromfile(out / split / "shard-00000.bin", "<u2")
         np.testing.assert_array_equal(packed, found[split][: len(packed)])
@@ -311,10 +329,10 @@ def test_a_given_tokenizer_is_copied_or_refused(stages: Stages, tmp_path: Path) 
         "--out",
         str(copy),
     ]
-    tokenizer.main([*words, "--vocabulary", "320"])
+    tokenizer.main([*words, "--vocabulary-size", "320"])
     assert copy.read_bytes() == stages.tokenizer.read_bytes()
     with pytest.raises(PlumblineError, match=r"mine\.yaml: tokenizer\.vocabulary of the preset: 1024, but .* has 320"):
-        tokenizer.main([*words, "--vocabulary", "1024"])
+        tokenizer.main([*words, "--vocabulary-size", "1024"])
 
 
 def require(root: Path, **given: Any) -> None:

@@ -55,7 +55,7 @@ def with_another(both: threading.Barrier) -> None:
 def test_they_read_one_commit_and_do_not_write_into_each_others_files(
     tmp_path: Path, moving: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--corpus", "mine", "--source", "hub", "--path", "org/set", "--validation-percent", "20"]
+    words = ["--corpus", "mine", "--documents-source", "hub", "--hub-dataset", "org/set", "--validation-percent", "20"]
     with ThreadPoolExecutor(2) as both:
         for done in [both.submit(documents.main, [*words, "--out", str(tmp_path)]) for _ in range(2)]:
             done.result()

@@ -166,7 +166,17 @@ def test_the_line_of_the_first_item_that_the_harness_refuses_is_named(tmp_path: 
     lines = [PIQA] * 5 + [bad] + [PIQA, bad]
     (tmp_path / "mine/piqa.jsonl").write_text("\n".join(["", *map(json.dumps, lines)]))
     with pytest.raises(PlumblineError, match=r"/mine/piqa.jsonl line 7 \(task piqa\): field 'label' \(7\)"):
-        make(monkeypatch, "--source", "local", "--suite", "piqa", "--folder", tmp_path / "mine", "--out", tmp_path)
+        make(
+            monkeypatch,
+            "--items-source",
+            "local",
+            "--suite",
+            "piqa",
+            "--local-folder",
+            tmp_path / "mine",
+            "--out",
+            tmp_path,
+        )
     assert not (tmp_path / "items.json").exists()
 
 
@@ -221,7 +231,7 @@ def test_too_few_documents_are_an_error(tmp_path: Path):
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):
     folder, out = tmp_path / "mine", tmp_path / "items"
     write(folder / "piqa.jsonl", PIQA | {"more": "is dropped"})
-    flags = ("--source", "local", "--suite", "climb12", "--folder", folder, "--out", out)
+    flags = ("--items-source", "local", "--suite", "climb12", "--local-folder", folder, "--out", out)
     with pytest.raises(PlumblineError, match=r"no file for arc_challenge, .*truthfulqa_mc2"):
         make(monkeypatch, *flags)
     filling = ("--missing-tasks", "proxy", "--held-out-documents", documents_file, "--proxy-items", 4)
@@ -247,8 +257,10 @@ def test_hub_without_network_says_what_to_do(tmp_path: Path, monkeypatch):
         raise ConnectionError("Couldn't reach the Hub")
 
     monkeypatch.setattr(datasets, "load_dataset", offline)
-    with pytest.raises(PlumblineError, match=r"baber/piqa at revision 142f6d.*Without a network use --source packaged"):
-        make(monkeypatch, "--source", "hub", "--suite", "climb12", "--out", tmp_path)
+    with pytest.raises(
+        PlumblineError, match=r"baber/piqa at revision 142f6d.*Without a network use --items-source packaged"
+    ):
+        make(monkeypatch, "--items-source", "hub", "--suite", "climb12", "--out", tmp_path)
 
 
 def test_hub_reads_a_mirror_in_the_hub_s_layout(tmp_path: Path):
@@ -391,7 +403,7 @@ def test_an_original_form_that_cannot_be_meant_is_named(task: str, lines: list, 
 
 def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypatch):
     source = write(tmp_path / "dev.jsonl", {"goal": "g", "sol1": "a", "sol2": "b"})
-    flags = ["convert", "--task", "piqa", "--source", str(source), "--out", str(tmp_path / "piqa.jsonl")]
+    flags = ["convert", "--task", "piqa", "--released-file", str(source), "--out", str(tmp_path / "piqa.jsonl")]
     monkeypatch.setattr(sys, "argv", flags)
     with pytest.raises(PlumblineError, match="--task piqa needs --labels"):
         convert_released.main()
@@ -402,7 +414,17 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
     with pytest.raises(PlumblineError, match=r"dev.jsonl: piqa: 1 items and 2 labels"):
         (tmp_path / "labels.lst").write_text("1\n0\n")
         convert_released.main()
-    subject = ["convert", "--task", "mmlu", "--source", str(source), "--subject", "anatomi", "--out", "none"]
+    subject = [
+        "convert",
+        "--task",
+        "mmlu",
+        "--released-file",
+        str(source),
+        "--subject",
+        "anatomi",
+        "--out",
+        "none",
+    ]
     monkeypatch.setattr(sys, "argv", subject)
     with pytest.raises(
         PlumblineError, match=r"^--subject .task mmlu.: 'anatomi' is no subject .*did you mean 'anatomy'"
@@ -415,8 +437,18 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
 def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "piqa.jsonl", PIQA)
-    with pytest.raises(PlumblineError, match=r"--source local needs --folder: set `evaluation\.folder`"):
-        make(monkeypatch, "--source", "local", "--suite", "climb12", "--folder", "", "--out", tmp_path / "items")
+    with pytest.raises(PlumblineError, match=r"--items-source local needs --local-folder: set `evaluation\.folder`"):
+        make(
+            monkeypatch,
+            "--items-source",
+            "local",
+            "--suite",
+            "climb12",
+            "--local-folder",
+            "",
+            "--out",
+            tmp_path / "items",
+        )
 
 
 def test_real_items_beside_the_repository_fit(shared: Path):

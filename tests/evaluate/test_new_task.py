@@ -96,7 +96,7 @@ def model(finished: Path, tokenizer_file: Path, tmp_path: Path) -> Path:
 
 def ours(project: Path, model: Path) -> pd.Series:
     """What `plumbline score` says of the task, by metric."""
-    flags = ("--source", "local", "--suite", "sciq", "--folder", "mine", "--out", "items")
+    flags = ("--items-source", "local", "--suite", "sciq", "--local-folder", "mine", "--out", "items")
     assert "sciq            benchmark      8 items" in run(project, "plumbline.evaluate.items", *flags)
     run(project, "plumbline", "score", model, "--items", "items", "--suite", "sciq", "--out", "scores.csv")
     return pd.read_csv(project / "scores.csv").set_index(["task", "metric"])["value"]
@@ -142,7 +142,18 @@ def test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it(project: Path, mo
 
 
 def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_file: Path) -> None:
-    flags = ("--source", "local", "--suite", "sciq", "--folder", "none", "--out", "items", "--missing-tasks", "proxy")
+    flags = (
+        "--items-source",
+        "local",
+        "--suite",
+        "sciq",
+        "--local-folder",
+        "none",
+        "--out",
+        "items",
+        "--missing-tasks",
+        "proxy",
+    )
     run(project, "plumbline.evaluate.items", *flags, "--held-out-documents", documents_file, "--proxy-items", 3)
     item = json.loads((project / "items/sciq.jsonl").read_text().splitlines()[0])
     texts = documents_file.read_text()

@@ -14,7 +14,7 @@ from scipy import stats
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge, judge_all
+from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge, judge_all
 from plumbline.experiment.numbers.goal import judge_goal
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, Seeds
 from plumbline.experiment.numbers.sentences import sentence
@@ -80,17 +80,17 @@ def test_a_minimum_gain_is_taken_off_before_the_test() -> None:
 @pytest.mark.parametrize(
     ("method", "terms", "outcome"),
     [
-        (seeds(9.0, 10.0, 11.0), UP, MethodVerdict.IMPROVES),
-        (seeds(2.0, 3.0, 4.0), UP, MethodVerdict.OPEN),  # a gain of one sigma: these could not have seen it
-        (seeds(1.0, 2.0, 3.1), UP, MethodVerdict.OPEN),
-        (seeds(-9.0, -10.0, -11.0), UP, MethodVerdict.RULED_OUT),
-        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, worth=9.0), MethodVerdict.RULED_OUT),
-        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), MethodVerdict.IMPROVES),
-        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), MethodVerdict.OPEN),
-        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), MethodVerdict.RULED_OUT),
+        (seeds(9.0, 10.0, 11.0), UP, VerdictSentences.IMPROVES),
+        (seeds(2.0, 3.0, 4.0), UP, VerdictSentences.OPEN),  # a gain of one sigma: these could not have seen it
+        (seeds(1.0, 2.0, 3.1), UP, VerdictSentences.OPEN),
+        (seeds(-9.0, -10.0, -11.0), UP, VerdictSentences.RULED_OUT),
+        (seeds(1.0, 2.0, 3.1), ComparisonTerms(higher=True, worth=9.0), VerdictSentences.RULED_OUT),
+        (seeds(-9.0, -10.0, -11.0), ComparisonTerms(higher=False), VerdictSentences.IMPROVES),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=2.0), VerdictSentences.OPEN),
+        (seeds(2.0, 3.0, 4.0), ComparisonTerms(higher=True, claimed_gain=9.0), VerdictSentences.RULED_OUT),
     ],
 )
-def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: MethodVerdict) -> None:
+def test_what_is_said(method: Seeds, terms: ComparisonTerms, outcome: VerdictSentences) -> None:
     assert judge("a", method, BASE, terms, tries=2).outcome is outcome
 
 
@@ -100,7 +100,7 @@ def test_every_further_try_makes_the_same_numbers_weaker() -> None:
     assert corrected[3].p_corrected == 1 and [each.high for each in corrected] == sorted(
         each.high for each in corrected
     )
-    assert (corrected[0].outcome, corrected[2].outcome) == (MethodVerdict.IMPROVES, MethodVerdict.OPEN)
+    assert (corrected[0].outcome, corrected[2].outcome) == (VerdictSentences.IMPROVES, VerdictSentences.OPEN)
 
 
 VALUES = st.lists(st.floats(-10, 10).map(lambda value: round(value, 3)), min_size=2, max_size=6, unique=True)
@@ -265,7 +265,7 @@ def test_a_real_gain_of_one_sigma_is_seldom_discarded_and_never_called_none() ->
     """With 3 seeds against 3, 72 % of files with such a gain were once said not to survive."""
     rng = np.random.default_rng(0)
     judged = [judge("a", seeds(*rng.normal(1.0, size=3)), seeds(*rng.normal(size=3)), UP) for _ in range(1000)]
-    assert np.mean([each.outcome is MethodVerdict.RULED_OUT for each in judged]) < 0.1
+    assert np.mean([each.outcome is VerdictSentences.RULED_OUT for each in judged]) < 0.1
     assert np.mean([each.high < 1.0 for each in judged]) < 0.04  # what is ruled out is not there: 2.5 % promised
 
 
@@ -301,4 +301,4 @@ def test_the_example_of_the_page(repository: Path) -> None:
     page = (repository / "docs/verdict.md").read_text().partition("\n## From Python\n")[2]
     found: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], found)
-    assert found["judged"].outcome is MethodVerdict.IMPROVES and found["judged"].tries == 4
+    assert found["judged"].outcome is VerdictSentences.IMPROVES and found["judged"].tries == 4

@@ -56,9 +56,10 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
     assert state.missing("failing") == ["refused", "large", "killed"]
 
 
-def test_a_row_that_takes_too_long_is_cut_off_and_gone_on_with(tmp_path: Path) -> None:
+def test_a_row_that_takes_too_long_is_cut_off_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its section has the least that one has; the next section is not kept waiting."""
-    assert not call(tmp_path, "slow", "steady", seconds=300.0)
+    monkeypatch.setattr("benchmarks.gpu_check.conduct.LEAST", 2.0)
+    assert not call(tmp_path, "slow", "steady", seconds=30.0)
     state = MeasuredRows.read(tmp_path / "state.json")
     assert statuses(state, "slow") == {"quick": MEASURED, "waiting": GOES_ON}
     assert state.section("slow")["ended"] == OUT_OF_TIME
@@ -223,3 +224,11 @@ def test_another_file_is_not_taken_for_a_state(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"rows": []}')
     with pytest.raises(PlumblineError, match="not a state of this check; move it away"):
         MeasuredRows.read(tmp_path / "state.json")
+
+
+def test_a_call_that_is_out_of_time_ends_with_75(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["gpu_check", "--device", "cpu", "--sizes", "tiny", "--sections", "kernels", "--minutes", "0.0001", "--out"]
+    monkeypatch.setattr(sys, "argv", [*words, str(tmp_path)])
+    assert command_line.main() == EXIT_RUN_AGAIN == 75
+    (state,) = tmp_path.glob("*.json")
+    assert MeasuredRows.read(state).section("kernels")["ended"] == OUT_OF_TIME

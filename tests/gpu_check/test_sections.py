@@ -177,7 +177,7 @@ def test_every_row_can_be_carried_out_ahead(
 ) -> None:
     """As a process is told to: by its key, on a command line."""
     monkeypatch.setattr(ahead, "end_with_the_call", lambda: None)
-    command = ["ahead", section.__name__, "--setting", TINY.to_json(), "--", *section.rows(TINY)]
+    command = ["ahead", section.__name__, "--section-call", TINY.to_json(), "--", *section.rows(TINY)]
     monkeypatch.setattr(sys, "argv", command)
     ahead.main()
     assert section.AHEAD and capsys.readouterr().out == ""

@@ -229,7 +229,7 @@ def test_a_compiler_takes_them_for_a_gpu(kernels: dict[str, ModuleType], monkeyp
     memory of an A100, an H100 and of smaller ones."""
     monkeypatch.delenv("TRITON_INTERPRET")
     command = [sys.executable, "-m", "plumbline.kernels.compile_check", "--head-width", "64"]
-    command += ["--capability", "80", "90", "--scalar-types", "fp32", "fp64"]
+    command += ["--gpu-capability", "80", "90", "--scalar-types", "fp32", "fp64"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), *sys.path])}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr

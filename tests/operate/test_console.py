@@ -42,7 +42,12 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
     def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
         return warm_starts.module(
-            "snakemake", ("--cores", "1", *words, *chosen), folder, environment, timeout=300, together=False
+            "snakemake",
+            ("--cores", "1", "--latency-wait", "1", *words, *chosen),
+            folder,
+            environment,
+            timeout=300,
+            together=False,
         )
 
     return run
@@ -55,7 +60,7 @@ def masked(text: str) -> str:
 
 
 def test_without_a_terminal_there_is_one_line_a_finished_run(snakemake, folder: Path) -> None:
-    done = snakemake("--keep-going", "--latency-wait", "1")
+    done = snakemake("--keep-going")
     assert done.returncode == 1 and done.stdout == ""
     lines = masked(done.stderr).splitlines()
     assert lines[:2] == [

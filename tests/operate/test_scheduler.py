@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +11,9 @@ from snakemake.scheduling.job_scheduler import JobRateLimiter
 from snakemake.settings.types import MaxJobsPerTimespan
 
 from plumbline.project.snakemake_internals import without_default_rate_limit
+from tests import warm_starts
 
-#: Fifty jobs at once, and then one that sleeps; how often the scheduler looked for jobs is written down at the end.
+#: Ten jobs at once, and then one that sleeps; how often the scheduler looked for jobs is written down at the end.
 SNAKEFILE = """
 import sys
 sys.path.insert(0, {source!r})
@@ -32,13 +31,13 @@ rule one:
     output: touch("one/{{number}}")
 
 rule last:
-    input: expand("one/{{number}}", number=range(50))
+    input: expand("one/{{number}}", number=range(10))
     output: touch("last")
-    shell: "sleep 3"
+    shell: "sleep 1"
 
 rule busy:
     output: touch("busy/{{number}}")
-    shell: "sleep 3"
+    shell: "sleep 1"
 
 onstart:
     {call}
@@ -53,9 +52,10 @@ def looks(folder: Path, call: str) -> int:
     folder.mkdir()
     source = str(Path(__file__).resolve().parents[2] / "src")
     (folder / "Snakefile").write_text(SNAKEFILE.format(source=source, call=call))
-    command = [sys.executable, "-m", "snakemake", "all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all"]
+    words = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+    done = warm_starts.module("snakemake", words, folder, environment, timeout=300, together=True)
+    assert done.returncode == 0, done.stdout
     return int((folder / "looked").read_text())
 
 
@@ -76,6 +76,6 @@ def test_the_default_limit_goes_and_a_chosen_one_stays() -> None:
 def test_the_scheduler_rests_while_jobs_run(tmp_path: Path) -> None:
     """Snakemake alone looks again and again while a job runs and others wait; here once for each job that ends."""
     rested = looks(tmp_path / "rests", "without_default_rate_limit(workflow)")
-    assert rested <= 2 * 53
-    # On two quiet cores 97 to 99 times against 54; on busy ones more often.
+    assert rested <= 2 * 13
+    # 29 to 31 times against 14.
     assert looks(tmp_path / "alone", "pass") > 1.4 * rested

@@ -47,10 +47,11 @@ def test_rows_have_the_columns_of_autoresearch_or_those_that_are_there(tmp_path:
     ]
 
 
-def test_a_bank_and_a_result_of_a_later_plumbline_are_refused(tmp_path: Path) -> None:
+def test_a_run_is_made_once_and_what_a_later_plumbline_wrote_is_refused(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     arms, own = trainer(folder, "--gain", "1"), Folder(folder)
     (made,) = arms.run([(BASELINE, 1)])
+    assert list(trainer(folder, "--gain", "1").run([(BASELINE, 1)])) == [made]  # read, and not made again
     bank = own.bank()
     bank.append(arms.group, arms.method(BASELINE), made)
     assert own.bank().known(made.run_id) == made

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from numpy.random import RandomState, default_rng
 
 from plumbline.own_trainer.run_one import CHILD
@@ -49,6 +50,7 @@ def drawn(folder: Path, seed: int, *words: str) -> tuple[list[float], dict[str, 
     return json.loads(done.stdout), said["shifted"]
 
 
+@pytest.mark.slow
 def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_given(tmp_path: Path) -> None:
     fixed, shifted = drawn(tmp_path, 1, "fix")
     new = 42 + 2 * 1_000_003

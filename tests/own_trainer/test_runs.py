@@ -17,7 +17,7 @@ from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.own_trainer import pool, run_one
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.processes import REPORT, carriers
-from tests.own_trainer.trainers import TRAIN, decide, make, trainer, write_toml
+from tests.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
 #: Starts a process in a session of its own, as launchers do, and waits for ever.
 NEVER = """\
@@ -68,6 +68,24 @@ def test_a_run_that_takes_too_long_ends_with_all_that_it_started(
     made = run(tmp_path / "mine", NEVER, 'timeout = "1s"')
     assert made.outcome == "timeout" and "not finished after 1 s" in made.why
     assert made.seconds is not None and made.seconds < 10
+
+
+def test_what_a_command_prints_to_a_file_is_read_and_kept(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    others = "others = { peak_vram_mb = '^peak_vram_mb: (\\S+)' }"
+    metric = f"{METRIC}\nfile = 'run.log'\n{others}"
+    write_toml(folder, command="python train.py > run.log 2>&1", metric=metric)
+    (folder / "train.py").write_text("import sys\nprint('peak_vram_mb: 2048')\n" + TRAIN)
+    arms = trainer(folder)
+    (made,) = arms.run([("candidate", 1)])
+    assert made.value is not None and arms.memory_gb([made]) == 2.0
+    (folder / "train.py").write_text("1 / 0\n")
+    (made,) = trainer(folder).run([("candidate", 1)])
+    assert made.why == "exit code 1: ZeroDivisionError: division by zero"
+
+
+def test_what_a_finished_run_leaves_behind_ends(tmp_path: Path) -> None:
+    assert run(tmp_path / "mine", NEVER.replace("time.sleep(600)\n", "")).value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -154,6 +172,19 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     (made,) = trainer(folder, "--gain", "1", told=told).run([(BASELINE, 42)])
     assert made.value is not None and not carriers(mark)
     assert told == ["1 process of an earlier try still ran here, and had to end"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, -signal.SIGINT)])
+def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int, tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", NEVER)
+    mark = f"{REPORT}={folder / '.plumbline/runs'}/"
+    command = [sys.executable, "-m", "tests.own_trainer.trainers", str(folder), "--gain", "1"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while len(carriers(mark)) < 2:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(timeout=15) == code
+    assert not carriers(mark) and not list(folder.glob(".plumbline/runs/*.result.json"))
 
 
 def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float 
     where it waits for one."""
     disk = units.get("disk_mb", 0.0)
     if "steps" in row:
-        assert row["measured"].startswith("python benchmarks/needs.py --only ")
+        assert row["measured"].startswith("python benchmarks/needs.py --only-rules ")
         steps = row["steps"].values()
         seconds = sum(law(step["cpu_seconds"], units) for step in steps)
         seconds = max(seconds * units.get("together", 1), units.get("waits", 0.0))

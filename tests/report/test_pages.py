@@ -13,7 +13,7 @@ import pytest
 from plumbline.core import fingerprint_file
 from plumbline.core.files import exchange
 from plumbline.report import site
-from plumbline.report.page import Banner
+from plumbline.report.page import PresetWarning
 from plumbline.specs import study_config
 from plumbline.specs.config import studies
 from tests.report.world import planned
@@ -118,6 +118,7 @@ def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str
 
 def test_the_list_of_verdicts_says_each_and_its_page_shows_the_picture(pages: Path, read: dict[str, Read]) -> None:
     assert '<a href="verdicts/mine.html">mine</a>: mine is not decided.' in read["verdicts.html"].text
+    assert '<a href="experiments/softpick.html">softpick</a>: softpick is kept.' in read["verdicts.html"].text
     page = read["verdicts/mine.html"].text
     (source,) = re.findall(r'<img src="([^"]+)"', page)
     assert (pages / "verdicts" / source).read_text().startswith("<svg") and "a picture" not in page
@@ -170,10 +171,10 @@ def test_the_documents_size_on_other_texts_is_as_loud(tmp_path: Path, monkeypatc
 
 
 def test_one_study_on_other_texts_leaves_the_others_what_they_are() -> None:
-    banner = Banner.of("paper", {"transfer": "", "quack": "local"})
+    banner = PresetWarning.of("paper", {"transfer": "", "quack": "local"})
     assert banner.loud and "(quack: local)" in banner.words and banner.badge == ""
-    assert Banner.of("paper", {"quack": "local"}).badge == "other texts"
-    assert not Banner.of("paper", {"transfer": ""}).loud and Banner.of("demo", {"transfer": ""}).loud
+    assert PresetWarning.of("paper", {"quack": "local"}).badge == "other texts"
+    assert not PresetWarning.of("paper", {"transfer": ""}).loud and PresetWarning.of("demo", {"transfer": ""}).loud
 
 
 def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(

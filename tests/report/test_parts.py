@@ -14,7 +14,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
 from plumbline.report import agreement, markdown_page
-from plumbline.report.curve import POINTS, Curve, CurveLine, thinned
+from plumbline.report.curve import POINTS, TrainingCurveLine, TrainingCurvePicture, thinned
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.run import page
 from plumbline.specs import code_hash
@@ -70,11 +70,13 @@ def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
     kept = thinned(points)
     assert len(kept) <= POINTS + POINTS // 2 and kept[0] == points[0] and kept[-1] == points[-1]
     assert points[30_001] in kept and any(math.isnan(value) for _, value in kept)
-    lines = [CurveLine(name="train", points=points)]
-    svg = Curve(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
+    lines = [TrainingCurveLine(name="train", points=points)]
+    svg = TrainingCurvePicture(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
     assert svg.count("M") >= 2 and len(svg) < 12_000 and "<b>" not in svg and 'class="ended"' in svg
     assert (
-        Curve(title="Loss", lines=[CurveLine(name="train", points=[(0, math.nan)])], steps=9, description="").svg()
+        TrainingCurvePicture(
+            title="Loss", lines=[TrainingCurveLine(name="train", points=[(0, math.nan)])], steps=9, description=""
+        ).svg()
         == ""
     )
 

@@ -92,6 +92,10 @@ def broken_project(root: Path) -> Project:
     verdicts.mkdir()
     said = "# Verdict\n\n`mine` is not decided.\n\n![a picture](mine.svg)"
     (verdicts / "mine.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' width='700' height='90'/>")
+    tried = verdicts.with_name("experiment")
+    tried.mkdir()
+    (tried / "softpick.md").write_text("# softpick\n\nsoftpick is kept.\n\n![x](softpick.svg)\n")
+    (tried / "softpick.svg").write_text("<svg/>")
     (verdicts / "mine.md").write_text(f"{said}\n\n{HOSTILE}\n\n| a | b |\n|---|--:|\n| x | 1 |\n")
     log = Path("logs/paper/pretrain/transfer.base.qknorm.s44.log")
     log.parent.mkdir(parents=True)

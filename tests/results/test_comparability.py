@@ -341,7 +341,7 @@ def test_tables_figures_and_claims_keep_to_it(world: World, monkeypatch: pytest.
     for words in (("table", "transfer", "table2"), ("figure", "transfer", "fig3"), ("claims", "transfer")):
         with pytest.raises(PlumblineError, match="the limit of items: none against 16"):
             made(world, monkeypatch, *words)
-    table = made(world, monkeypatch, "table", "transfer", "table2", "--expected", "found")
+    table = made(world, monkeypatch, "table", "transfer", "table2", "--expected-runs", "found")
     page = table.with_suffix(".md").read_text().split("\n|", 1)
     assert f"Mixed scores: the limit of items: 16 (3 runs), none ({SOFTPICK})." in page[0]
     assert f"- Not all runs were made with the same device: cpu x86_64 (3 runs), cuda x86_64 ({SOFTPICK})." in page[1]

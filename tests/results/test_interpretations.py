@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.results.interpretations import interpretations
+from plumbline.results.interpretations import _plain, interpretations
 from plumbline.specs import corpus, study_config
 
 
@@ -59,3 +59,32 @@ def test_a_study_without_arms_suite_and_noise_floor():
     bare = study_config.Study(name="bare", preset="demo", definition=kept | {"interpretations": []}, runs={})
     text = interpretations(bare, corpus.load(bare.corpus, "demo"))
     assert text.count("None.") == 2 and "Evaluation" not in text and "Scale `base` is 1.2M" in text
+
+
+@pytest.mark.parametrize("name", ["transfer", "premature", "query_free", "quack", "key_norms"])
+def test_what_the_demo_changes_from_the_paper_is_on_the_page(name):
+    """By the specs of its runs, key by key; the data are the line of the corpus."""
+    paper, demo = (study_config.load(name, preset) for preset in ("paper", "demo"))
+    text = interpretations(demo, corpus.load(demo.corpus, "demo"))
+    common = paper.runs.keys() & demo.runs.keys()
+    changed = set()
+    for key in common:
+        printed, here = (flat(study.runs[key].spec.to_dict()) for study in (paper, demo))
+        changed |= {(path, here.get(path)) for path in printed | here if printed.get(path) != here.get(path)}
+    paths = {path for path, _ in changed}
+    assert len(common) == len(paper.runs) and {"model.width", "train.steps", "preset"} <= paths
+    said = {each for each in changed if each[0].partition(".")[0] not in ("data", "preset", "probes")}
+    assert not {each for each in said if not spelt(*each, text)} and ("probes = " in text or "probes" not in paths)
+
+
+def flat(spec, before=""):
+    """A spec's leaves by their dotted names."""
+    found = {}
+    for name, value in spec.items():
+        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": _plain(value)}
+    return found
+
+
+def spelt(path, value, text):
+    """Whether a page says that a key has a value: by itself, or within the object that it is a part of."""
+    return f"{path} = {value}" in text or f'"{path.rpartition(".")[2]}": {value}' in text

@@ -133,10 +133,16 @@ def test_a_frame_that_is_not_of_its_facts_is_refused(root: Path) -> None:
     measurement_file.require_present(out, frames.identity(KEY), KEY)
     with pytest.raises(PlumblineError, match=r"was measured with other code, options or specs than measured/widths"):
         measurement_file.require_present(out, "0" * 16, KEY)
+    facts = out.with_suffix(".json")
+    whole = facts.read_text()
+    facts.write_text(whole.replace('"draws": 2', '"draws": 3'))
+    with pytest.raises(PlumblineError, match=r"stretch.json is not as it was written: .* and measure again"):
+        frames.measured("stretch")
+    facts.write_text(whole)
     pd.DataFrame({"width": [1]}).to_parquet(out)
     with pytest.raises(PlumblineError, match=r"is not the frame that .*stretch.json describes"):
         frames.measured("stretch")
-    out.with_suffix(".json").write_text("{}")
+    facts.write_text("{}")
     with pytest.raises(PlumblineError, match=r"does not say what stretch.parquet was made with"):
         frames.measured("stretch")
 

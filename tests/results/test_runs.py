@@ -56,7 +56,7 @@ def test_the_average_is_the_suites(world: World) -> None:
 
 def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_path: Path, repository: Path) -> None:
     made_otherwise(world, KEY, "f" * 16, numerics=0)
-    with pytest.raises(PlumblineError, match=r"is of run f{16}, but .* or make the table with --expected found"):
+    with pytest.raises(PlumblineError, match=r"is of run f{16}, but .* or make the table with --expected-runs found"):
         world.load("base", "noise_floor")
     found = load(expected_runs("found", world.study, ["base"], world.root), world.root, average="climb_avg")
     assert found.runs.loc[KEY, "run_id"] == "f" * 16 and found.runs.loc[KEY, "average"] == pytest.approx(0.30)
@@ -65,7 +65,7 @@ def test_a_run_of_another_spec_is_refused_and_found_by_name(world: World, tmp_pa
         f"(numerics {NUMERICS})",
     )
     out = tmp_path / "table2.csv"
-    words = ("table", "transfer", "table2", "--expected", "found", "--work", world.root, "--out", out)
+    words = ("table", "transfer", "table2", "--expected-runs", "found", "--work", world.root, "--out", out)
     done = in_process.run(results.main, *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     page = out.with_suffix(".md").read_text()

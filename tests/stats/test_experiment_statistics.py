@@ -14,7 +14,7 @@ from plumbline.stats import pooling
 from plumbline.stats.after_stopping import estimate
 from plumbline.stats.e_value import anytime_interval, e_value, e_values
 from plumbline.stats.noncentral import log_ratio, upper_tail
-from plumbline.stats.pooling import Spread
+from plumbline.stats.pooling import SigmaEstimate
 from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic
 from plumbline.stats.sequential.operating import reached
@@ -142,12 +142,14 @@ def test_sigma_is_pooled_without_its_means() -> None:
 
 
 def test_sigma_crosses_to_another_machine_after_an_f_test() -> None:
-    here, same = Spread(1.5, 4), Spread(0.0, 0)
+    here, same = SigmaEstimate(1.5, 4), SigmaEstimate(0.0, 0)
     critical = math.sqrt(stats.f.isf(0.25, 4, 20))
-    assert pooling.history(here, same, [Spread(1.5 / critical * 1.001, 20)]).df == 20
-    assert pooling.history(here, same, [Spread(1.5 / critical * 0.999, 20)]).df == 0
-    assert pooling.history(here, same, [Spread(9.0, 20)]).df == 20, "a wider past only costs power"
-    assert pooling.history(Spread(0.0, 0), same, [Spread(1.0, 20)]).df == 0, "nothing here to test it against"
+    assert pooling.history(here, same, [SigmaEstimate(1.5 / critical * 1.001, 20)]).df == 20
+    assert pooling.history(here, same, [SigmaEstimate(1.5 / critical * 0.999, 20)]).df == 0
+    assert pooling.history(here, same, [SigmaEstimate(9.0, 20)]).df == 20, "a wider past only costs power"
+    assert pooling.history(SigmaEstimate(0.0, 0), same, [SigmaEstimate(1.0, 20)]).df == 0, (
+        "nothing here to test it against"
+    )
 
 
 @pytest.mark.parametrize(("level", "left"), [(0.25, 0.068), (0.0, 0.126), (0.05, 0.097)])
@@ -158,13 +160,13 @@ def test_what_the_f_test_leaves_of_a_wrong_sigma_is_known(level: float, left: fl
 
 def test_power_says_how_little_three_against_three_know_of_it() -> None:
     """What the design page has: at the gain printed for 80 %, true power lies between 22 and 98 %."""
-    resolved = pooling.resolved_gain(Spread(1.0, 4), baseline=3, candidate=3)
-    found = pooling.power(resolved.value, Spread(1.0, 4), baseline=3, candidate=3)
+    resolved = pooling.resolved_gain(SigmaEstimate(1.0, 4), baseline=3, candidate=3)
+    found = pooling.power(resolved.value, SigmaEstimate(1.0, 4), baseline=3, candidate=3)
     assert (found.value, found.low, found.high) == pytest.approx((0.8, 0.23, 0.98), abs=0.01)
-    claim = [pooling.power(gain, Spread(1.0, 8), baseline=5, candidate=5).value for gain in (1, 2, 3)]
+    claim = [pooling.power(gain, SigmaEstimate(1.0, 8), baseline=5, candidate=5).value for gain in (1, 2, 3)]
     assert claim == pytest.approx([0.29, 0.79, 0.99], abs=0.01)
     with pytest.raises(PlumblineError, match="sigma is not known"):
-        pooling.power(1.0, Spread(0.0, 0), baseline=3, candidate=3)
+        pooling.power(1.0, SigmaEstimate(0.0, 0), baseline=3, candidate=3)
 
 
 def test_bartletts_test_is_scipys() -> None:

@@ -76,3 +76,12 @@ def test_a_variant_is_an_alternative_of_an_interpretation(name: str) -> None:
     said = {text for text in alternatives if re.fullmatch(rf"({'|'.join(definition['methods'])})\.\w+", text)}
     assert said | set(OF_THE_DOCUMENT) >= variants, "no interpretation names it"
     assert said <= variants, "an interpretation names a variant that is not there"
+
+
+@pytest.mark.parametrize("name", REPRODUCED)
+def test_what_reads_the_sequences_of_the_validation_loss_is_an_interpretation(name: str) -> None:
+    study = load(name, "smoke")
+    used = {each["name"] for run in study.runs.values() for each in run.spec.interventions}
+    reading = {f"interventions.{each}" for each in used if components.load("intervention", each).held_out == "all"}
+    told = [each for each in study.definition["interpretations"] if each["id"].endswith("_sequences")]
+    assert reading <= {component for each in told if each["alternatives"] for component in each["about"]}

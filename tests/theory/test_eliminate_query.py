@@ -37,7 +37,7 @@ from tests.theory.models import (
 )
 from tests.train.helpers import make_packs, settings, train
 
-#: Name -> (overlay of NORM_FREE, --layer, the rule's name).
+#: Name -> (overlay of NORM_FREE, --only-layer, the rule's name).
 TAKEN: dict[str, tuple[dict[str, Any], int | None, str]] = {
     "tied": ({}, None, "Theorem 4.2"),
     "untied": (UNTIED, None, "Theorem 4.2"),
@@ -70,7 +70,7 @@ TAKEN: dict[str, tuple[dict[str, Any], int | None, str]] = {
 def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
     slots, layer, rule = TAKEN[name]
     model = made(tmp_path / "in", **slots)
-    report = eliminated(monkeypatch, tmp_path / "in", *([] if layer is None else ["--layer", layer]))
+    report = eliminated(monkeypatch, tmp_path / "in", *([] if layer is None else ["--only-layer", layer]))
     assert report["rule"].startswith(rule)
     assert report["layers"] == ([0, 1, 2] if layer is None else [layer])
     # What it says, and what is so of the folder that it wrote: on tokens of our own.
@@ -97,7 +97,7 @@ def test_logits_stay_and_w_q_goes(monkeypatch, tmp_path, capsys, name):
 
 def test_decoding_step_by_step_gives_the_same(monkeypatch, tmp_path):
     model = made(tmp_path / "in", **SKIPS, **BIASED)
-    eliminated(monkeypatch, tmp_path / "in", "--layer", 1)
+    eliminated(monkeypatch, tmp_path / "in", "--only-layer", 1)
     again, cache = read_model(tmp_path / "out").eval(), DecodingCache()
     steps = [again(part, cache=cache) for part in tokens(model).split(5, dim=1)]
     torch.testing.assert_close(torch.cat(steps, dim=1), model(tokens(model)), rtol=1e-3, atol=1e-4)
@@ -107,7 +107,7 @@ def test_a_one_headed_gpt2_of_the_library(monkeypatch, tmp_path):
     """All its norms and biases, the tanh GELU, and a query bias that is not zero; against the library's own logits."""
     theirs = one_headed(tmp_path / "gpt2")
     assert theirs.transformer.h[0].attn.c_attn.bias[:48].abs().min() > 0
-    report = eliminated(monkeypatch, tmp_path / "gpt2", "--tokens", 40)
+    report = eliminated(monkeypatch, tmp_path / "gpt2", "--tokens-per-sequence", 40)
     assert report["kind"] == "gpt2" and report["rule"].startswith("Proposition 4.1")
     assert report["logits"]["float64"] < 1e-9
     again = read_model(tmp_path / "out").eval()

@@ -38,12 +38,12 @@ class TestRefusals:
         assert "key_value_heads" not in theorem and "rotary" not in theorem  # neither is in the way of a basis
         assert "model.norm 'rms_norm', which model.placement 'pre_norm' puts between" in theorem
         assert "model.residual 'standard' has a skip around the FFN" in theorem and "Theorem 4.1" not in theorem
-        words = refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--layer", 1)
+        words = refused(monkeypatch, "model.norm 'rms_norm'", tmp_path / "in", "--only-layer", 1)
         assert "Theorem 4.1" in words and "has a skip" not in words
 
     def test_the_other_way_is_named(self, monkeypatch, tmp_path):
         made(tmp_path / "in", **SKIPS)
-        refused(monkeypatch, r"Theorem 4.1 \(no norms, one layer\) does go: give --layer", tmp_path / "in")
+        refused(monkeypatch, r"Theorem 4.1 \(no norms, one layer\) does go: give --only-layer", tmp_path / "in")
 
     @pytest.mark.parametrize(
         ("slots", "why"),
@@ -105,9 +105,9 @@ class TestRefusals:
         made(tmp_path / "in")
         words = refused(
             monkeypatch, r"W_Q of layer \d has the condition number [\d.]+, and the limit is 50 ",
-            tmp_path / "in", "--largest-condition", 50,
+            tmp_path / "in", "--max-condition-number", 50,
         )  # fmt: skip
-        assert "--largest-condition" in words
+        assert "--max-condition-number" in words
 
     @pytest.mark.parametrize("kind", ["gpt2", "llama", "llama-one-head", "mistral", "qwen2", "gpt_neox"])
     def test_models_of_the_library(self, monkeypatch, tmp_path, kind):
@@ -131,15 +131,15 @@ class TestRefusals:
 
     def test_the_command_line(self, monkeypatch, tmp_path, capsys):
         made(tmp_path / "in")
-        refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--layer", 3)
-        refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens", 25)
-        refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens", 0)
+        refused(monkeypatch, "has the layers 0 to 2, not 3", tmp_path / "in", "--only-layer", 3)
+        refused(monkeypatch, "reads 24 at most, not 25", tmp_path / "in", "--tokens-per-sequence", 25)
+        refused(monkeypatch, "must be at least 1", tmp_path / "in", "--tokens-per-sequence", 0)
         for limit in ("inf", "nan", "0.5"):
-            words = rf"--largest-condition \({limit}\) must be 1 or more, and finite"
-            refused(monkeypatch, words, tmp_path / "in", "--largest-condition", limit)
+            words = rf"--max-condition-number \({limit}\) must be 1 or more, and finite"
+            refused(monkeypatch, words, tmp_path / "in", "--max-condition-number", limit)
         (tmp_path / "nothing").mkdir()
         refused(monkeypatch, "holds neither manifest.json", tmp_path / "nothing")
-        refused(monkeypatch, r"--tokens|--layer|holds neither", tmp_path / "in/model.safetensors")
+        refused(monkeypatch, r"--tokens-per-sequence|--only-layer|holds neither", tmp_path / "in/model.safetensors")
         (tmp_path / "in/model.json").write_text("{}")
         refused(monkeypatch, "model.json does not hold the spec of a model", tmp_path / "in")
         (tmp_path / "out").symlink_to(tmp_path / "nowhere")

@@ -24,7 +24,7 @@ from plumbline.theory.plain_transformer import (
     with_query,
 )
 from plumbline.theory.query_elimination_checks import TABLE_1, WeightChange, query_elimination_checks
-from plumbline.theory.theorem_check import PREMISES, ROUNDING, BrokenPremise, TheoremCheck
+from plumbline.theory.theorem_check import PREMISES, ROUNDING, ResidualWithoutPremise, TheoremCheck
 
 #: Rounding of a product with an inverse grows with the condition number; this many times eps is allowed for each.
 ROOM = 100
@@ -214,8 +214,8 @@ def test_a_check_is_seen_to_fail(rows):
     assert max(WeightChange(change=forgets_the_output, form={"ffn_skip": False}).residuals()) > 0.01
     good = rows[0]
     assert not replace(good, residual=1e-8).holds and not replace(good, residual=float("nan")).holds
-    assert not replace(good, broken=(*good.broken, BrokenPremise(premise="none", residual=1e-13))).holds
-    assert not replace(good, broken=(BrokenPremise(premise="none", residual=float("nan")),)).holds
+    assert not replace(good, broken=(*good.broken, ResidualWithoutPremise(premise="none", residual=1e-13))).holds
+    assert not replace(good, broken=(ResidualWithoutPremise(premise="none", residual=float("nan")),)).holds
 
 
 def test_premises_are_those_that_table_1_prints(repository: Path, rows):

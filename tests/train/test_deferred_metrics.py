@@ -18,7 +18,7 @@ from plumbline.runtime.stop import StopRequest
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train import pretrain, step_time
-from plumbline.train.checkpoint.saving import Saver
+from plumbline.train.checkpoint.saving import CheckpointSaver
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import deferred_metrics
@@ -133,13 +133,13 @@ def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -
 
 def stopping_in(number: int, stop: StopRequest, patch: pytest.MonkeyPatch) -> None:
     """Ask to stop when the gradients of a step are there."""
-    original = Saver.due
+    original = CheckpointSaver.due
 
-    def due(self: Saver, step: int) -> bool:
+    def due(self: CheckpointSaver, step: int) -> bool:
         stop.asked |= step == number
         return original(self, step)
 
-    patch.setattr(Saver, "due", due)
+    patch.setattr(CheckpointSaver, "due", due)
 
 
 @pytest.mark.usefixtures("noisy")

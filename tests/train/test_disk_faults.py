@@ -30,9 +30,9 @@ from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain as pretrain_module
-from plumbline.train.checkpoint.resuming import Resumption
+from plumbline.train.checkpoint.resuming import RunResumer
 from plumbline.train.checkpoint.rolling import RollingCheckpoints
-from plumbline.train.checkpoint.saving import Saver
+from plumbline.train.checkpoint.saving import CheckpointSaver
 from plumbline.train.checkpoint.state_records import StateRecords
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.monitoring.metrics import RunMetrics
@@ -212,7 +212,7 @@ def test_a_stop_before_the_first_step_is_no_kill(
 ) -> None:
     """Asked to stop when its place is found, when its model is made, while that is compiled."""
     place = {
-        "find": (Resumption, "find"),
+        "find": (RunResumer, "find"),
         "create": (pretrain_module, "create"),
         "compile": (CompiledModel, "attempt"),
     }[where]
@@ -325,7 +325,7 @@ def test_a_trainer_suspended_inside_its_outputs_leaves_those_of_the_next_alone(
 
     with pytest.MonkeyPatch.context() as patch:
         before(RunMetrics, "write")
-        before(Saver, "leave")
+        before(CheckpointSaver, "leave")
         before(run_outputs, "atomic_write_json")
         if hasattr(run_outputs, "fsync_directory"):
             before(run_outputs, "fsync_directory")
@@ -442,7 +442,7 @@ def test_a_last_update_that_is_no_numbers_diverges(packs: Path, tmp_path: Path, 
 def _in_table6(frames: finished_runs.RunFrames, row: str) -> tuple[Any, ...]:
     """What the study's table of divergences says of a run."""
     made = table6(frames, study_config.load("transfer", "smoke"), PrintedNumbers.of("transfer"))
-    return tuple(made.cell(row, column).value for column in ("outcome", "nan_step", "divergence_reason"))
+    return tuple(made.cell(row, column).value for column in ("outcome", "first_nan_step", "divergence_reason"))
 
 
 def test_a_single_update_that_overflows_is_a_divergence_in_the_table(packs: Path, tmp_path: Path) -> None:

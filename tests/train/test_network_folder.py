@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import os
 import posix
-import random
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,26 +117,3 @@ def test_two_machines_that_see_each_other_late_do_not_train_at_once(
     state = two["one"] / "state"
     assert [entry.get("ended") for entry in read(state / "starts.json")] == ["completed"]
     assert products(two["one"]) == products(undisturbed)
-
-
-@pytest.mark.slow
-def test_a_run_that_two_machines_take_from_each_other(packs: Path, two: dict[str, Path], tmp_path: Path) -> None:
-    """Each is killed, the other one takes over when it hears no heartbeat; the last one is left alone."""
-    whole, chance, steps = tmp_path / "whole", random.Random(27), 150
-    alone = start("one", packs, whole, steps)
-    alone.join(120)
-    starts = two["one"] / "state/starts.json"
-    for turn in range(6):
-        name = ("one", "other")[turn % 2]
-        trainer = start(name, packs, two[name], steps)
-        while turn < 5 and not (starts.exists() and len(read(starts)) == turn + 1):
-            assert trainer.is_alive()
-            time.sleep(0.05)
-        if turn < 5:
-            time.sleep(chance.uniform(0, 1))
-            os.kill(trainer.pid, signal.SIGKILL)
-        trainer.join(120)
-    assert trainer.exitcode == 0 and products(two["one"]) == products(whole)
-    assert [entry["machine"] for entry in read(starts)] == ["one", "other"] * 3
-    at = [entry["step"] for entry in read(starts)]
-    assert at == sorted(at) and at[-1] > 0, "nobody began anew"

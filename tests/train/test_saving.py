@@ -84,7 +84,7 @@ def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probe
     """The checkpoint after step 4 is not written before step 8 begins, the next one waits for it."""
     spec, state = run_spec(probes=PROBES), tmp_path / "beside/state"
     held.go.set()
-    assert train(spec, settings(packs, tmp_path / "once", checkpoint_steps=4, overlap=False)) == 0
+    assert train(spec, settings(packs, tmp_path / "once", checkpoint_steps=4, background_io=False)) == 0
     held.go.clear()
     held.most = held.begun = 0
     there: list[list[int]] = []
@@ -96,7 +96,7 @@ def test_steps_taken_meanwhile_change_no_byte(packs: Path, tmp_path: Path, probe
             held.go.set()
 
     before_step(notice)
-    assert train(spec, settings(packs, tmp_path / "beside", checkpoint_steps=4, overlap=True)) == 0
+    assert train(spec, settings(packs, tmp_path / "beside", checkpoint_steps=4, background_io=True)) == 0
     # Whether the one after step 8 is written by the time that step 9 begins is the writer's affair.
     assert there[:8] == [[]] * 8 and 4 in there[8] and (held.most, held.begun) == (1, 3)
     for step in (4, 8, 12):
@@ -109,7 +109,7 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
     packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, before_step
 ) -> None:
     """The second checkpoint finds no room, as the thread learns before step 6."""
-    chosen = settings(packs, tmp_path, checkpoint_steps=2, overlap=True)
+    chosen = settings(packs, tmp_path, checkpoint_steps=2, background_io=True)
     original, full, steps = snapshot.write, threading.Event(), []
 
     def write(directory: Path, files: list[snapshot.TensorFile]) -> None:
@@ -150,7 +150,7 @@ def test_a_stop_waits_for_what_is_being_written(
             threading.Timer(0.2, held.go.set).start()
 
     before_step(ask)
-    chosen = settings(packs, tmp_path, checkpoint_steps=4, overlap=True)
+    chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     assert train(run_spec(), chosen, stop) == EXIT_RUN_AGAIN
     newest = RollingCheckpoints(chosen.state, keep=3).newest()
     assert newest is not None and newest.step == at and held.begun == at - 3
@@ -169,7 +169,7 @@ def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path:
             raise ZeroDivisionError
 
     before_step(fail)
-    chosen = settings(packs, tmp_path, checkpoint_steps=4, overlap=True)
+    chosen = settings(packs, tmp_path, checkpoint_steps=4, background_io=True)
     with pytest.raises(ZeroDivisionError):
         train(run_spec(), chosen)
     assert saved_steps(chosen.state) == [4] and damage(chosen.state / "step-0000004") is None
@@ -179,7 +179,7 @@ def test_a_fault_of_training_does_not_cost_the_checkpoint(packs: Path, tmp_path:
 def test_killed_while_writing_a_run_goes_on_from_the_checkpoint_before(
     packs: Path, tmp_path: Path, undisturbed: Path
 ) -> None:
-    chosen = settings(packs, tmp_path, checkpoint_steps=3, overlap=True)
+    chosen = settings(packs, tmp_path, checkpoint_steps=3, background_io=True)
     process = start_child(run_spec(), chosen, {"DIE_WRITING": "6", "DIE_IN_STEP": "8"})
     process.join(LONG)
     assert process.exitcode == -signal.SIGKILL
@@ -249,3 +249,22 @@ def test_the_next_batch_is_read_ahead_and_its_fault_waits_for_its_step() -> None
         assert len(rows) == 2 and all(map(torch.equal, rows, at_once.take(step)))
     assert [len(value) for value in batches.take(spec.train.steps)] == [4, 4], "and out of turn, as after a resume"
     assert read_by[5:] == [True] * 6, "nothing is read beyond the last step"
+
+
+def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
+    original, sizes = snapshot.copied, []
+
+    def copied(files: list[snapshot.TensorFile], device: torch.device) -> Any:
+        copies, wait = original(files, device)
+        (parameters,) = (
+            sum(map(torch.numel, each.tensors.values())) for each in copies if each.path.name == "model.safetensors"
+        )
+        sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
+        return copies, wait
+
+    monkeypatch.setattr(snapshot, "copied", copied)
+    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, overlap=True)) == 0
+    assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)

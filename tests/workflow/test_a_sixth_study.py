@@ -125,7 +125,7 @@ def test_a_record_of_its_bundle_is_made_again_at_its_commit(sixth: Project) -> N
     for record in (sixth.root / "records").glob("*/"):
         shutil.rmtree(record)  # its commit is in another history
     records = ("-m", "plumbline.bundle.records")
-    keep = (*records, "keep", "first", "results/smoke/bundle.tar.xz", "--description", "A first one.")
+    keep = (*records, "keep", "first", "results/smoke/bundle.tar.xz", "--why-kept", "A first one.")
     rebuild = ("-m", "plumbline", "rebuild", "records/first/bundle.tar.xz", "--into", "rebuilt", "--at-commit")
     equal = " 0 different, 0 missing"
     table = sixth.root / FOLDER / "tables/losses.py"

@@ -121,6 +121,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
             ("results/table22.csv",),
             "nothing makes results/table22.csv at preset demo; did you mean 'results/table2.csv'",
         ),
+        (("../x",), "nothing makes ../x at preset demo; `plumbline ls targets` lists tables and figures"),
         (
             ("-n", "work/demo/runs/transfer/base/baselin/s42/outcome.json"),
             "there is no run transfer/base/baselin/s42; did you mean 'transfer/base/baseline/s42'",
@@ -141,7 +142,7 @@ def test_a_table_of_two_thousand_runs_has_a_command(project: Project) -> None:
         (("smoke",), "the target `smoke` carries out every run and is for the preset smoke, not demo"),
         (("audit", "--config", "preset=smokk"), "config/config.yaml (with --config): preset: 'smokk' is not one of"),
     ],
-    ids=["target", "run", "package", "corpus", "context", "scores", "rule", "configuration"],
+    ids=["target", "elsewhere", "run", "package", "corpus", "context", "scores", "rule", "configuration"],
 )
 def test_of_a_mistake_the_sentence_alone_is_said(project: Project, words: tuple[str, ...], says: str) -> None:
     """`InputFunctionException`, a traceback and lines of Plumbline's own files stood around it."""

@@ -91,7 +91,7 @@ def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
     done = project.snakemake("-n", "-p", documents, "--config", setting)
     project.edit("config/corpora/climbmix.yaml", "local: {folder: texts}", 'local: {folder: ""}')
     assert jobs_by_rule(done.stdout) == {"documents": 1}
-    assert "--source local" in done.stdout and "--folder texts" in done.stdout
+    assert "--items-source local" in done.stdout and "--local-folder texts" in done.stdout
     unset = project.snakemake("-n", documents, "--config", setting)
     assert "climbmix.yaml: local.folder: missing" in unset.stdout
 
@@ -106,7 +106,7 @@ def test_the_paper_preset_plans_from_a_folder_in_hub_layout(project: Project) ->
     project.edit("config/corpora/climbmix.yaml", "path: copies/mix", "path: OptimalScale/ClimbMix")
     assert jobs_by_rule(done.stdout)["pretrain"] == 26
     assert "copies/mix/data/train-00000-of-00001.jsonl" in done.stdout
-    assert re.search(r"--path copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", done.stdout)
+    assert re.search(r"--hub-dataset copies/mix .* --token-budget \d+ --tokenizer-kind byte_level_bpe", done.stdout)
 
 
 MISTAKES = [

@@ -32,6 +32,7 @@ CLAIM = "../experiment/decision/test_loop.py::test_a_claim_takes_seeds_that_noth
 TRY = "test_a_try.py::test_a_try_trains_decides_and_is_not_run_twice"
 VERDICT = "test_a_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
+FOLDER = "../operate/experiments/test_folder_verbs.py::test_{}"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
@@ -51,12 +52,14 @@ ELSEWHERE = {
         "test_token_files.py::test_the_packs_hold_the_files_ids",
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
     "snakemake bundle": "test_a_sixth_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
-    "python -m plumbline.evaluate.items --source local --suite sciq": SCIQ,
+    "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
     "plumbline score FOLDER --suite sciq": SCIQ,
     "plumbline rebuild results/": END_TO_END.format("its_bundle_is_made_again_elsewhere_byte_for_byte"),
     "plumbline rebuild records/": RECORD,
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
+    "plumbline setup-trainer": FOLDER.format("a_first_run_says_the_metric_the_seed_and_what_git_ignores"),
+    "plumbline try -m": FOLDER.format("what_is_kept_becomes_the_baseline_by_fresh_runs_alone"),
     "plumbline confirm": CLAIM,
     "pip wheel --no-deps": WHEEL,
     'pip install "$(ls dist/plumbline_lm': WHEEL,

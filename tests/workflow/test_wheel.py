@@ -131,7 +131,7 @@ def _told(installed: Callable[..., str], project: Path) -> dict[str, object]:
         installed("-m", "plumbline", "ls", "runs", "--study", "widths", "--preset", "smoke", "--json", cwd=project)
     )
     installed("-m", "plumbline.audit", "--study", "widths", "--out", "audit.csv", cwd=project)
-    table = ("-m", "plumbline.results", "table", "widths", "losses", "--preset", "smoke", "--expected", "found")
+    table = ("-m", "plumbline.results", "table", "widths", "losses", "--preset", "smoke", "--expected-runs", "found")
     installed(*table, "--out", "losses.csv", cwd=project)
     asked = ("results/smoke/widths/losses.csv", "results/smoke/widths/claims.csv", "--config", "preset=smoke")
     planned = jobs_by_rule(installed("-m", "snakemake", "-n", *asked, cwd=project))

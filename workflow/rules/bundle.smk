@@ -18,5 +18,5 @@ rule bundle:
         configuration=json.dumps(PROJECT.config),
         fingerprint=PROJECT.fingerprints.bundle(),
     shell:
-        "exec python -m plumbline.bundle --configuration {params.configuration:q} --fingerprint {params.fingerprint:q} "
+        "exec python -m plumbline.bundle --configuration-json {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"

@@ -19,6 +19,7 @@ use_this_interpreter()
 
 PROJECT = load(dict(config))
 PROJECT.tokens.require()
+snakemake_internals.answer_unknown_targets(PROJECT.unknown_paths.nothing_makes)
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PROJECT)
 WORK, MADE, LOGS = PROJECT.paths.work, PROJECT.paths.results, PROJECT.paths.logs
@@ -41,7 +42,7 @@ SPECS = [run.spec for run in PROJECT.runs.values()]
 def pinned_requirement(wildcards):
     """How the package of a fetch job is spelt and checked."""
     chosen = PINS[wildcards.package]
-    kind = "--package" if chosen.index == "python" else "--debian"
+    kind = "--package" if chosen.index == "python" else "--debian-package"
     return f"{kind} {chosen.requirement} --sha256 {chosen.sha256}"
 
 

@@ -122,7 +122,7 @@ rule tokenize:
         fingerprint=corpus_fingerprint("tokenize"),
     shell:
         "exec python -m plumbline.data.tokenize --documents {input.documents:q} --tokenizer {input.tokenizer:q} "
-        "--shard {wildcards.shard:q} --shards {params.shards:q} {params.flags} "
+        "--shard-number {wildcards.shard:q} --shard-count {params.shards:q} {params.flags} "
         "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"
 
 
@@ -155,6 +155,6 @@ rule pack:
         shards=len(TOKEN_SHARDS),
         fingerprint=corpus_fingerprint("pack"),
     shell:
-        "exec python -m plumbline.data.pack --tokens {params.tokens:q} --shards {params.shards:q} "
+        "exec python -m plumbline.data.pack --token-shards {params.tokens:q} --shard-count {params.shards:q} "
         "--tokenizer {input.tokenizer:q} --documents {input.documents:q} --split {wildcards.split:q} "
         "--context {wildcards.context:q} {params.flags} --fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"

@@ -16,4 +16,4 @@ rule plan:
         configuration=json.dumps(PROJECT.config),
         state=plan_state,
     shell:
-        "exec python -m plumbline.plan --configuration {params.configuration:q} --out {output.csv:q} > {log:q} 2>&1"
+        "exec python -m plumbline.plan --configuration-json {params.configuration:q} --out {output.csv:q} > {log:q} 2>&1"

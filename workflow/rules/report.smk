@@ -16,7 +16,7 @@ rule report:
         configuration=json.dumps(PROJECT.config),
         fingerprint=report_fingerprint,
     shell:
-        "exec python -m plumbline.report --configuration {params.configuration:q} --fingerprint {params.fingerprint:q} "
+        "exec python -m plumbline.report --configuration-json {params.configuration:q} --fingerprint {params.fingerprint:q} "
         "--out {output:q} > {log:q} 2>&1"
 
 

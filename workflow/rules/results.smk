@@ -38,7 +38,7 @@ rule table:
         fingerprint=fingerprint("table"),
     shell:
         "exec {resources.launch} -m plumbline.results table {wildcards.study:q} {wildcards.table:q} --preset {params.preset:q} "
-        "--work {params.work:q} --expected-digest {params.expected:q} --source {params.source:q} "
+        "--work {params.work:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
@@ -74,7 +74,7 @@ rule figure:
         fingerprint=fingerprint("figure"),
     shell:
         "exec {resources.launch} -m plumbline.results figure {wildcards.study:q} {wildcards.figure:q} --preset {params.preset:q} "
-        "--work {params.work:q} --expected-digest {params.expected:q} --source {params.source:q} "
+        "--work {params.work:q} --expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.png:q} > {log:q} 2>&1"
 
 
@@ -109,7 +109,7 @@ rule claims:
         fingerprint=fingerprint("claims"),
     shell:
         "exec {resources.launch} -m plumbline.results claims {wildcards.study:q} --preset {params.preset:q} --work {params.work:q} "
-        "--expected-digest {params.expected:q} --source {params.source:q} "
+        "--expected-runs-digest {params.expected:q} --documents-source {params.source:q} "
         "--fingerprint {params.fingerprint:q} --out {output.csv:q} > {log:q} 2>&1"
 
 
@@ -129,7 +129,7 @@ rule interpretations:
         fingerprint=fingerprint("interpretations"),
     shell:
         "exec python -m plumbline.results.interpretations {wildcards.study:q} --preset {params.preset:q} "
-        "--source {params.source:q} --evaluation {params.evaluation:q} --fingerprint {params.fingerprint:q} --out {output:q} "
+        "--documents-source {params.source:q} --items-source {params.evaluation:q} --fingerprint {params.fingerprint:q} --out {output:q} "
         "> {log:q} 2>&1"
 
 

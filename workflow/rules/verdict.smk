@@ -35,8 +35,8 @@ rule verdict:
         fingerprint=PROJECT.fingerprints.verdict(),
     shell:
         "exec python -m plumbline.experiment.own_method.own_verdict {params.file:q} --preset {params.preset:q} --work {params.work:q} "
-        "--source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
-        "--expected-digest {params.expected:q} --fingerprint {params.fingerprint:q} --out {output.page:q} > {log:q} 2>&1"
+        "--documents-source {params.source:q} --checks {params.checks:q} --ledger {params.ledger:q} "
+        "--expected-runs-digest {params.expected:q} --fingerprint {params.fingerprint:q} --out {output.page:q} > {log:q} 2>&1"
 
 
 rule copy_verdict:

@@ -38,7 +38,7 @@ class UncheckedNumbers:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Coverage:
+class AuditCoverage:
     """How many of a paper's printed numbers the audit reads, and which it does not.
 
     Attributes:
@@ -91,11 +91,11 @@ def read_unchecked(path: Path) -> list[UncheckedNumbers]:
     ]
 
 
-def coverage(published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]) -> Coverage:
+def coverage(published: PrintedNumbers, read: Collection[Cell], entries: Collection[UncheckedNumbers]) -> AuditCoverage:
     """Compare a paper's printed numbers with the cells that the audit `read` and with those that `entries` list."""
     cells = printed_cells(published)
     unchecked = [cell for cell in cells if cell not in read]
-    found = Coverage(printed=len(cells))
+    found = AuditCoverage(printed=len(cells))
     for cell in unchecked:
         reason = next((entry.reason for entry in entries if entry.holds(cell)), None)
         if reason is None:

@@ -29,7 +29,7 @@ Values = tuple[Interval, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class ExpressionInput:
     """An input of an expression: its name, how it is printed, and the printed cells that it was read from."""
 
     name: str
@@ -37,7 +37,7 @@ class Input:
     cells: tuple[Cell, ...] = ()
 
 
-class Operand:
+class ExpressionOperand:
     """Base of what operators and named functions take: a printed number, a column of them, or an expression."""
 
     __slots__ = ()
@@ -94,11 +94,11 @@ class Operand:
 
 
 #: What may stand beside an operator. A plain number is a constant: exact, and without a cell.
-Given: TypeAlias = "Operand | int | float | Sequence[Given]"
+Given: TypeAlias = "ExpressionOperand | int | float | Sequence[Given]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Expression(Operand):
+class Expression(ExpressionOperand):
     """A number, or several, with its text and the inputs that it was computed from.
 
     Attributes:
@@ -115,7 +115,7 @@ class Expression(Operand):
     printed: Values
     ranges: Values
     binding: int = ATOM
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[ExpressionInput, ...] = ()
     several: bool = False
     spans: bool = False
 
@@ -136,7 +136,7 @@ class Expression(Operand):
 
 def lift(given: Given) -> Expression:
     """Turn anything that may stand next to an operator (a number, an operand, a list of them) into an expression."""
-    if isinstance(given, Operand):
+    if isinstance(given, ExpressionOperand):
         return given.expression()
     if isinstance(given, int | float):
         value = (iv.mpf(str(given)),)
@@ -218,7 +218,7 @@ def _elementwise(
     )
 
 
-def _inputs(operands: Sequence[Expression]) -> tuple[Input, ...]:
+def _inputs(operands: Sequence[Expression]) -> tuple[ExpressionInput, ...]:
     return tuple(dict.fromkeys(one for operand in operands for one in operand.inputs))
 
 
@@ -277,7 +277,7 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
     return register
 
 
-def inputs_of(expression: Expression) -> list[Input]:
+def inputs_of(expression: Expression) -> list[ExpressionInput]:
     """The inputs of an expression that have a name; constants and numbers that its text writes out have none."""
     return [one for one in expression.inputs if one.name]
 

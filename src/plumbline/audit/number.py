@@ -12,13 +12,13 @@ from typing import Self
 
 from mpmath import iv
 
-from plumbline.audit.expression import ATOM, SIGN, Expression, Input, Operand
+from plumbline.audit.expression import ATOM, SIGN, Expression, ExpressionInput, ExpressionOperand
 from plumbline.audit.interval import Cell, Interval
 from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PrintedNumber(Operand):
+class PrintedNumber(ExpressionOperand):
     """A number that a paper prints.
 
     Attributes:
@@ -85,7 +85,7 @@ class PrintedNumber(Operand):
             printed=(self.middle(),),
             ranges=(self.interval(),),
             binding=SIGN if not self.name and self.text.startswith("-") else ATOM,
-            inputs=(Input(self.name, str(self), self.cells),),
+            inputs=(ExpressionInput(self.name, str(self), self.cells),),
         )
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class PrintedNumber(Operand):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PrintedColumn(Operand):
+class PrintedColumn(ExpressionOperand):
     """The printed numbers of one column under one name; operators take them one by one."""
 
     name: str
@@ -123,7 +123,7 @@ class PrintedColumn(Operand):
             text=self.name,
             printed=tuple(number.middle() for number in self),
             ranges=tuple(number.interval() for number in self),
-            inputs=(Input(self.name, " ".join(map(str, self)), cells),),
+            inputs=(ExpressionInput(self.name, " ".join(map(str, self)), cells),),
             several=True,
         )
 

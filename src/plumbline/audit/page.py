@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from plumbline.audit.coverage import Coverage
+from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
 from plumbline.audit.report import Row, as_markdown, counts, summary
@@ -29,7 +29,7 @@ def to_markdown(
     rows: Sequence[Row],
     studies: Sequence[str],
     told: Mapping[str, Sequence[Finding]],
-    covered: Mapping[str, Coverage],
+    covered: Mapping[str, AuditCoverage],
     papers: Mapping[str, Paper | None],
 ) -> str:
     """The page.
@@ -56,7 +56,9 @@ def to_markdown(
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
-def _in_short(study: str, rows: Sequence[Row], told: Sequence[Finding], covered: Coverage, paper: Paper | None) -> str:
+def _in_short(
+    study: str, rows: Sequence[Row], told: Sequence[Finding], covered: AuditCoverage, paper: Paper | None
+) -> str:
     own, name = _of(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
     if not own:
         return f"{name}: no checks yet (they go into `audit.py` of its folder)."
@@ -131,7 +133,7 @@ def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
     return ["## Classes of rows", "", *meanings, "", as_markdown(table), ""]
 
 
-def _unread(studies: Sequence[str], covered: Mapping[str, Coverage]) -> list[str]:
+def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> list[str]:
     lines = []
     for study in studies:
         for reason, cells in covered[study].listed.items():

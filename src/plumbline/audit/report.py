@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from tabulate import tabulate
 
-from plumbline.audit.coverage import Coverage, coverage, read_unchecked
+from plumbline.audit.coverage import AuditCoverage, coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.published import PrintedNumbers
 from plumbline.audit.rows import COLUMNS, VERDICTS, AuditRows
@@ -59,7 +59,7 @@ def findings(study: str, root: Path = ROOT) -> list[Finding]:
     return read_findings(_beside(study, "findings", root))
 
 
-def covered(study: str, root: Path = ROOT) -> Coverage:
+def covered(study: str, root: Path = ROOT) -> AuditCoverage:
     """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
     entries = read_unchecked(_beside(study, "unchecked_numbers", root))
     return coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)

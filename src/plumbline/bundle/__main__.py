@@ -40,7 +40,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--study", action="append", metavar="STUDY", help="only this one; may be repeated")
     parser.add_argument(
-        "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
+        "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     there = "pack the targets that exist, and name the missing ones (otherwise all must exist)"
     parser.add_argument("--allow-missing", action="store_true", help=there)
@@ -52,7 +52,7 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> None:
     """Run `python -m plumbline.bundle`: write the archive, and name the products that it lacks."""
     given = arguments().parse_args()
-    config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
+    config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     config |= {"preset": given.preset} if given.preset else {}
     config |= {"studies": given.study} if given.study else {}
     project = load(config | {"mine": "", "experiment": {}})

@@ -25,7 +25,7 @@ NAME = "plumbline.json"
 FORMAT = 2
 
 #: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
-#: an unpacked bundle, with the file of a `remake.RebuildRequest`, and writes a `remake.RebuildAnswer`.
+#: an unpacked bundle, with the file of a `remake.RebuildProcessRequest`, and writes a `remake.RebuildProcessReply`.
 REMAKE = "plumbline.bundle.remake"
 
 #: Packages that decide a product's bytes: numbers, drawing, and the writing of tables.

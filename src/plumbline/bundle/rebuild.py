@@ -157,7 +157,7 @@ def told(found: RebuildResult, folder: Path | None = None) -> str:
 
 def _made(
     said: description.BundleDescription, folder: Path, package: Path, jobs: int, any_commit: bool, remedy: str
-) -> list[remake.RebuildAnswer]:
+) -> list[remake.RebuildProcessReply]:
     """Have the products made, every `jobs`-th by one process. `remedy`: what to do where the package of a bundle's
     commit does not answer as this version asks."""
     environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -166,7 +166,7 @@ def _made(
         started = []
         for number in range(min(jobs, len(said.products))):
             answer = Path(scratch) / f"{number}.json"
-            request = remake.RebuildRequest(
+            request = remake.RebuildProcessRequest(
                 configuration=said.configuration,
                 work=said.work,
                 called=said.called,
@@ -191,7 +191,7 @@ def _made(
             why = refusal or f"ended with {wrong[0]}; its output is above"
             raise PlumblineError(f"rebuilding the targets: {why}{otherwise}")
         try:
-            found = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildAnswer) for _, path in ended]
+            found = [msgspec.json.decode(path.read_bytes(), type=remake.RebuildProcessReply) for _, path in ended]
         except (OSError, msgspec.DecodeError) as error:
             raise PlumblineError(
                 f"rebuilding the targets wrote no answer that this version reads ({error}){otherwise}"

@@ -1,7 +1,7 @@
 """Keeps bundles that are worth it, each in a folder of records/ that names its commit: ``python -m
 plumbline.bundle.records``.
 
-``keep NAME BUNDLE.tar.xz --description "..."`` puts one there; ``check [NAME ...]`` makes all its products again with
+``keep NAME BUNDLE.tar.xz --why-kept "..."`` puts one there; ``check [NAME ...]`` makes all its products again with
 the code of its commit, from this repository's history, and compares them byte by byte."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def arguments() -> argparse.ArgumentParser:
     kept = verbs.add_parser("keep", help="a bundle of a commit, as a record")
     kept.add_argument("name")
     kept.add_argument("bundle", type=Path, metavar="BUNDLE.tar.xz")
-    kept.add_argument("--description", required=True, help="why it is kept")
+    kept.add_argument("--why-kept", required=True, help="why it is kept")
     checked = verbs.add_parser("check", help="rebuild all targets of records, and compare")
     checked.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
     checked.add_argument("--jobs", type=int, default=1, metavar="N", help="targets at a time (default: 1)")
@@ -61,7 +61,7 @@ def main() -> int:
     """Run ``keep`` or ``check``, and return the exit code: 0 where every record came out equal, else 1."""
     given = arguments().parse_args()
     if given.verb == "keep":
-        print(keep(given.records / given.name, given.bundle, given.description))
+        print(keep(given.records / given.name, given.bundle, given.why_kept))
         return 0
     known = names(given.records)
     if not known:
@@ -116,7 +116,7 @@ def read(folder: Path) -> KeptBundle:
             raise PlumblineError(
                 f"{folder / SAYS} does not say which `format` its archive has, as records did at first; move the "
                 f"folder away, and keep its archive again: python -m plumbline.bundle.records keep {folder.name} "
-                f'MOVED/{BUNDLE} --description "..."'
+                f'MOVED/{BUNDLE} --why-kept "..."'
             )
         kept = msgspec.json.decode(text, type=KeptBundle)
     except (OSError, msgspec.DecodeError) as error:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from plumbline.project import Project
 
 
-class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
+class RebuildProcessRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request that a rebuild writes for this module: which products of a bundle to make, and where to answer.
 
     `configuration` to `products` are of `description.BundleDescription`. `any_commit`: make products even where some
-    would be made of something else here. `answer`: the file that an `RebuildAnswer` is written to."""
+    would be made of something else here. `answer`: the file that an `RebuildProcessReply` is written to."""
 
     configuration: dict[str, Any]
     work: str
@@ -42,9 +42,9 @@ class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     answer: str
 
 
-class RebuildAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a `RebuildRequest`: the folder of the package that ran, products that it would make of something
-    else, and errors by product."""
+class RebuildProcessReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a `RebuildProcessRequest`: the folder of the package that ran, products that it would make of
+    something else, and errors by product."""
 
     package: str
     other: list[str]
@@ -55,7 +55,7 @@ def main() -> None:
     """Make the products of the request that the command line names, one after the other."""
     from plumbline.project import load
 
-    request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RebuildRequest)
+    request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RebuildProcessRequest)
     project = load(request.configuration)
     for each in request.products:
         if each.target:
@@ -70,12 +70,12 @@ def main() -> None:
             if said := _make(_command(request, project, each, fingerprint)):
                 failed[str(each)] = said
             print(f"{'failed' if said else 'made'} {visible(str(each))} ({time.monotonic() - begun:.1f} s)", flush=True)
-    answer = RebuildAnswer(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
+    answer = RebuildProcessReply(package=str(Path(plumbline.__file__).parent), other=other, failed=failed)
     Path(request.answer).write_bytes(msgspec.json.encode(answer))
 
 
 def _command(
-    request: RebuildRequest, project: Project, product: description.BundleEntry, fingerprint: str
+    request: RebuildProcessRequest, project: Project, product: description.BundleEntry, fingerprint: str
 ) -> list[str]:
     """The module of the rule's shell line, and its words."""
     kind, study, target = product.kind, product.study, product.target
@@ -84,13 +84,13 @@ def _command(
     if kind == "audit":
         return ["plumbline.audit.__main__", *out]
     config = request.configuration
-    asked = ["--preset", config["preset"], "--source", config["data"]["source"]]
+    asked = ["--preset", config["preset"], "--documents-source", config["data"]["source"]]
     if kind == "interpretations":
-        return ["plumbline.results.interpretations", study, *asked, "--evaluation", project.evaluation_source, *out]
+        return ["plumbline.results.interpretations", study, *asked, "--items-source", project.evaluation_source, *out]
     runs = project.targets.expected(study, target) if target else project.targets.study_expected(study)
-    read = ["--work", request.work, "--expected-digest", runs]
+    read = ["--work", request.work, "--expected-runs-digest", runs]
     if request.called != request.work:
-        read += ["--called", request.called]
+        read += ["--work-shown-as", request.called]
     return ["plumbline.results.__main__", kind, study, *[target] * bool(target), *asked, *read, *out]
 
 

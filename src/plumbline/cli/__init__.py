@@ -149,7 +149,8 @@ def main() -> None:
 
     Tables and figures are targets of Snakemake (snakemake results/table2.csv); these verbs do by hand what its rules
     do, and what no rule does. Is a change real: plumbline try softpick, plumbline try examples/cosine.yaml, and in a
-    minute: make quick METHOD=softpick. Completion of verbs and options in bash:
+    minute: make quick METHOD=softpick. Of a training script of your own: plumbline setup-trainer "python train.py", and
+    then plumbline try -m "what was changed". Completion of verbs and options in bash:
 
         eval "$(_PLUMBLINE_COMPLETE=bash_source plumbline)"
     """

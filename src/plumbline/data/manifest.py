@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_text
 
@@ -40,9 +41,11 @@ def read_documents(path: Path) -> dict[str, Any]:
     """Read documents.json, which describes the documents of a corpus.
 
     Raises:
-        PlumblineError: the file is missing, or is no such file.
+        PlumblineError: the file is missing, is no such file, or says something else than was written.
     """
-    return _read(path, ("corpus", "source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
+    facts = _read(path, ("corpus", "source", "collections", "split_rule", "piece_bytes", "splits"), "documents")
+    fingerprint_file.require_as_written(path, facts, "rerun the rule `documents`")
+    return facts
 
 
 def read_pack(path: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 r"""Packs token shards into sequences of fixed length, with one manifest per size.
 
-python -m plumbline.data.pack --tokens tokens --shards 2 --tokenizer tokenizer.json \
+python -m plumbline.data.pack --token-shards tokens --shard-count 2 --tokenizer tokenizer.json \
     --documents documents.json --split train --context 128 --pack-size base=8000 --pack-size large=all \
     --out packs/context128
 
@@ -249,8 +249,12 @@ def main(arguments: list[str] | None = None) -> None:
     from plumbline.data.manifest import read_documents
 
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.pack", description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", required=True, nargs="+", type=Path, help="token shards, in order, or their folder")
-    parser.add_argument("--shards", type=int, help="how many shards of the split are in the folder of --tokens")
+    parser.add_argument(
+        "--token-shards", required=True, nargs="+", type=Path, help="token shards, in order, or their folder"
+    )
+    parser.add_argument(
+        "--shard-count", type=int, help="how many shards of the split are in the folder of --token-shards"
+    )
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json that made them")
     parser.add_argument(
         "--document-end", type=token_id, metavar="ID", help="the separator, if not that of <|endoftext|>"
@@ -267,9 +271,9 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.context < 2 or given.sequences_per_shard < 1:
         raise PlumblineError("--context must be at least 2 (an input and a target), --sequences-per-shard at least 1")
-    tokens = given.tokens
-    if given.shards is not None:  # thousands of names are too long for a command line
-        tokens = [folder / f"{given.split}-{shard:04d}.npy" for folder in tokens for shard in range(given.shards)]
+    tokens = given.token_shards
+    if given.shard_count is not None:  # thousands of names are too long for a command line
+        tokens = [folder / f"{given.split}-{shard:04d}.npy" for folder in tokens for shard in range(given.shard_count)]
     corpus = read_documents(given.documents)
     try:
         manifests = pack(

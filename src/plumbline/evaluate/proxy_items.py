@@ -32,7 +32,7 @@ def items(task: Task, documents: ProxyMaterial, count: int) -> list[Item]:
     if task.proxy is None:
         raise PlumblineError(
             f"{task.file}: proxy: the file names no maker, and items are to be made; add `proxy`, or give the items "
-            f"(--source local with {task.name}.jsonl, --source hub)"
+            f"(--items-source local with {task.name}.jsonl, --items-source hub)"
         )
     make = _maker(task, task.proxy)
     rng = random.Random(f"plumbline proxy {task.name}")

@@ -13,31 +13,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
-from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers import numbers_verdict
-from plumbline.experiment.numbers.numbers_request import NumbersRequest, WrittenVerdict
+from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.readers.rows import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 #: What a loop does with a candidate, by its verdict, and the exit code that says so.
 CANNOT = 13
 EXIT = {
-    MethodVerdict.IMPROVES: 0,
-    MethodVerdict.RULED_OUT: 10,
-    MethodVerdict.OPEN: 11,
-    MethodVerdict.LOST: 12,
-    MethodVerdict.CANNOT: CANNOT,
+    VerdictSentences.IMPROVES: 0,
+    VerdictSentences.RULED_OUT: 10,
+    VerdictSentences.OPEN: 11,
+    VerdictSentences.LOST: 12,
+    VerdictSentences.CANNOT: CANNOT,
 }
 
 
@@ -52,13 +53,19 @@ def arguments() -> argparse.ArgumentParser:
     against = parser.add_mutually_exclusive_group()
     against.add_argument("--baseline", metavar="METHOD", help="the method (or folder of samples) to compare with")
     against.add_argument("--goal", type=float, metavar="VALUE", help="a fixed value to compare with instead")
-    against.add_argument("--chain", action="store_true", help="compare each method with the one before it in the file")
+    against.add_argument(
+        "--compare-with-previous", action="store_true", help="compare each method with the one before it in the file"
+    )
     add("--candidate", metavar="METHOD", help="the exit code is the verdict on this one")
     add("--json", action="store_true", help="print one JSON object instead of sentences")
     add("--metric", default=columns.metric, help="the column of numbers, or a metric's name in the column 'metric'")
     for column in ("method", "seed", "step", "value", "commit", "status"):
         add(f"--{column}-column", metavar="COLUMN", default=getattr(columns, column), help="default: %(default)s")
-    add("--shape", choices=["table", "search", "submissions", "items"], help="default: as the columns or files say")
+    add(
+        "--results-shape",
+        choices=["table", "search", "submissions", "items"],
+        help="default: as the columns or files say",
+    )
     add("--at-step", default="", metavar="STEP", help="the step whose value counts: a number, last, or best (of a run)")
     add(
         "--alpha",
@@ -70,7 +77,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
     add("--worth", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
-    add("--may-diverge", type=int, default=0, metavar="N", help="seeds of the baseline that may diverge; default: 0")
+    add("--allow-diverged", type=int, default=0, metavar="N", help="seeds of the baseline that may diverge; default: 0")
     add("--sigma", type=float, help="standard deviation of one run, from other runs")
     add(
         "--sigma-runs",
@@ -109,12 +116,12 @@ def main(words: Sequence[str] | None = None) -> int:
         made = numbers_verdict.write(asked)
     except CannotBeJudgedError as error:
         if given.json:
-            print(json.dumps({"verdict": MethodVerdict.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
+            print(json.dumps({"verdict": VerdictSentences.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
         if given.candidate is None and not given.json:
             raise
         print(f"cannot be judged: {error}", file=sys.stderr)
         return CANNOT if given.candidate is not None else 1
-    found = None if given.candidate is None else outcome(made, given.candidate)
+    found = None if given.candidate is None else made.outcomes[given.candidate]
     code = 0 if found is None else EXIT[found]
     if given.json:
         said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
@@ -122,20 +129,6 @@ def main(words: Sequence[str] | None = None) -> int:
     else:
         print(f"{made.sentence}\n\n{asked.page}\n{asked.page.with_suffix('.json')}")
     return code
-
-
-def outcome(made: WrittenVerdict, candidate: str) -> MethodVerdict:
-    """Find what was said of a candidate.
-
-    Raises:
-        PlumblineError: it is none of those that were judged.
-    """
-    if candidate not in made.outcomes:
-        raise PlumblineError(
-            f"--candidate {candidate!r} is none of what was judged, {sorted(made.outcomes)} (of a search, the last "
-            f"kept change){nearest(candidate, made.outcomes)}"
-        )
-    return made.outcomes[candidate]
 
 
 def _shown(word: str) -> str:
@@ -168,13 +161,15 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("name a file of numbers, as in: python -m plumbline.experiment results.csv")
     if given.higher is None:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
+    if given.goal is not None and not math.isfinite(given.goal):
+        raise PlumblineError(f"--goal {given.goal}: must be a finite number")
     terms = ComparisonTerms(
         higher=given.higher,
         alpha=given.alpha,
         minimum_gain=given.minimum_gain,
         claimed_gain=given.claimed_gain,
         worth=given.worth,
-        may_diverge=given.may_diverge,
+        may_diverge=given.allow_diverged,
         sigma=given.sigma,
         sigma_runs=given.sigma_runs,
         paired=given.paired,
@@ -196,9 +191,10 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         page=given.out or default_page(given.results),
         baseline=given.baseline,
         goal=given.goal,
-        chain=given.chain,
+        candidate=given.candidate,
+        chain=given.compare_with_previous,
         at_step=given.at_step,
-        kind=given.shape,
+        kind=given.results_shape,
         planned=given.comparisons,
         repeat=repeat,
     )

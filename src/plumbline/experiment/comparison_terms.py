@@ -66,7 +66,7 @@ class ComparisonTerms:
         if self.paired and self.sigma is not None:
             raise PlumblineError("--paired takes its noise from the differences; leave out --sigma, or --paired")
         if self.may_diverge < 0:
-            raise PlumblineError(f"--may-diverge {self.may_diverge} must be a number of seeds, 0 or more")
+            raise PlumblineError(f"--allow-diverged {self.may_diverge} must be a number of seeds, 0 or more")
 
     @property
     def sign(self) -> int:

@@ -51,6 +51,12 @@ def counted(number: int, one: str, more: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
+def seconds(value: float, unit: str = "s") -> str:
+    """Write a time with two digits where it is short: ``0.42 s``, ``7.3 s``, ``1,204 s``; `unit`: "s" or "second"."""
+    short = f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
+    return f"{short} {unit if unit == 's' or short == '1' else unit + 's'}"
+
+
 def listed(words: Sequence[str]) -> str:
     """Join words as in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -47,7 +47,7 @@ from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma
 from plumbline.stats.combine import WelchResult, welch
 
 
-class MethodVerdict(StrEnum):
+class VerdictSentences(StrEnum):
     """The verdict on a method, in the words of a page."""
 
     IMPROVES = "improves"
@@ -126,7 +126,7 @@ class BaselineComparison:
     p_corrected: float
     low: float
     high: float
-    outcome: MethodVerdict
+    outcome: VerdictSentences
     design: ComparisonDesign
     terms: ComparisonTerms
     method: Seeds
@@ -308,14 +308,14 @@ def judged_by(
     )
 
 
-def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> MethodVerdict:
+def outcome(corrected: float, high: float, sigma: float, terms: ComparisonTerms) -> VerdictSentences:
     """Name the verdict: better by its corrected p; else ruled out or not, by the upper bound `high` of its gain.
 
     Ruled out is the gain that is asked after (claimed, or worth having); where none was named, `WORTH` sigma.
     """
     if corrected <= terms.alpha:
-        return MethodVerdict.IMPROVES
-    return MethodVerdict.RULED_OUT if high < terms.worth_at(sigma) else MethodVerdict.OPEN
+        return VerdictSentences.IMPROVES
+    return VerdictSentences.RULED_OUT if high < terms.worth_at(sigma) else VerdictSentences.OPEN
 
 
 def judge_all(

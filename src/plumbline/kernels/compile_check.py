@@ -1,6 +1,6 @@
 """Compiles every kernel for a GPU that need not be here.
 
-``python -m plumbline.kernels.compile_check --capability 80 90``
+``python -m plumbline.kernels.compile_check --gpu-capability 80 90``
 
 Triton brings its own assembler, so a machine without a GPU can tell that a kernel is one (the interpreter accepts what
 the compiler does not), how much shared memory a program asks for, and whether its numbers fit into registers. One JSON
@@ -122,7 +122,9 @@ def _registers(ptx: str, capability: int) -> tuple[int, int]:
 def main() -> int:
     """Run the verb `python -m plumbline.kernels.compile_check` and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.kernels.compile_check", description=__doc__)
-    parser.add_argument("--capability", type=int, nargs="+", default=[90], help="of the GPU, as 80 90 (default: 90)")
+    parser.add_argument(
+        "--gpu-capability", type=int, nargs="+", default=[90], help="of the GPU, as 80 90 (default: 90)"
+    )
     parser.add_argument("--head-width", type=int, default=64, help="of a head (default: %(default)s)")
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
     parser.add_argument(
@@ -131,7 +133,7 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--all-options", action="store_true", help="with all options of a kernel, not the first alone")
     given = parser.parse_args()
-    for capability, numbers in product(given.capability, given.scalar_types):
+    for capability, numbers in product(given.gpu_capability, given.scalar_types):
         dtype = getattr(torch, given.dtype)
         for row in compiled(given.head_width, dtype, capability, every=given.all_options, numbers=numbers):
             print(json.dumps({"capability": capability, "numbers": numbers} | row), flush=True)

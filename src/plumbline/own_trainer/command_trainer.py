@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +21,7 @@ from plumbline.own_trainer import fingerprint, seed
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
-from plumbline.own_trainer.requests import Request, Result, interrupted_file, read_result
+from plumbline.own_trainer.requests import LEAST_FREE, Request, Result, interrupted_file, read_result
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
 
@@ -211,7 +212,10 @@ class CommandTrainer:
 
     def _not_made(self, arm: str, number: int) -> PlumblineError:
         said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
-        why = said.get("why") or "its process ended without a word"
+        free = os.statvfs(self.folder.runs)  # where it is full, the reason could not be written
+        full = free.f_bavail * free.f_frsize < LEAST_FREE
+        why = said.get("why") or ("the disk is full" if full else "its process ended without a word")
+        self.repository.remove(self.folder.copy(self.run_id(arm, number)))
         return PlumblineError(
             f"{self.arms[arm].words or arm}, seed {number}, was not made, for a reason of this machine and not of the "
             f"arm: {why}; put that right and repeat the command: what is finished is used"

@@ -13,6 +13,8 @@ from plumbline.own_trainer.trainer_file import MetricPart
 
 #: The form of requests and results; a reader refuses a later one.
 SCHEMA = 1
+#: Bytes; a disk with less is full.
+LEAST_FREE = 2**20
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,14 +88,17 @@ def read_result(path: Path) -> Result | None:
     """Read a result; None where there is none.
 
     Raises:
-        PlumblineError: it is of a later Plumbline.
+        PlumblineError: it is none, or of a later Plumbline.
     """
     said = read_json(path)
     if said is None:
         return None
-    if not isinstance(said, dict) or said.get("schema", SCHEMA + 1) > SCHEMA:
+    if isinstance(said, dict) and said.get("schema", SCHEMA) != SCHEMA:
         raise PlumblineError(f"{path} is of a later Plumbline; update this one")
-    return msgspec.convert(said, Result)
+    try:
+        return msgspec.convert(said, Result)
+    except msgspec.ValidationError as error:
+        raise PlumblineError(f"{path} is no result of a run ({error}); delete it, and the run is made again") from None
 
 
 def interrupted_file(result: Path) -> Path:

@@ -37,7 +37,14 @@ from plumbline.core.system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.own_trainer import fingerprint, metric
 from plumbline.own_trainer.processes import REPORT, TOKEN, end, end_with_parent
-from plumbline.own_trainer.requests import Request, Result, interrupted_file, read_request, read_result
+from plumbline.own_trainer.requests import (
+    LEAST_FREE,
+    Request,
+    Result,
+    interrupted_file,
+    read_request,
+    read_result,
+)
 
 __all__ = ["Request", "Result", "interrupted_file", "make", "read_request", "read_result"]
 
@@ -45,8 +52,6 @@ __all__ = ["Request", "Result", "interrupted_file", "make", "read_request", "rea
 CHILD = Path(__file__).parent / "child"
 #: Seconds between looks at a running log, and those that a run is given to end when it is asked to.
 LOOK, GRACE = 2.0, 20.0
-#: A disk with less is full.
-_LEAST_FREE = 2**20
 #: What a log says of a disk that is full, and what of memory.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
 _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
@@ -144,6 +149,7 @@ class _Run:
             code = self._wait(process, began)
         seconds = time.monotonic() - began
         end(self._mark, 0.0)  # what it left behind holds the device
+        self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
         if self.late:
@@ -168,6 +174,13 @@ class _Run:
             return self._result(CRASHED, seconds, code, read, why)
         return self._result(FINISHED, seconds, code, read)
 
+    def _keep_file(self) -> None:
+        """Put the file that the command printed to, which goes with the copy, into the log that is kept."""
+        path = Path(self.request.folder, self.request.metric.file)
+        if self.request.metric.file and path.is_file():
+            with open(path, "rb") as file, open(self.log, "ab") as log:
+                shutil.copyfileobj(file, log)
+
     def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
         """Refuse an end that says nothing of the arm."""
         last = f": {tail[-1]}" if tail else ""
@@ -179,7 +192,7 @@ class _Run:
             raise _NotOfTheArm(f"the disk is full{last}")
         for folder in (self.log.parent, Path(self.request.folder)):
             free = os.statvfs(folder)
-            if free.f_bavail * free.f_frsize < _LEAST_FREE:
+            if free.f_bavail * free.f_frsize < LEAST_FREE:
                 raise _NotOfTheArm(f"the disk of {folder} is full{last}")
 
     def _result(
@@ -223,7 +236,8 @@ class _Run:
             "PYTHONPATH": os.pathsep.join([str(CHILD), *theirs]),
             TOKEN: self.token,
             REPORT: str(self.reports),
-            "PLUMBLINE_TREE": f"{request.top}{os.pathsep}{request.copy}",
+            "PLUMBLINE_TREE": request.top,
+            "PLUMBLINE_COPY": request.copy,
             "PLUMBLINE_WATCH": "1" if request.watch else "",
         }
 

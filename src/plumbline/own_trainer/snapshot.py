@@ -117,7 +117,7 @@ class Repository:
         self._require_small()
         head = self.arm("HEAD")
         with self._own_index() as environment:
-            index = Path(self._out("rev-parse", "--path-format=absolute", "--git-path", "index"))
+            index = self.folder / self._out("rev-parse", "--git-path", "index")
             with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
@@ -156,11 +156,6 @@ class Repository:
             _link(self.folder / one, here / one)
         return here
 
-    def ignored(self) -> list[str]:
-        """List what git ignores in the folder, whole folders as one: what a run may need to be shared."""
-        words = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-        return [name.rstrip("/") for name in self._run(*words).stdout.split("\0") if name and name != f"{FOLDER}/"]
-
     def remove(self, copy: Path) -> None:
         """Take a copy away with what its run wrote."""
         if os.path.lexists(copy):
@@ -178,7 +173,10 @@ class Repository:
 
     def _require_small(self) -> None:
         listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
-        sizes = {name: (self.top / name).lstat().st_size for name in listed.split("\0") if name and name[-1] != "/"}
+        sizes = {}
+        for name in filter(None, listed.split("\0")):
+            with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+                sizes[name] = 0 if name.endswith("/") else (self.top / name).lstat().st_size
         if (total := sum(sizes.values())) <= MOST_UNTRACKED:
             return
         largest = max(sizes, key=lambda name: sizes[name])

@@ -21,13 +21,13 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
-    parser.add_argument("--price", type=float, help="price of a device-hour, in any currency")
+    parser.add_argument("--device-hour-price", type=float, help="price of a device-hour, in any currency")
     words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
     profiles = "as for snakemake, in the same order: the configuration in these profiles"
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help=profiles)
     parser.add_argument(
-        "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
+        "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
     return parser
@@ -41,8 +41,8 @@ def main() -> None:
     given = arguments().parse_args()
     config = _configuration(given)
     machine = machines.load(config["machine"])
-    if given.price is not None:
-        machine = machines.priced(machine, given.price)
+    if given.device_hour_price is not None:
+        machine = machines.priced(machine, given.device_hour_price)
     planned = load(config)
     known = counts.update(Path(planned.paths.counts), planned.runs.values())
     priced = estimator(planned, machine, sizes=counts.ModelCostLookup(known))
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
+    config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     if given.profile or given.config:
         from plumbline.project import invocation
 

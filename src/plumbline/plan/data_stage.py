@@ -37,7 +37,7 @@ MEMORY_MARGIN, LEAST_MB = 1.5, 1500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
+class DataJobCost:
     """What one job of the data stage takes: seconds (None: its size is not known), CPU seconds, MB at its peak, and
     bytes that it writes.
     """
@@ -83,14 +83,14 @@ def text_bytes(project: Project, name: str) -> float | None:
     return None if read is None else read * bytes_per_token(project.corpora[name].tokenizer.vocabulary)
 
 
-def documents(project: Project, name: str) -> Job:
+def documents(project: Project, name: str) -> DataJobCost:
     """Estimate the job that gathers a corpus's documents.
 
     They are sorted outside memory, so that they lie on the disk twice. Of a hub's data set Parquet's reader is up to a
     gigabyte ahead, and a tokenizer is trained on its beginning.
     """
     text, hub = text_bytes(project, name), project.corpora[name].source == "hub"
-    return Job(
+    return DataJobCost(
         seconds=None if text is None else START_SECONDS + text / DOCUMENT_BYTES,
         cpu_seconds=DOCUMENT_CPU * (text or 0.0) / 1e6,
         megabytes=max(1800.0, 400 + 1200 * distinct_words(budget.SAMPLE_BYTES / 1e6) / 1e6) if hub else 600.0,
@@ -98,19 +98,19 @@ def documents(project: Project, name: str) -> Job:
     )
 
 
-def tokenizer(project: Project, name: str) -> Job:
+def tokenizer(project: Project, name: str) -> DataJobCost:
     """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads."""
     megabytes = project.corpora[name].tokenizer.training_megabytes
     millions = distinct_words(megabytes) / 1e6
     cpu = TOKENIZER_CPU * megabytes + WORD_CPU * millions
-    return Job(seconds=START_SECONDS + cpu, cpu_seconds=cpu, megabytes=120 + 1200 * millions, disk=1e7)
+    return DataJobCost(seconds=START_SECONDS + cpu, cpu_seconds=cpu, megabytes=120 + 1200 * millions, disk=1e7)
 
 
-def tokenize(project: Project, name: str) -> Job:
+def tokenize(project: Project, name: str) -> DataJobCost:
     """Estimate the job that tokenises one shard: it remembers a million words at most."""
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
     cpu = TOKENIZE_CPU * (text or 0.0) / 1e6 / shards
-    return Job(
+    return DataJobCost(
         seconds=None if text is None else START_SECONDS + cpu,
         cpu_seconds=cpu,
         megabytes=500.0,
@@ -118,12 +118,12 @@ def tokenize(project: Project, name: str) -> Job:
     )
 
 
-def pack(project: Project, name: str, context: int) -> Job:
+def pack(project: Project, name: str, context: int) -> DataJobCost:
     """Estimate the job that packs a corpus at one length: it holds the tokens of one file, several times over."""
     total, corpus = tokens(project, name), project.corpora[name]
     there = corpus.sequences_per_shard * context
     size = _entry(corpus) * (total or 0.0)
-    return Job(
+    return DataJobCost(
         seconds=None if total is None else START_SECONDS + 2 * size / PACKED,
         cpu_seconds=PACK_CPU * (total or 0.0) / 1e6,
         megabytes=100 + 21e-6 * (there if total is None else min(there, total)),
@@ -131,14 +131,14 @@ def pack(project: Project, name: str, context: int) -> Job:
     )
 
 
-def job(project: Project, rule: str, wildcards: Any) -> Job:
+def job(project: Project, rule: str, wildcards: Any) -> DataJobCost:
     """Estimate the job of one of these rules that its wildcards name."""
     if rule == "pack":
         return pack(project, wildcards.corpus, int(wildcards.context))
     return {"documents": documents, "tokenizer": tokenizer, "tokenize": tokenize}[rule](project, wildcards.corpus)
 
 
-def jobs(project: Project, name: str) -> list[Job]:
+def jobs(project: Project, name: str) -> list[DataJobCost]:
     """Estimate all jobs of a corpus, those of the training side standing for both."""
     return [
         documents(project, name),

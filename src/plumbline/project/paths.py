@@ -11,8 +11,10 @@ from plumbline.specs.study_config import Run
 #: Where products are; below it one folder a preset, and copies of the preset asked for.
 RESULTS = "results"
 
-#: The folder of verdicts below results/ and below a preset's folder of results; and that of the report.
+#: The folder of verdicts below results/ and below a preset's folder of results; that of the pages of experiments there,
+#: and of their bank below a preset's folder of work; and that of the report.
 VERDICTS = "verdict"
+EXPERIMENTS = "experiment"
 REPORT = "report"
 
 #: The report's first page.

@@ -12,7 +12,7 @@ inside the functions, since what merely prints help imports this module too.
                    makes_files, only_touches
     scheduler      priced_jobs, resource_limits, runs_jobs_here, without_default_rate_limit, before_cancelling
     lock           take_lock_over, lock_files
-    log            logger, own_log_handler, show_sentences_alone
+    log            logger, own_log_handler, show_sentences_alone, answer_unknown_targets
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ import copy
 import dataclasses
 import io
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 
 #: Minor versions of Snakemake whose source was read for all that follows.
 SEEN_WITH = ("9.27",)
@@ -36,7 +37,7 @@ SEEN_WITH = ("9.27",)
 #: What is private and used below: names by the module or class that has them.
 PARTS: dict[str, tuple[str, ...]] = {
     "snakemake.cli": ("get_profile_dir", "main", "parse_args", "parse_config"),
-    "snakemake.exceptions": ("WorkflowError", "format_exception_to_string"),
+    "snakemake.exceptions": ("MissingRuleException", "WorkflowError", "format_exception_to_string"),
     "snakemake.profiles": ("ProfileConfigFileParser",),
     "snakemake.logging": ("ColorizingTextHandler", "DefaultFilter", "DefaultFormatter"),
     "snakemake.persistence": ("PersistenceBase",),
@@ -324,6 +325,21 @@ def show_sentences_alone() -> None:
         return f"error: {within}" if isinstance(within, PlumblineError) else str(told(error, linemaps))
 
     exceptions.format_exception_to_string = sentence
+
+
+def answer_unknown_targets(answer: Callable[[str], str]) -> None:
+    """Show `answer` of a target's name where no rule makes that, instead of Snakemake's error."""
+    import snakemake.exceptions as exceptions
+
+    told = exceptions.format_exception_to_string
+
+    def answered(error: BaseException | None, linemaps: Any = None) -> str:
+        target = re.match(r"No rule to produce (.*) \(", str(error))
+        if target and isinstance(error, exceptions.MissingRuleException):
+            return f"error: {visible(answer(target[1]))}"
+        return str(told(error, linemaps))
+
+    exceptions.format_exception_to_string = answered
 
 
 def own_log_handler(settings: Any) -> tuple[logging.Handler, logging.Formatter]:

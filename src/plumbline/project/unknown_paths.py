@@ -43,9 +43,14 @@ class UnknownPaths:
         below = rest if first == self.configuration.name else [first, *rest]
         self.configuration.require_whole(below[0] if below[1:] else self.configuration.config["main_study"])
         self.verdicts.refuse(path)
-        raise PlumblineError(
-            f"nothing makes {path} at preset {self.configuration.name}{nearest(path, sorted(self._makes))}; tables and "
-            "figures are under `targets:` of studies/<study>/study.yaml"
+        raise PlumblineError(self.nothing_makes(path))
+
+    def nothing_makes(self, path: str) -> str:
+        """Say that nothing makes a path, and name the nearest one that something does."""
+        close = nearest(path, ["all", *sorted(self._makes)]) or ";"
+        return (
+            f"nothing makes {path} at preset {self.configuration.name}{close} `plumbline ls targets` lists tables and "
+            "figures, and `all` is everything"
         )
 
     def refuse_below_work(self, path: str) -> list[str]:

@@ -22,7 +22,7 @@ def arguments() -> argparse.ArgumentParser:
     words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
     parser.add_argument(
-        "--configuration", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
+        "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER/index.html", help="default: results/PRESET/report/index.html"
@@ -56,7 +56,7 @@ def _require_own_folder(out: Path) -> None:
 
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
-    config: dict[str, Any] = json.loads(given.configuration) if given.configuration else load_config()
+    config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     if given.config:
         from plumbline.project import invocation
 

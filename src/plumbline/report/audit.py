@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.report import markdown_page
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
 from plumbline.report.results_on_disk import ResultsOnDisk
 
@@ -24,7 +24,7 @@ SHOWN = {
 }
 
 
-def page(found: ResultsOnDisk) -> Page:
+def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page of the audit; without one, or where it is not the file that was made, the command is shown."""
     path = Path(found.project.paths.results) / "audit.csv"
     words = path.with_suffix(".md")
@@ -39,7 +39,9 @@ def page(found: ResultsOnDisk) -> Page:
         title = "Every row: a printed number next to the value that follows from others."
         grid = PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
     content = {"grid": grid, "body": body, "headings": headings, "command": found.command(path)}
-    return Page(path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files)
+    return ReportPage(
+        path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files
+    )
 
 
 def _cell(row: dict[str, str], name: str) -> HtmlCell:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, text
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.specs.study_config import Study
@@ -23,7 +23,7 @@ SHOWN = {
 }
 
 
-def page(found: ResultsOnDisk) -> Page:
+def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page of all claims that have been judged, with a table for each study."""
     sources = RunLinks(found=found, root="")
     studies = [study for study in found.project.studies.values() if found.project.targets.has_claims(study.name)]
@@ -38,7 +38,7 @@ def page(found: ResultsOnDisk) -> Page:
         "sources": sources,
     }
     files = {path: copied for study in studies for path, copied in along(found, study).items()}
-    return Page(
+    return ReportPage(
         path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims", files=files
     )
 

@@ -22,7 +22,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveLine:
+class TrainingCurveLine:
     """A line of a curve's picture: `points` are (step, value), steps rising; `dots`: draw the points too, joined.
 
     `name` is also the line's class in the style sheet.
@@ -34,13 +34,13 @@ class CurveLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class TrainingCurvePicture:
     """One picture of lines over training steps. `steps`: where the axis of steps ends; `ended`: the step at which the
     run diverged, if it did; `description`: what the picture shows, for who cannot see it.
     """
 
     title: str
-    lines: Sequence[CurveLine]
+    lines: Sequence[TrainingCurveLine]
     steps: float
     description: str
     ended: float | None = None
@@ -148,7 +148,7 @@ def _steps(steps: float) -> Markup:
     return base + Markup("").join(drawn)
 
 
-def _line(line: CurveLine, axis: _Axis, steps: float) -> Markup:
+def _line(line: TrainingCurveLine, axis: _Axis, steps: float) -> Markup:
     path, pen = [], False
     for step, value in thinned(line.points):
         if not math.isfinite(value) or (axis.powers and value <= 0):

@@ -6,11 +6,11 @@ from typing import Any
 
 from plumbline.report import study as of_study
 from plumbline.report.agreement import MARKS
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.results_on_disk import ResultsOnDisk
 
 
-def page(found: ResultsOnDisk, studies: list[Page], beside: list[Page]) -> Page:
+def page(found: ResultsOnDisk, studies: list[ReportPage], beside: list[ReportPage]) -> ReportPage:
     """Build the first page from the pages of the studies and those `beside` them (claims, audit, plan, verdicts)."""
     entries: list[dict[str, Any]] = []
     for one in studies:
@@ -35,4 +35,4 @@ def page(found: ResultsOnDisk, studies: list[Page], beside: list[Page]) -> Page:
         "marks": MARKS,
         "audited": next(one for one in beside if one.path == "audit.html").content["grid"],
     }
-    return Page(path="index.html", title="Overview", template="index.html.j2", content=content, nav="Overview")
+    return ReportPage(path="index.html", title="Overview", template="index.html.j2", content=content, nav="Overview")

@@ -25,7 +25,7 @@ _BANNERS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Banner:
+class PresetWarning:
     """The warning that stands on every page: the preset, and at the papers' size whose texts were trained on. `short`
     also stands in each page's title and on printed sheets; `badge`, if any, beside the title of each table and figure.
     """
@@ -36,7 +36,7 @@ class Banner:
     badge: str = ""
 
     @classmethod
-    def of(cls, preset: str, texts: Mapping[str, str]) -> Banner:
+    def of(cls, preset: str, texts: Mapping[str, str]) -> PresetWarning:
         """Choose the banner of a preset, for a page that shows these studies.
 
         Args:
@@ -61,7 +61,7 @@ class Banner:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Page:
+class ReportPage:
     """A page of the report: its path in the report, its template and the content that it fills in.
 
     `nav`: its name in the list of pages, of those that are in it; `files`: what it links to, source -> where it lies in

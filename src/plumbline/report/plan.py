@@ -6,7 +6,7 @@ from plumbline.plan import page as plan_page
 from plumbline.plan.estimate import estimator
 from plumbline.plan.targets import table
 from plumbline.report import markdown_page
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.page_table import ColumnHead, PageTable, number, text
 from plumbline.report.results_on_disk import ResultsOnDisk
 
@@ -29,7 +29,7 @@ SORTED = {
 }
 
 
-def page(found: ResultsOnDisk) -> Page:
+def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page of the plan, with a table that can be sorted."""
     priced = estimator(found.project)
     frame = table(priced)
@@ -54,4 +54,4 @@ def page(found: ResultsOnDisk) -> Page:
         ),
         "beside": markdown_page.html(plan_page.beside_papers(priced)),
     }
-    return Page(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")
+    return ReportPage(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")

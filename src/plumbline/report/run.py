@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from plumbline.core import fingerprint_file, process_record, run_files
 from plumbline.core.errors import PlumblineError
 from plumbline.report import tables
-from plumbline.report.curve import Curve, CurveLine, Point
-from plumbline.report.page import Page
+from plumbline.report.curve import Point, TrainingCurveLine, TrainingCurvePicture
+from plumbline.report.page import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
 from plumbline.report.results_on_disk import DIVERGED, MEASURED, FoundRun, ResultsOnDisk
 from plumbline.results.measurements import measurement_file
@@ -55,10 +55,10 @@ FACTS = {
 }
 
 
-def index(found: ResultsOnDisk) -> Page:
+def index(found: ResultsOnDisk) -> ReportPage:
     """Build the page that lists all runs, planned or named by a page, in one table."""
     content = {"grid": grid(found.runs, ""), "total": len(found.runs)}
-    return Page(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
+    return ReportPage(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
 
 
 def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
@@ -79,7 +79,7 @@ def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
     return PageTable(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
 
 
-def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) -> Page:
+def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) -> ReportPage:
     """Build the page of a run or measurement.
 
     `used_in`: the tables that rest on it, as (name, path from the report's folder).
@@ -102,7 +102,7 @@ def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) ->
         "measured": measurement_file.is_key(run.key),
     }
     study = run.planned.spec.study if run.planned else ""
-    return Page(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
+    return ReportPage(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
 
 
 def used(found: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
@@ -117,7 +117,7 @@ def used(found: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
     return where
 
 
-def curves(run: FoundRun) -> list[Curve]:
+def curves(run: FoundRun) -> list[TrainingCurvePicture]:
     """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
     path = run.folder / METRICS
     if not path.exists() or wrong(run, path):
@@ -129,15 +129,23 @@ def curves(run: FoundRun) -> list[Curve]:
     norms = _points(logged, "grad_norm", "train")
     found = []
     for title, lines in (
-        ("Loss", [CurveLine(name="train", points=training), CurveLine(name="validation", points=held_out, dots=True)]),
-        ("Gradient norm", [CurveLine(name="norm", points=norms)]),
+        (
+            "Loss",
+            [
+                TrainingCurveLine(name="train", points=training),
+                TrainingCurveLine(name="validation", points=held_out, dots=True),
+            ],
+        ),
+        ("Gradient norm", [TrainingCurveLine(name="norm", points=norms)]),
     ):
         drawn = [line for line in lines if any(math.isfinite(value) for _, value in line.points)]
         if drawn:
             words = "; ".join(_spoken(line) for line in drawn)
             more = f" The run diverged at step {ended:,}." if ended is not None else ""
             description = f"{title} over {steps:,} steps: {words}.{more}"
-            found.append(Curve(title=title, lines=drawn, steps=steps, description=description, ended=ended))
+            found.append(
+                TrainingCurvePicture(title=title, lines=drawn, steps=steps, description=description, ended=ended)
+            )
     return found
 
 
@@ -176,7 +184,7 @@ def _points(logged: dict[str, list[Any]], column: str, split: str) -> list[Point
     return [(step, math.nan if value is None else value) for step, of, value in rows if of == split]
 
 
-def _spoken(line: CurveLine) -> str:
+def _spoken(line: TrainingCurveLine) -> str:
     finite = [value for _, value in line.points if math.isfinite(value)]
     return f"{line.name} from {finite[0]:.4g} to {finite[-1]:.4g}, between {min(finite):.4g} and {max(finite):.4g}"
 

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from plumbline.core.files import exchange, naming
 from plumbline.project import Project
 from plumbline.report import audit, claims, markdown_page, overview, plan, run, study, verdicts
-from plumbline.report.page import Banner, Page
+from plumbline.report.page import PresetWarning, ReportPage
 from plumbline.report.page_table import BADGES
 from plumbline.report.results_on_disk import ResultsOnDisk
 
@@ -26,7 +26,7 @@ ASSETS = ("report.css", "report.js")
 
 
 @dataclass(kw_only=True)
-class Site:
+class ReportSite:
     """A report while it is made: its pages are written to `folder`, which will replace the old report's as a whole."""
 
     found: ResultsOnDisk
@@ -48,9 +48,9 @@ class Site:
             "breakable": _breakable,
         }
 
-    def write(self, page: Page, nav: list[Page]) -> None:
+    def write(self, page: ReportPage, nav: list[ReportPage]) -> None:
         """Write one page, and copy the files that it links to; `nav`: the pages in the list of pages."""
-        banner = Banner.of(self.found.project.name, self.found.texts(page.study))
+        banner = PresetWarning.of(self.found.project.name, self.found.texts(page.study))
         root = "../" * page.path.count("/")
         content: dict[str, Any] = page.content | {"page": page, "nav": nav, "root": root, "banner": banner}
         path = self.folder / page.path
@@ -73,7 +73,7 @@ def build(planned: Project, out: Path) -> int:
     found = ResultsOnDisk(project=planned)
     folder = out.parent.resolve()  # where a link leads: the link stays
     made = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    site = Site(found=found, folder=made)
+    site = ReportSite(found=found, folder=made)
     try:
         count = _written(site)
         replace_folder(made, folder)
@@ -82,7 +82,7 @@ def build(planned: Project, out: Path) -> int:
     return count
 
 
-def _written(site: Site) -> int:
+def _written(site: ReportSite) -> int:
     found = site.found
     studies = [study.page(found, one) for one in found.studies.values()]
     beside = [claims.page(found), audit.page(found), plan.page(found), verdicts.page(found)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.report import claims, markdown_page, run, tables
-from plumbline.report.page import Page
+from plumbline.report.page import ReportPage
 from plumbline.report.page_table import RunLinks
 from plumbline.report.results_on_disk import STATES, ResultsOnDisk, StudyProduct
 from plumbline.specs.study_config import Study
@@ -18,7 +18,7 @@ ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".sv
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class FigureOnPage:
     """A figure on a study's page: its picture and the files offered for download, as paths from the page."""
 
     id: str
@@ -27,7 +27,7 @@ class Figure:
     files: dict[str, str]
 
 
-def page(found: ResultsOnDisk, study: Study) -> Page:
+def page(found: ResultsOnDisk, study: Study) -> ReportPage:
     """Build the page of a study from whatever is there of it."""
     sources = RunLinks(found=found, root="../")
     products = found.products(study)
@@ -66,7 +66,7 @@ def page(found: ResultsOnDisk, study: Study) -> Page:
         "runs": run.grid(found_runs, "../"),
         "sources": sources,
     }
-    return Page(
+    return ReportPage(
         path=f"studies/{study.name}.html",
         title=study.name,
         template="study.html.j2",
@@ -94,8 +94,8 @@ def _files(product: StudyProduct, files: dict[Path, str]) -> dict[str, str]:
     return along
 
 
-def _figure(product: StudyProduct, along: dict[str, str]) -> Figure:
-    return Figure(id=f"figure-{product.name}", name=product.name, picture=along["svg"], files=along)
+def _figure(product: StudyProduct, along: dict[str, str]) -> FigureOnPage:
+    return FigureOnPage(id=f"figure-{product.name}", name=product.name, picture=along["svg"], files=along)
 
 
 def _scales(study: Study, preset: str) -> list[dict[str, Any]]:

@@ -34,15 +34,17 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--preset", choices=PRESETS, default="demo")
         one.add_argument("--work", type=Path, help="where the runs are (default work/PRESET)")
         found = f"; {FOUND}: the runs that are there, whatever spec they have" if verb == "table" else ""
-        one.add_argument("--expected", help=f"JSON list of runs, or its file (default: the target's groups){found}")
         one.add_argument(
-            "--expected-digest", metavar="DIGEST", help="refuse if the target's own runs have another digest"
+            "--expected-runs", help=f"JSON list of runs, or its file (default: the target's groups){found}"
+        )
+        one.add_argument(
+            "--expected-runs-digest", metavar="DIGEST", help="refuse if the target's own runs have another digest"
         )
         source = "where documents come from, if not as the corpus says: part of the identity of the runs"
-        one.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
+        one.add_argument("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help=source)
         one.add_argument("--out", type=Path, required=True)
         elsewhere = "the name of --work in the output, if the runs were elsewhere when they were made"
-        one.add_argument("--called", default="", help=elsewhere)
+        one.add_argument("--work-shown-as", default="", help=elsewhere)
         one.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     shown = verbs.add_parser(
         "show", help="a finished table, 80 columns wide", description="A finished table, 80 columns wide."
@@ -81,7 +83,7 @@ def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, An
 def _target(given: argparse.Namespace) -> None:
     from plumbline.audit.published import PrintedNumbers
 
-    study = study_config.load(given.study, given.preset, source=given.source)
+    study = study_config.load(given.study, given.preset, source=given.documents_source)
     entry = target_of(study, given.target, given.verb)
     make = study_parts.function(study.code, f"{given.verb}s", given.target)
     measurements = entry.get("measurements", ())
@@ -123,7 +125,7 @@ def _claims(given: argparse.Namespace) -> None:
     from plumbline.audit.published import PrintedNumbers
     from plumbline.results.claims import registry, verdicts
 
-    study = study_config.load(given.study, given.preset, source=given.source)
+    study = study_config.load(given.study, given.preset, source=given.documents_source)
     if study.code != study.name:
         raise PlumblineError(
             f"{study.name} makes no claims: it extends {study.code}, whose paper does; ask for those of {study.code}"
@@ -156,13 +158,15 @@ def _frames(
     from plumbline.results.runs.finished_runs import load
 
     work = given.work or Path("work") / given.preset
-    if given.expected == FOUND and given.verb != "table":
-        raise PlumblineError(f"--expected {FOUND} is for tables, which say so; make the {given.verb} from its own runs")
-    if given.expected_digest:
-        require_expected(given.expected_digest, study, groups)
+    if given.expected_runs == FOUND and given.verb != "table":
+        raise PlumblineError(
+            f"--expected-runs {FOUND} is for tables, which say so; make the {given.verb} from its own runs"
+        )
+    if given.expected_runs_digest:
+        require_expected(given.expected_runs_digest, study, groups)
     average = study.suite.average if study.suite else ""
     keys = _measurements(given, study, measurements, work)
-    expected = expected_runs(given.expected, study, groups, work)
+    expected = expected_runs(given.expected_runs, study, groups, work)
     return load(
         expected,
         work,
@@ -172,8 +176,8 @@ def _frames(
         probes="probes" in reads,
         probed_groups=probed_groups,
         measurements=keys,
-        mixed=given.expected == FOUND,
-        called=given.called,
+        mixed=given.expected_runs == FOUND,
+        called=given.work_shown_as,
     )
 
 
@@ -188,7 +192,7 @@ def _measurements(
     owner = study if study.code == study.name or not names else study_config.load(study.code, given.preset)
     for name in names:
         keys[name] = f"{measurement_file.FOLDER}/{owner.name}/{name}"
-        if name in owner.measurements and given.expected != FOUND:
+        if name in owner.measurements and given.expected_runs != FOUND:
             path = measurement_file.place(work, keys[name])
             measurement_file.require_present(path, of_measurement(owner, name), keys[name])
     return keys

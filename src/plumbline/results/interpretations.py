@@ -164,15 +164,15 @@ def main() -> None:
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--out", type=Path, help="the page (default: standard output)")
     parser.add_argument(
-        "--source",
+        "--documents-source",
         default=corpus.AS_THE_CORPUS_SAYS,
         help="where documents come from, if not as the corpus's file says",
     )
-    parser.add_argument("--evaluation", help="where items come from, if not as the preset's file says")
+    parser.add_argument("--items-source", help="where items come from, if not as the preset's file says")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     given = parser.parse_args()
-    study = study_config.load(given.study, given.preset, source=given.source)
-    text = interpretations(study, corpus.load(study.corpus, given.preset, given.source), given.evaluation)
+    study = study_config.load(given.study, given.preset, source=given.documents_source)
+    text = interpretations(study, corpus.load(study.corpus, given.preset, given.documents_source), given.items_source)
     if given.out is None:
         print(text, end="")
     else:

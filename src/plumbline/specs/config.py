@@ -9,15 +9,17 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
 
 from plumbline.core import package_data, permissions
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
 
 
 def _project_root() -> Path:
@@ -156,6 +158,8 @@ def _require_small(text: str, path: str) -> None:
 
 @cache
 def _schema(name: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(read_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml"))
 
 
@@ -165,6 +169,8 @@ def check(content: Any, schema: str, path: str | Path) -> None:
     Raises:
         PlumblineError: the content does not match; the message names the file, the key and the remedy.
     """
+    from jsonschema.exceptions import best_match
+
     errors = [error for error in _schema(schema).iter_errors(content) if not _echo(error)]
     error = best_match(errors)
     if error is not None:

@@ -67,11 +67,6 @@ class ExperimentRuns:
     vary: str
     runs: dict[str, Run]
 
-    @property
-    def any_run(self) -> Run:
-        """A run of the baseline, to read the sizes that all runs share."""
-        return next(iter(self.runs.values()))
-
     def of_method(self, method: str) -> list[Run]:
         """The runs of `method`, in the order of the seeds that were asked for."""
         return [run for run in self.runs.values() if run.spec.method == method]

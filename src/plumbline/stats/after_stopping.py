@@ -31,7 +31,7 @@ StoppedBy = Literal["keep", "discard", "undecided"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class GainAfterStopping:
     """A gain after stopping, in the metric's units, positive where the candidate is better; `min_gain` is in it.
 
     Attributes:
@@ -49,7 +49,7 @@ class Estimate:
     p: float
 
 
-def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: StoppedBy) -> Estimate:
+def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: StoppedBy) -> GainAfterStopping:
     """Estimate the gain of a candidate whose runs have ended.
 
     Args:
@@ -75,7 +75,7 @@ def estimate(design: SequentialDesign, looks: Sequence[Look], stopped_by: Stoppe
     high = last.gain + _or_infinite(upper) * unit
     median = min(max(last.min_gain + standard * last.sigma, low), high)
     p = float(reached(design, 0.0, last.k, last.t, heeded=heeded))
-    return Estimate(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
+    return GainAfterStopping(median=median, low=low, high=high, level=1 - 2 * design.alpha, p=p)
 
 
 def chance_farther(

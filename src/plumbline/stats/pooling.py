@@ -26,7 +26,7 @@ from plumbline.stats.sequential.simulation import paths
 CROSSING_LEVEL = 0.25
 
 
-class Spread(NamedTuple):
+class SigmaEstimate(NamedTuple):
     """An estimate of sigma and its degrees of freedom; (0, 0) where nothing is known."""
 
     sigma: float
@@ -43,26 +43,26 @@ class Range:
     level: float
 
 
-def pooled(groups: Iterable[Sequence[float]]) -> Spread:
+def pooled(groups: Iterable[Sequence[float]]) -> SigmaEstimate:
     """Pool the spread of groups: each holds the runs of one configuration on machines of one fingerprint.
 
     Raises:
         PlumblineError: a group without runs, or a value that is no finite number.
     """
     arrays = [finite(f"group {number}", group) for number, group in enumerate(groups, start=1)]
-    return together(*(Spread(float(group.std(ddof=1)), len(group) - 1) for group in arrays if len(group) > 1))
+    return together(*(SigmaEstimate(float(group.std(ddof=1)), len(group) - 1) for group in arrays if len(group) > 1))
 
 
-def together(*spreads: tuple[float, float]) -> Spread:
+def together(*spreads: tuple[float, float]) -> SigmaEstimate:
     """One estimate of several (sigma, df) of the same sigma."""
     df = sum(own for _, own in spreads)
     scale = max((sigma for sigma, _ in spreads), default=0.0)
     if not df or not scale:
-        return Spread(0.0, df)
-    return Spread(scale * math.sqrt(sum(own * (sigma / scale) ** 2 for sigma, own in spreads) / df), df)
+        return SigmaEstimate(0.0, df)
+    return SigmaEstimate(scale * math.sqrt(sum(own * (sigma / scale) ** 2 for sigma, own in spreads) / df), df)
 
 
-def may_cross(here: Spread, elsewhere: Spread, level: float = CROSSING_LEVEL) -> bool:
+def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate, level: float = CROSSING_LEVEL) -> bool:
     """Whether sigma from another fingerprint may be pooled with that of here: a one-sided F test.
 
     Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
@@ -73,7 +73,7 @@ def may_cross(here: Spread, elsewhere: Spread, level: float = CROSSING_LEVEL) ->
     return bool(special.fdtrc(here.df, elsewhere.df, (here.sigma / elsewhere.sigma) ** 2) > level)
 
 
-def history(here: Spread, same: Spread, elsewhere: Iterable[Spread]) -> Spread:
+def history(here: SigmaEstimate, same: SigmaEstimate, elsewhere: Iterable[SigmaEstimate]) -> SigmaEstimate:
     """Sigma of past runs for a comparison: that of the same fingerprint, and of each other one that may cross.
 
     Args:
@@ -131,7 +131,7 @@ def bartlett(groups: Iterable[Sequence[float]]) -> float:
     return float(special.chdtrc(len(df) - 1, distance / correction))
 
 
-def sigma_interval(spread: Spread, level: float = 0.9) -> tuple[float, float]:
+def sigma_interval(spread: SigmaEstimate, level: float = 0.9) -> tuple[float, float]:
     """Confidence interval of sigma, for normal runs.
 
     Raises:
@@ -147,7 +147,7 @@ def sigma_interval(spread: Spread, level: float = 0.9) -> tuple[float, float]:
 
 def power(
     gain: float,
-    spread: Spread,
+    spread: SigmaEstimate,
     *,
     baseline: int,
     candidate: int,
@@ -167,7 +167,7 @@ def power(
 
 
 def resolved_gain(
-    spread: Spread,
+    spread: SigmaEstimate,
     *,
     baseline: int,
     candidate: int,

@@ -21,7 +21,7 @@ EVERY = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Drift:
+class BaselineDrift:
     """How a baseline moves with time.
 
     Attributes:
@@ -38,7 +38,9 @@ def due(candidate: int) -> bool:
     return candidate % EVERY == 0
 
 
-def drift(values: Sequence[float], when: Sequence[float], *, history: tuple[float, float] = (0.0, 0.0)) -> Drift:
+def drift(
+    values: Sequence[float], when: Sequence[float], *, history: tuple[float, float] = (0.0, 0.0)
+) -> BaselineDrift:
     """Test whether a baseline's runs lie on a line that rises or falls: t of the slope.
 
     Args:
@@ -61,4 +63,4 @@ def drift(values: Sequence[float], when: Sequence[float], *, history: tuple[floa
         raise PlumblineError("drift needs three runs of the baseline, or past runs that say how far runs spread")
     variance = (float(rest @ rest) + history[1] * (history[0] / scale) ** 2) / df
     t = slope * math.sqrt(float(x @ x) / variance) if variance else math.copysign(math.inf, slope)
-    return Drift(total=slope * scale, p=float(2 * special.stdtr(df, -abs(t))) if slope else 1.0)
+    return BaselineDrift(total=slope * scale, p=float(2 * special.stdtr(df, -abs(t))) if slope else 1.0)

@@ -16,7 +16,7 @@ from plumbline.model.decoder import Decoder
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.runtime.provenance import code, packages
 from plumbline.specs.spec import RunSpec
-from plumbline.theory.elimination_source import CheckpointSource
+from plumbline.theory.elimination_source import CheckpointOfKnownArchitecture
 from plumbline.theory.equal_logits import apart, at_precision, in_double, random_tokens
 from plumbline.theory.query_absorption import DecoderParts
 from plumbline.theory.query_rules import RULES, EliminationRule, conditions
@@ -26,7 +26,7 @@ REPORT = "elimination.json"
 
 
 def eliminate(
-    source: CheckpointSource, folder: Path, *, layer: int | None, limit: float, sequences: int, length: int
+    source: CheckpointOfKnownArchitecture, folder: Path, *, layer: int | None, limit: float, sequences: int, length: int
 ) -> dict[str, Any]:
     """Write the model of `source` without W_Q into the new folder `folder`, with a report, which is also returned.
 
@@ -69,7 +69,7 @@ def eliminate(
     if not exact <= ROUNDING:
         raise PlumblineError(
             f"{source.path}: by {rule.name} the logits differ by {exact:.2g} in float64, where {ROUNDING:g} would be "
-            "rounding; nothing was written. A smaller --largest-condition names the layers at fault, if they are"
+            "rounding; nothing was written. A smaller --max-condition-number names the layers at fault, if they are"
         )
     reduced = reduced.float()
     again = _written(folder, source, reduced, report)
@@ -87,7 +87,7 @@ def eliminate(
     return report
 
 
-def fitting(source: CheckpointSource, layer: int | None) -> list[EliminationRule]:
+def fitting(source: CheckpointOfKnownArchitecture, layer: int | None) -> list[EliminationRule]:
     """The rules that a model's architecture allows, the preferred one first.
 
     Raises:
@@ -100,12 +100,12 @@ def fitting(source: CheckpointSource, layer: int | None) -> list[EliminationRule
         message = refusal(source, {rule.name: obstacles[rule.name] for rule in wanted})
         others = [rule.name for rule in RULES if rule not in wanted and not obstacles[rule.name]]
         if others:
-            message += f"\n  {others[0]} does go: {'leave out' if layer is not None else 'give'} --layer"
+            message += f"\n  {others[0]} does go: {'leave out' if layer is not None else 'give'} --only-layer"
         raise PlumblineError(message)
     return found
 
 
-def refusal(source: CheckpointSource, reasons: dict[str, list[str]]) -> str:
+def refusal(source: CheckpointOfKnownArchitecture, reasons: dict[str, list[str]]) -> str:
     """The message of a refusal: for each rule the reasons why it does not apply."""
     lines = [f"W_Q cannot be taken out of {source.path} ({source.kind}) with equal logits:"]
     for name, why in reasons.items():
@@ -113,7 +113,7 @@ def refusal(source: CheckpointSource, reasons: dict[str, list[str]]) -> str:
     return "\n".join(lines)
 
 
-def _written(folder: Path, source: CheckpointSource, model: Decoder, report: dict[str, Any]) -> Decoder:
+def _written(folder: Path, source: CheckpointOfKnownArchitecture, model: Decoder, report: dict[str, Any]) -> Decoder:
     """The model as it is read from what was written; a run as a run, another one as a model.
 
     Raises:

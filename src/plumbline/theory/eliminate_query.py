@@ -5,7 +5,7 @@ Hugging Face form.
 
 Which result of the query_free study applies is read off the architecture: Proposition 4.1 for one head (every layer,
 any norms), Theorem 4.2 for no norms and a skip around attention only (every layer), Theorem 4.1 for no norms and skips
-around both (the one layer of --layer). Where none applies, the reasons are given and nothing is written.
+around both (the one layer of --only-layer). Where none applies, the reasons are given and nothing is written.
 
 The new model is written next to what was measured (elimination.json), read again, and compared once more.
 """
@@ -36,15 +36,17 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT")
     parser.add_argument("--out", required=True, type=Path, help="folder to write; it must not exist")
-    parser.add_argument("--layer", type=int, help="the one layer to take W_Q out of, from 0")
+    parser.add_argument("--only-layer", type=int, help="the one layer to take W_Q out of, from 0")
     parser.add_argument(
-        "--largest-condition",
+        "--max-condition-number",
         type=float,
         default=LARGEST_CONDITION,
         help=f"condition number of a W_Q that is still inverted (default {LARGEST_CONDITION:g})",
     )
     parser.add_argument("--sequences", type=int, default=4, help="random sequences to compare logits on (default 4)")
-    parser.add_argument("--tokens", type=int, help="tokens in each; default: the model's context, 256 at most")
+    parser.add_argument(
+        "--tokens-per-sequence", type=int, help="tokens in each; default: the model's context, 256 at most"
+    )
     return parser
 
 
@@ -53,28 +55,32 @@ def main() -> None:
     given = arguments().parse_args()
     if os.path.lexists(given.out):
         raise PlumblineError(f"--out: {given.out} exists; name a new folder, or remove it")
-    if given.sequences < 1 or (given.tokens is not None and given.tokens < 1):
-        raise PlumblineError("--sequences and --tokens must be at least 1")
-    if not 1 <= given.largest_condition < math.inf:
-        raise PlumblineError(f"--largest-condition ({given.largest_condition:g}) must be 1 or more, and finite")
+    if given.sequences < 1 or (given.tokens_per_sequence is not None and given.tokens_per_sequence < 1):
+        raise PlumblineError("--sequences and --tokens-per-sequence must be at least 1")
+    if not 1 <= given.max_condition_number < math.inf:
+        raise PlumblineError(f"--max-condition-number ({given.max_condition_number:g}) must be 1 or more, and finite")
     from plumbline.theory.eliminate_checkpoint import eliminate
     from plumbline.theory.elimination_source import open_source
 
     source = open_source(given.checkpoint)
     spec = source.spec
-    if given.layer is not None and not 0 <= given.layer < spec.layers:
-        raise PlumblineError(f"--layer: {given.checkpoint} has the layers 0 to {spec.layers - 1}, not {given.layer}")
-    if given.tokens is not None and given.tokens > spec.context:
-        raise PlumblineError(f"--tokens: {given.checkpoint} reads {spec.context} at most, not {given.tokens}")
+    if given.only_layer is not None and not 0 <= given.only_layer < spec.layers:
+        raise PlumblineError(
+            f"--only-layer: {given.checkpoint} has the layers 0 to {spec.layers - 1}, not {given.only_layer}"
+        )
+    if given.tokens_per_sequence is not None and given.tokens_per_sequence > spec.context:
+        raise PlumblineError(
+            f"--tokens-per-sequence: {given.checkpoint} reads {spec.context} at most, not {given.tokens_per_sequence}"
+        )
     temporary = given.out.with_name(f".{given.out.name}.{os.getpid()}")
     try:
         report = eliminate(
             source,
             temporary,
-            layer=given.layer,
-            limit=given.largest_condition,
+            layer=given.only_layer,
+            limit=given.max_condition_number,
             sequences=given.sequences,
-            length=min(spec.context, 256) if given.tokens is None else given.tokens,
+            length=min(spec.context, 256) if given.tokens_per_sequence is None else given.tokens_per_sequence,
         )
         os.rename(temporary, given.out)
     finally:

@@ -35,7 +35,7 @@ class OriginalModel:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CheckpointSource:
+class CheckpointOfKnownArchitecture:
     """A checkpoint of known architecture, whose model `open` loads. `run` and `outcome` are None unless it is a run.
 
     `trained_on`: what the run's manifest says of its tokenizer and training pack.
@@ -51,7 +51,7 @@ class CheckpointSource:
     trained_on: dict[str, Any] = field(default_factory=dict)
 
 
-def open_source(path: Path) -> CheckpointSource:
+def open_source(path: Path) -> CheckpointOfKnownArchitecture:
     """Open a checkpoint by its folder, or by the file of a run's probe point.
 
     Raises:
@@ -64,7 +64,7 @@ def open_source(path: Path) -> CheckpointSource:
         return _of_run(path, run, _outcome(path), run.model)
     if (path / model_folder.SPEC).is_file():
         decoder = model_folder.read_model(path)
-        return CheckpointSource(
+        return CheckpointOfKnownArchitecture(
             path=path,
             kind="a model of this package",
             spec=decoder.spec,
@@ -89,8 +89,10 @@ def _outcome(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "outcome.json").read_text(encoding="utf-8"))
 
 
-def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callable[[], Decoder]) -> CheckpointSource:
-    return CheckpointSource(
+def _of_run(
+    path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callable[[], Decoder]
+) -> CheckpointOfKnownArchitecture:
+    return CheckpointOfKnownArchitecture(
         path=path,
         kind="a run of this package",
         spec=run.spec.model,
@@ -102,7 +104,7 @@ def _of_run(path: Path, run: FinishedRun, outcome: dict[str, Any], load: Callabl
     )
 
 
-def _point(path: Path) -> CheckpointSource:
+def _point(path: Path) -> CheckpointOfKnownArchitecture:
     """A file of weights in the folder of points of a finished run, which its index names with its checksum."""
     from plumbline.probes._offline import fill
 
@@ -126,7 +128,7 @@ def _ours(decoder: Decoder, precision: Precision) -> OriginalModel:
     return OriginalModel(decoder=decoder, in_double=in_double(decoder), as_used=at_precision(decoder, precision))
 
 
-def _hugging_face(folder: Path) -> CheckpointSource:
+def _hugging_face(folder: Path) -> CheckpointOfKnownArchitecture:
     from transformers.utils import logging
 
     from plumbline.model.hf_import import gpt2, spec_of
@@ -143,7 +145,9 @@ def _hugging_face(folder: Path) -> CheckpointSource:
         double = copy.deepcopy(theirs).double()
         return OriginalModel(decoder=gpt2(theirs), in_double=_library(double), as_used=_library(theirs))
 
-    return CheckpointSource(path=folder, kind=config.model_type, spec=spec_of(config), precision="float32", open=load)
+    return CheckpointOfKnownArchitecture(
+        path=folder, kind=config.model_type, spec=spec_of(config), precision="float32", open=load
+    )
 
 
 def _library(model: torch.nn.Module) -> Logits:

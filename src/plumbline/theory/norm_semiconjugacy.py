@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import BrokenPremise, Premises, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
 
 #: A map of points (N, D) to points.
 Mlp = Callable[[np.ndarray], np.ndarray]
@@ -143,7 +143,7 @@ def _centred(matrix_DD: np.ndarray) -> np.ndarray:
 
 
 #: As Table 1 has the row of section 8.3.
-PREMISES = Premises(
+PREMISES = StatementCoverage(
     normalization="yes", skip_connections="indep", multihead="indep", multi_layer="indep", weight_decay="no"
 )
 #: Points of each draw; the eps of nanoGPT's LayerNorm and some that are easier and harder.
@@ -218,6 +218,6 @@ def _theorem(width: int, seed: int, eps: float) -> tuple[float, dict[str, float]
     }
 
 
-def _smallest(found: list[dict[str, float]]) -> tuple[BrokenPremise, ...]:
+def _smallest(found: list[dict[str, float]]) -> tuple[ResidualWithoutPremise, ...]:
     """For each premise the smallest residual without it."""
-    return tuple(BrokenPremise(premise=name, residual=min(one[name] for one in found)) for name in found[0])
+    return tuple(ResidualWithoutPremise(premise=name, residual=min(one[name] for one in found)) for name in found[0])

@@ -15,7 +15,7 @@ import numpy as np
 
 from plumbline.theory import query_elimination as eliminate
 from plumbline.theory.plain_transformer import Architecture, ModelWeights, drawn, forward, relative, with_query
-from plumbline.theory.theorem_check import BrokenPremise, Premises, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
 
 #: (layers, heads, head width, context, causal); one head, as wide as all of them, where a statement is of one. Layers
 #: are two or more, so that they can differ.
@@ -29,28 +29,28 @@ TRIED = (
 
 #: Rows of Table 1 by their section, as printed.
 TABLE_1 = {
-    "4.1": Premises(
+    "4.1": StatementCoverage(
         normalization="yes",
         skip_connections="yes",
         multihead="no",
         multi_layer="yes",
         weight_decay="post_training_yes_during_training_no",
     ),
-    "4.2": Premises(
+    "4.2": StatementCoverage(
         normalization="no",
         skip_connections="yes",
         multihead="yes",
         multi_layer="single_layer_only",
         weight_decay="no",
     ),
-    "4.3": Premises(
+    "4.3": StatementCoverage(
         normalization="no",
         skip_connections="around_attention_only",
         multihead="yes",
         multi_layer="yes",
         weight_decay="no",
     ),
-    "4.4": Premises(
+    "4.4": StatementCoverage(
         normalization="no",
         skip_connections="yes",
         multihead="yes",
@@ -213,7 +213,8 @@ def _row(
         premises=TABLE_1.get(section),
         residual=float(np.max(list(kept.residuals()))),
         broken=tuple(
-            BrokenPremise(premise=name, residual=float(np.min(list(one.residuals())))) for name, one in broken.items()
+            ResidualWithoutPremise(premise=name, residual=float(np.min(list(one.residuals()))))
+            for name, one in broken.items()
         ),
         tried=TRIED,
     )

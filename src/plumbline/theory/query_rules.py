@@ -140,7 +140,8 @@ def _other_residual(name: str) -> str:
 
 def _ill_conditioned(parts: DecoderParts, layers: list[int], limit: float) -> list[str]:
     return [
-        f"W_Q of layer {layer} has the condition number {found:.3g}, and the limit is {limit:g} (--largest-condition)"
+        f"W_Q of layer {layer} has the condition number {found:.3g}, and the limit is {limit:g} "
+        "(--max-condition-number)"
         for layer, found in conditions(parts, layers).items()
         if not found <= limit
     ]

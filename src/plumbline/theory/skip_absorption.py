@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg
 
 from plumbline.core.errors import PlumblineError
-from plumbline.theory.theorem_check import BrokenPremise, Premises, TheoremCheck
+from plumbline.theory.theorem_check import ResidualWithoutPremise, StatementCoverage, TheoremCheck
 
 #: Free units beyond which the sets are not gone through: 2^20 of them take seconds.
 MOST_FREE = 20
@@ -214,7 +214,7 @@ def _candidates(free: int, block: int = 1 << 14) -> Iterable[np.ndarray]:
 
 
 #: Table 1 has no row for Theorem 8.4, which is about one MLP, whatever stands around it.
-PREMISES = Premises(
+PREMISES = StatementCoverage(
     normalization="indep", skip_connections="yes", multihead="indep", multi_layer="indep", weight_decay="no"
 )
 #: Widths; the paper has four hidden units for each of them, and any number from h on does (Remark 7).
@@ -238,10 +238,10 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             premises=PREMISES,
             residual=max(kept for kept, _, _ in planted),
             broken=(
-                BrokenPremise(
+                ResidualWithoutPremise(
                     premise="the set J: one unit of it left out", residual=min(less for _, less, _ in planted)
                 ),
-                BrokenPremise(premise="such a set: random weights, the nearest of all", residual=min(generic)),
+                ResidualWithoutPremise(premise="such a set: random weights, the nearest of all", residual=min(generic)),
             ),
             tried=tried,
         ),
@@ -253,7 +253,7 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             premises=PREMISES,
             residual=max(shown for _, _, shown in planted),
             broken=(
-                BrokenPremise(
+                ResidualWithoutPremise(
                     premise="rows of W₁ not collinear: opposite pairs, the nearest of all sets",
                     residual=min(_collinear(width, seed) for width, seed in both if width <= SMALL),
                 ),

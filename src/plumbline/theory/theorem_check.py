@@ -16,7 +16,7 @@ FAILURE = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Premises:
+class StatementCoverage:
     """What a statement covers, in the words of `published/table1.csv` (query_free, Table 1): "yes" covered, "no"
     simplified or left out, "indep" independent of it, or a few words of the paper's own."""
 
@@ -28,7 +28,7 @@ class Premises:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BrokenPremise:
+class ResidualWithoutPremise:
     """A premise that was taken away, and the smallest residual over the shapes and seeds that were tried without it."""
 
     premise: str
@@ -60,9 +60,9 @@ class TheoremCheck:
     statement: str
     source: str
     section: str
-    premises: Premises | None
+    premises: StatementCoverage | None
     residual: float
-    broken: tuple[BrokenPremise, ...]
+    broken: tuple[ResidualWithoutPremise, ...]
     tried: str
     tolerance: float = ROUNDING
 
@@ -73,4 +73,4 @@ class TheoremCheck:
 
 
 #: Columns of Table 1 between its section and its end, in its order.
-PREMISES = tuple(field.name for field in fields(Premises))
+PREMISES = tuple(field.name for field in fields(StatementCoverage))

@@ -39,7 +39,7 @@ def arguments() -> argparse.ArgumentParser:
         help="rolling checkpoints to keep (default: %(default)s)",
     )
     add(
-        "--overlap",
+        "--background-io",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="write checkpoints and read the next sequences during steps (default: yes)",

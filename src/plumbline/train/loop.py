@@ -29,7 +29,7 @@ class TrainingLoop:
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
         self.factor = learning_rate.factor(parts.spec.schedule, parts.spec.train.steps)
-        ahead = parts.settings.overlap
+        ahead = parts.settings.background_io
         self.batches = BatchReader(parts.pack, parts.spec, parts.batching, parts.ranks, ahead=ahead)
 
     @property
@@ -77,7 +77,7 @@ class TrainingLoop:
                 raise StopRequested
             if save and self.catch_up():
                 self.save_wanted = False
-                self.save(beside=self.parts.settings.overlap)
+                self.save(beside=self.parts.settings.background_io)
 
     def train_step(self) -> tuple[bool, bool]:
         """Take one step; returns whether to stop and whether to save, agreed over the ranks.

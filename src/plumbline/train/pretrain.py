@@ -21,8 +21,8 @@ from plumbline.train import interventions, randomness, run_outputs, weights
 from plumbline.train.batches import packs
 from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted
-from plumbline.train.checkpoint.resuming import Resumption, RunLock, locked
-from plumbline.train.checkpoint.saving import Saver
+from plumbline.train.checkpoint.resuming import RunLock, RunResumer, locked
+from plumbline.train.checkpoint.saving import CheckpointSaver
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
 from plumbline.train.held_out_access import handed
@@ -84,7 +84,7 @@ class _Run:
             "data_fingerprint": self.pack.fingerprint,
             "validation_fingerprint": self.validation.fingerprint,
         }
-        self.resumption = Resumption(spec, settings, group, run_lock, fingerprints)
+        self.resumption = RunResumer(spec, settings, group, run_lock, fingerprints)
         self.how: dict[str, Any] = {}  # the settings as they came out
         self.in_loop = False
 
@@ -192,7 +192,7 @@ class _Run:
             compilation = {"compiled": reason is None, "not_compiled": reason}
             group.poll(self.stop)
         optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
-        saver = Saver(
+        saver = CheckpointSaver(
             self.resumption.directory, model=model, optimizer=optimizer, interventions=hooks, progress=progress
         )
         loop = TrainingLoop(

@@ -16,7 +16,7 @@ from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.runtime.finished_run import MODEL
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.saving import Saver
+from plumbline.train.checkpoint.saving import CheckpointSaver
 from plumbline.train.disk_faults import guarded
 from plumbline.train.monitoring.metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
@@ -64,7 +64,7 @@ def write(
     *,
     weights: dict[str, torch.Tensor],
     metrics: RunMetrics,
-    saver: Saver,
+    saver: CheckpointSaver,
     online: OnlineProbes,
     last: int,
     manifest: dict[str, Any],

@@ -17,8 +17,8 @@ class TrainerSettings:
     Units: `micro_batch` sequences on one rank, `*_seconds` seconds, `checkpoint_steps` optimizer steps. `micro_batch`
     None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying. `compile_cache`:
     where what `compile` makes is kept for the next run of equal shape on such a processor; None: torch's own place.
-    `attention`: "reference" has explicit weights in place of every fused kernel. `overlap`: threads write checkpoints
-    and read the next step's sequences while steps are taken. `metric_lag`: optimizer steps
+    `attention`: "reference" has explicit weights in place of every fused kernel. `background_io`: threads write
+    checkpoints and read the next step's sequences while steps are taken. `metric_lag`: optimizer steps
     (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it. `lock_seconds`: a lock whose
     heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer. `starts_without_progress`: starts
     from one step that fell to a fault in the loop, after which a run is given up (0: never).
@@ -39,7 +39,7 @@ class TrainerSettings:
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
     keep_checkpoints: int = 3
-    overlap: bool = True
+    background_io: bool = True
     tensorboard: Path | None = None
     mlflow: str | None = None
     report_seconds: float = 5.0

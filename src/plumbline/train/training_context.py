@@ -13,8 +13,8 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.batches.batching import MicroBatching
-from plumbline.train.checkpoint.resuming import Resumption
-from plumbline.train.checkpoint.saving import Saver
+from plumbline.train.checkpoint.resuming import RunResumer
+from plumbline.train.checkpoint.saving import CheckpointSaver
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
 from plumbline.train.run_optimizer import RunOptimizer
@@ -32,8 +32,8 @@ class TrainingContext:
     settings: TrainerSettings
     ranks: RankGroup
     stop: StopRequest
-    resumption: Resumption
-    saver: Saver
+    resumption: RunResumer
+    saver: CheckpointSaver
     progress: TrainingProgress
     pack: Pack
     validation: Pack

@@ -58,4 +58,4 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         Line2D([], [], color=style.GREY, marker="D", markersize=5, linestyle="none", label="printed"),
     ]
     finish(figure, axes, study, "Key norm: mean L2 over tokens and heads, after the gain, before RoPE", ends, extra)
-    return FigureWithData(figure, frame(study, points, "key_norm"))
+    return FigureWithData(figure, frame(study, points, "key_l2_norm"))

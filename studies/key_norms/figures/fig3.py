@@ -25,4 +25,4 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes[AS_PUBLISHED].set_ylim(*padded(points))
     axes[AS_PUBLISHED].set_ylabel("query norm")
     finish(figure, axes, study, "Query norm: mean L2 over tokens and heads, after the gain, before RoPE", ends)
-    return FigureWithData(figure, frame(study, points, "query_norm"))
+    return FigureWithData(figure, frame(study, points, "query_l2_norm"))

@@ -61,11 +61,11 @@ def columns(study: Study) -> list[Column]:
     named |= {NO_DECAY: "no decay", FROZEN: "frozen"}
     return [
         *labels("layers", "Layers"),
-        ours("key_norm", named[AS_PUBLISHED], ".2f", narrow=True),
-        published_column("key_norm", "printed", narrow=True),
-        *(ours(f"key_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
-        ours("key_norm_decay_only", "decay alone", ".2f", narrow=True),
-        ours("key_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
+        ours("key_l2_norm", named[AS_PUBLISHED], ".2f", narrow=True),
+        published_column("key_l2_norm", "printed", narrow=True),
+        *(ours(f"key_l2_norm{_of(arm)}", named[arm], ".2f", narrow=True) for arm in (NO_DECAY, FROZEN)),
+        ours("key_l2_norm_decay_only", "decay alone", ".2f", narrow=True),
+        ours("key_l2_norm_change_over_decay_only_change", "change of key norm / decay alone's", "+.2f"),
         *(ours(f"entropy{_of(arm)}", f"entropy, {named[arm]}", ".3f") for arm in ARMS),
         OUTCOME,
         SEEDS,
@@ -88,15 +88,15 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     outcomes = frames.select(SCALE, list(ARMS))["outcome"]
     rows = []
     for name, label, layers, printed in named + single:
-        values = {f"key_norm{_of(arm)}": _cell(norms[arm], layers) for arm in ARMS}
+        values = {f"key_l2_norm{_of(arm)}": _cell(norms[arm], layers) for arm in ARMS}
         values |= {f"entropy{_of(arm)}": _cell(entropies[arm], layers) for arm in ARMS}
         one = norms[AS_PUBLISHED]
         pure = mean_over(one.start, layers) * left
         moved = mean_over(one.change(), layers) / (pure - mean_over(one.start, layers)) if left < 1 else math.nan
-        facts = {"layers": Cell(name), "label": Cell(label), "key_norm_decay_only": number(pure, one.word, one.runs)}
-        facts |= {"key_norm_change_over_decay_only_change": number(moved, one.word or "no decay", one.runs)}
+        facts = {"layers": Cell(name), "label": Cell(label), "key_l2_norm_decay_only": number(pure, one.word, one.runs)}
+        facts |= {"key_l2_norm_change_over_decay_only_change": number(moved, one.word or "no decay", one.runs)}
         facts |= {"outcome": Cell(joint_outcome(outcomes), tuple(outcomes.index)), "n_seeds": Cell(one.n, one.runs)}
-        shown = {"key_norm_published": from_print(prose[printed].text if printed else "not printed")}
+        shown = {"key_l2_norm_published": from_print(prose[printed].text if printed else "not printed")}
         rows.append(facts | values | shown | context(study, SCALE))
     return make_table(
         "table1",

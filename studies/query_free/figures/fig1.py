@@ -63,7 +63,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         for axes, line in ((left, curve), (right, apart)):
             _draw(axes, line, method, diverged=values.outcome(method) == DIVERGED)
         rows += [
-            {"run": values.key(method), "configuration": method, "source": "reproduced", "step": int(step)}
+            {"run": values.key(method), "method": method, "source": "reproduced", "step": int(step)}
             | {"validation_loss": float(loss), "loss_vs_baseline_pct": float(apart[step])}
             for step, loss in curve.items()
         ]
@@ -71,7 +71,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             "validation_loss": printed[method],
             "loss_vs_baseline_pct": 100 * (printed[method] / printed[BASELINE] - 1),
         }
-        rows.append({"run": "", "configuration": method, "source": "published", "step": steps} | final)
+        rows.append({"run": "", "method": method, "source": "published", "step": steps} | final)
     frame = pd.DataFrame(rows)
     # Losses of another text and tokenizer are no neighbours of the printed ones; distances in percent may be.
     ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
@@ -115,7 +115,7 @@ def _marks(axes: Axes, printed: pd.DataFrame, column: str) -> None:
     """What is printed, where the axes reach it."""
     low, high = axes.get_ylim()
     for row in printed[printed[column].between(low, high)].itertuples():
-        mark = {"mfc": "none", "mec": COLOURS[row.configuration], "ms": 5, "clip_on": False, "zorder": 6}
+        mark = {"mfc": "none", "mec": COLOURS[row.method], "ms": 5, "clip_on": False, "zorder": 6}
         axes.plot(row.step, getattr(row, column), "D", **mark)
 
 

@@ -40,7 +40,7 @@ PRINTED = {
 }
 
 COLUMNS = [
-    *labels("configuration", "Configuration"),
+    *labels("method", "Configuration"),
     *beside("validation_loss", "loss", ".4f", narrow=True),
     *beside("loss_vs_baseline_pct", "vs. baseline (%)", "+.2f", narrow=True),
     *beside("params_m", "parameters (M)", ".3f"),
@@ -67,14 +67,14 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     values, printed = RunValues(frames, study), published.table("table2", key="config_id")
     rows = []
     for method in (*CONFIGURATIONS, *NONLINEAR):
-        cells = {"configuration": Cell(method), "label": Cell(study.label(method))}
+        cells = {"method": Cell(method), "label": Cell(study.label(method))}
         cells |= measured(values, method) | sizes(study, method)
         rows.append(cells | printed_cells(printed, method, PRINTED) | run_facts(values, method))
     return make_table(
         "table2",
         f"The five configurations at {study.scale_label(SCALE)}, and the queries of section 6.",
         study,
-        key="configuration",
+        key="method",
         columns=COLUMNS,
         rows=rows,
         notes=[

@@ -25,7 +25,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats.significance import RULE
 
-from ..base_rows import BaseRows, base_rows
+from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
 from ..headline import BASE, lead
 from ..items import answers, guessed, item_cells
 from ..protocol import sentence
@@ -73,7 +73,7 @@ COLUMNS = [
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """All methods of the study, best CLIMB-avg first, the rows without a value last."""
     reference = reference_of(study, "table2")
-    rows = base_rows(frames, study, reference)
+    rows = base_scale_method_rows(frames, study, reference)
     behind = answers(frames, rows.floor_runs.index)
     by_item = item_cells(frames, study, reference, behind, rows)
     print2, print7 = published.table("table2"), published.table("table7")
@@ -113,7 +113,7 @@ def _of_proxies(frames: RunFrames) -> list[str]:
     ]
 
 
-def _notes(study: Study, rows: BaseRows, label: str) -> list[str]:
+def _notes(study: Study, rows: BaseScaleMethodRows, label: str) -> list[str]:
     floor = rows.floor
     if floor.usable:
         floor_note = f"{label}: mean {floor.mean:.4f}, unbiased σ {floor.sigma:.5f} over {floor.n} seeds."

@@ -40,10 +40,10 @@ COLUMNS = [
     published_column("value_second_hardware", "Second"),
     ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ", narrow=True),
-    said("higher_on", "higher on"),
+    said("device_with_higher_value", "higher on"),
     Column(name="primary_device", header="primary device", kind="fact", readable=False),
     Column(name="second_device", header="second device", kind="fact", readable=False),
-    Column(name="device_comparison", header="same or different devices", kind="fact", readable=False),
+    Column(name="same_or_different_devices", header="same or different devices", kind="fact", readable=False),
     Column(name="second_hardware_simulated_by", header="second hardware simulated by", kind="fact", readable=False),
     *CONTEXT,
 ]
@@ -91,10 +91,10 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "value_primary_hardware": number(first, primary.word, primary.used),
                 "value_second_hardware": number(other, second.word, second.used),
                 "delta": number(delta, word, both),
-                "higher_on": Cell(word if math.isnan(delta) else higher, both),
+                "device_with_higher_value": Cell(word if math.isnan(delta) else higher, both),
                 "primary_device": Cell(primary.name, primary.used),
                 "second_device": Cell(second.name, second.used),
-                "device_comparison": Cell(compared.word, both),
+                "same_or_different_devices": Cell(compared.word, both),
                 "second_hardware_simulated_by": Cell(change or "none"),
             }
             | printed_cells(print5, task, PRINTED)

@@ -48,21 +48,21 @@ RUN = [
 COLUMNS = [
     *RUN,
     OUTCOME,
-    ours("nan_step", "NaN at step", "d"),
-    published_column("nan_step", "NaN at step"),
-    ours("nan_training_fraction", "share of training", ".3f", narrow=True),
-    published_column("nan_training_fraction", "share of training"),
-    ours("stable_grad_norm", "stable grad norm", ".3g"),
-    published_column("stable_grad_norm", "stable grad norm"),
+    ours("first_nan_step", "NaN at step", "d"),
+    published_column("first_nan_step", "NaN at step"),
+    ours("first_nan_training_fraction", "share of training", ".3f", narrow=True),
+    published_column("first_nan_training_fraction", "share of training"),
+    ours("grad_norm_before_rise", "stable grad norm", ".3g"),
+    published_column("grad_norm_before_rise", "stable grad norm"),
     ours("peak_grad_norm", "peak grad norm", ".3g"),
     ours("last_grad_norm", "last grad norm", ".3g"),
-    ours("grad_norm_elevated_from_step", "grad norm elevated from step", ".0f"),
-    published_column("grad_norm_elevated_from_step", "grad norm elevated from step"),
-    ours("grad_norm_elevated_steps", "grad norm elevated for steps", "d"),
-    published_column("grad_norm_elevated_steps", "grad norm elevated for steps"),
-    said("grad_norm_signature", "signature", narrow=True),
-    Column(name="grad_norm_signature_published", header="signature", kind="published", narrow=True),
-    said("mechanism", "suggested mechanism"),
+    ours("first_step_of_high_grad_norm", "grad norm elevated from step", ".0f"),
+    published_column("first_step_of_high_grad_norm", "grad norm elevated from step"),
+    ours("steps_with_high_grad_norm", "grad norm elevated for steps", "d"),
+    published_column("steps_with_high_grad_norm", "grad norm elevated for steps"),
+    said("divergence_pattern", "signature", narrow=True),
+    Column(name="divergence_pattern_published", header="signature", kind="published", narrow=True),
+    said("suggested_divergence_mechanism", "suggested mechanism"),
     ours("last_finite_loss", "last finite loss", ".4f"),
     Column(name="divergence_reason", header="divergence reason", kind="fact", readable=False),
     *CONTEXT_ALONE,
@@ -116,31 +116,34 @@ def name_of(run: pd.Series) -> str:
 def _history(frames: RunFrames, key: str, run: pd.Series) -> dict[str, Cell]:
     """How a run diverged, or the word for why it did not."""
     numbers = (
-        "nan_step",
-        "nan_training_fraction",
-        "stable_grad_norm",
+        "first_nan_step",
+        "first_nan_training_fraction",
+        "grad_norm_before_rise",
         "peak_grad_norm",
         "last_grad_norm",
-        "grad_norm_elevated_from_step",
+        "first_step_of_high_grad_norm",
     )
-    numbers += ("grad_norm_elevated_steps", "last_finite_loss")
+    numbers += ("steps_with_high_grad_norm", "last_finite_loss")
     own = (key,)
     if run["outcome"] != DIVERGED:
         word = "no divergence" if run["outcome"] == COMPLETED else MISSING
-        words = {name: Cell(word, own) for name in ("grad_norm_signature", "mechanism", "divergence_reason")}
+        words = {
+            name: Cell(word, own)
+            for name in ("divergence_pattern", "suggested_divergence_mechanism", "divergence_reason")
+        }
         return {name: Cell(None, own, word=word) for name in numbers} | words
     found = divergence_of(frames, key)
     return {
-        "nan_step": Cell(int(run["step"]), own),
-        "nan_training_fraction": Cell(float(run["step"] / run["steps"]), own),
-        "stable_grad_norm": number(found.stable, found.signature, own),
+        "first_nan_step": Cell(int(run["step"]), own),
+        "first_nan_training_fraction": Cell(float(run["step"] / run["steps"]), own),
+        "grad_norm_before_rise": number(found.stable, found.signature, own),
         "peak_grad_norm": number(found.peak, "no norm", own),
         "last_grad_norm": number(found.last, "no norm", own),
-        "grad_norm_elevated_from_step": number(found.elevated_from, "never", own),
-        "grad_norm_elevated_steps": Cell(found.elevated_steps, own),
+        "first_step_of_high_grad_norm": number(found.elevated_from, "never", own),
+        "steps_with_high_grad_norm": Cell(found.elevated_steps, own),
         "last_finite_loss": number(float(run["last_finite_loss"]), "no finite loss", own),
-        "grad_norm_signature": Cell(found.signature, own),
-        "mechanism": Cell(MECHANISMS[found.signature], own),
+        "divergence_pattern": Cell(found.signature, own),
+        "suggested_divergence_mechanism": Cell(MECHANISMS[found.signature], own),
         "divergence_reason": Cell(run["reason"], own),
     }
 
@@ -151,12 +154,12 @@ def _printed(print6: pd.DataFrame, place: tuple[str, str]) -> dict[str, Cell]:
     share = nan_step if nan_step == NOT_PRINTED else f"{int(nan_step) / PAPER_STEPS:.3f}"
     rise, spike = printed(print6, place, "grad_rise_steps"), printed(print6, place, "spike_steps")
     return {
-        "nan_step_published": from_print(nan_step),
-        "nan_training_fraction_published": from_print(share),
-        "stable_grad_norm_published": from_print(printed(print6, place, "pre_nan_grad_norm")),
-        "grad_norm_elevated_from_step_published": from_print(printed(print6, place, "sustained_from_step")),
-        "grad_norm_elevated_steps_published": from_print(spike if rise == NOT_PRINTED else rise),
-        "grad_norm_signature_published": Cell(PRINTED.get(mechanism, mechanism)),
+        "first_nan_step_published": from_print(nan_step),
+        "first_nan_training_fraction_published": from_print(share),
+        "grad_norm_before_rise_published": from_print(printed(print6, place, "pre_nan_grad_norm")),
+        "first_step_of_high_grad_norm_published": from_print(printed(print6, place, "sustained_from_step")),
+        "steps_with_high_grad_norm_published": from_print(spike if rise == NOT_PRINTED else rise),
+        "divergence_pattern_published": Cell(PRINTED.get(mechanism, mechanism)),
     }
 
 

@@ -11,7 +11,7 @@ from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, 
 from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of
 from plumbline.specs.study_config import Study
 
-from ..base_rows import base_rows
+from ..base_scale_method_rows import base_scale_method_rows
 from ..headline import BASE
 
 COLUMNS = [
@@ -38,7 +38,7 @@ PRINTED = {"validation_loss": "val_loss", "climb_avg": "climb_avg", "z": "z"}
 def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The printed methods that the study has, in the printed order; the gap is from the baseline's mean loss."""
     reference = reference_of(study, "table7")
-    whole, print7 = base_rows(frames, study, reference).cells, published.table("table7")
+    whole, print7 = base_scale_method_rows(frames, study, reference).cells, published.table("table7")
     base = whole[reference]["validation_loss"]
     left_out = [method for method in print7.index if method not in study.methods]
     rows = []

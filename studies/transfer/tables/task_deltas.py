@@ -27,12 +27,12 @@ def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> T
         used = tuple(dict.fromkeys((*behind.index, *floor)))
         word = absent(behind["outcome"])
         row = {"method": Cell(method), "label": Cell(study.label(method))}
-        row |= {task: number(float(values.loc[method, task]), word, used) for task in tasks}
+        row |= {f"{task}_score_delta": number(float(values.loc[method, task]), word, used) for task in tasks}
         rows.append(row | context(study, BASE, frames))
     columns = [
         Column(name="method", header="Method", kind="label", readable=False),
         Column(name="label", header="Method", kind="label"),
-        *(ours(task, task, "+.3f") for task in tasks),
+        *(ours(f"{task}_score_delta", task, "+.3f") for task in tasks),
         *CONTEXT,
     ]
     return make_table(

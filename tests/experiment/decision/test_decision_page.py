@@ -153,6 +153,37 @@ def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> N
     assert f"and {kept.low} to {kept.high} in 9 of 10" in said and kept.high > 3 * kept.mean
 
 
+def test_the_figures_of_the_limits_are_those_of_the_table() -> None:
+    """What is typed on a page is what benchmarks/experiment_rules.md has, as it is rounded there."""
+    text = (Path(__file__).parents[3] / "benchmarks" / "experiment_rules.md").read_text()
+    table = text.partition("## Noise of other shapes")[2].partition("##")[0]
+    shares = {
+        cells[0]: [round(100 * float(cell.split()[0])) for cell in cells[2:]]
+        for line in table.splitlines()
+        if line.startswith("|") and len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 7
+        if "±" in cells[2]
+    }
+    loop = [row for name, row in shares.items() if re.match("(stopping rule|interleaved|pairs), (no |)history", name)]
+    tails = [share for row in loop for share in row[:2]]
+    on = [max(row[:2]) for name, row in shares.items() if "not heeded" in name or "run on" in name]
+    wide = max(row[3] for row in loop)
+    claim = next(row for name, row in shares.items() if name.startswith("`confirm`"))
+    assert (
+        decision_page.NORMAL.format(
+            tails=f"{min(tails)} to {max(tails)} %, or {max(on)} % where runs go on after a discard,",
+            level="5 %",
+            wide=f"up to {wide} %",
+        )
+        == decision_page.LOOKED
+    )
+    assert (
+        decision_page.NORMAL.format(tails=f"{max(claim[:2])} %", level="2.5 %", wide=f"{claim[3]} %")
+        == decision_page.CLAIMED
+    )
+    kept = re.search(r"\| history 20 df +\| 0 +\|(?:[^|]+\|){3} +([\d.]+)", text)
+    assert kept and f"show {float(kept[1]):.1f} sigma" in " ".join(decision_page.limits(decided((4.9912, 4.9935))))
+
+
 def test_what_is_required_is_in_sentence_and_picture() -> None:
     kept = decided((4.985, 4.986), min_gain=0.005)
     assert kept.verdict == "keep" and "more than the 0.0050 that are required" in kept.sentence

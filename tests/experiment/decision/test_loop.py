@@ -320,7 +320,7 @@ def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
     assert (weak.verdict, strong.verdict) == ("undecided", "keep") and weak.more
     assert e_value(strong.looks[-1]) >= 40 > max(e_value(look) for look in weak.looks)
     assert weak.looks[-1].t > boundary(replace(weak.terms.design, e_value=False)).keep[-1], "which alone would keep it"
-    assert "weak at 8 seeds" in session_line(weak)
+    assert "weak at 8 seeds" in session_line(weak) and weak.fixed_runs is None
 
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:
@@ -329,3 +329,12 @@ def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_to
     moved = conducted(tmp_path, Numbers(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
     assert [run.seed for run in moved.runs if run.sentinel] == [47]
     assert any("may have changed since the bank was made" in note for note in moved.notes)
+
+
+def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_value(tmp_path: Path) -> None:
+    seeds = []
+    for name in ("one", "two", "three"):
+        trainer = Numbers(noisy(-3), name)
+        conducted(tmp_path, trainer)
+        seeds += [seed for arm, seed in trainer.made if arm != BASELINE]
+    assert len(set(seeds)) == len(seeds) >= 3

@@ -12,7 +12,7 @@ from scipy import stats
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.__main__ import main
 from plumbline.experiment.comparison_terms import ComparisonTerms
-from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.items import judge_items, mcnemar
 from plumbline.experiment.numbers.readers.items import Item, read_items
 
@@ -61,7 +61,7 @@ def test_pairing_finds_what_is_lost_in_how_hard_items_are() -> None:
     sides = [{"t": items(hard + rng.normal(scale=0.05, size=2000) < level)} for level in (0.53, 0.5)]
     judged = judge_items("a", sides[0], "b", sides[1], UP)
     values = [[item.value for item in side["t"].values()] for side in sides]
-    assert judged.outcome is MethodVerdict.IMPROVES and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
+    assert judged.outcome is VerdictSentences.IMPROVES and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
 
 
 def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> None:
@@ -86,6 +86,7 @@ def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> Non
         ([1.0, 0.0], {}, "1 items are of one model only"),
         ([1.0, 0.0, 0.0], {"doc_hash": "other"}, "read different documents"),
         ([1.0, 0.0, "x"], {}, r"line 3: 'acc' is no finite number; name one of \['acc'\] with --metric"),
+        ([1.0, 0.0, float("nan")], {}, "line 3: 'acc' is nan: the model has no score of this item"),
         ([1.0, 0.0, 1.0], {"doc_id": 7}, "line 2: item 7 is there twice"),
     ],
 )

@@ -131,7 +131,10 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
     ("content", "words"),
     [
         ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: 1 \(diverged\)"),
-        ("method,seed,loss\nbase,1,1e999\na,1,3\n", r"If that was expected beforehand, --may-diverge 1 says how many"),
+        (
+            "method,seed,loss\nbase,1,1e999\na,1,3\n",
+            r"If that was expected beforehand, --allow-diverged 1 says how many",
+        ),
         ("method,seed,loss\nbase,1,3\nbase,2,\n", r"line 3, column 'loss': is empty, and other runs of 'base' have a"),
         ('method,seed,loss\nbase,1,"3,2"\n', r"line 2, column 'loss': '3,2' is not a number; write it as"),
         (
@@ -310,9 +313,9 @@ def lost(rows, *gone: tuple[str, str]):
         (BASE + LONE, [], 11),
         (lost(BASE + GOOD, ("good", "2")), [], 12),
         (lost(BASE + GOOD, ("base", "2")), [], 13),
-        (lost(BASE + GOOD, ("base", "2")), ["--may-diverge", "1"], 0),
-        (lost(BASE + GOOD, ("base", "2"), ("good", "1")), ["--may-diverge", "1"], 0),
-        (lost(BASE + GOOD, ("base", "2"), ("good", "1"), ("good", "2")), ["--may-diverge", "1"], 12),
+        (lost(BASE + GOOD, ("base", "2")), ["--allow-diverged", "1"], 0),
+        (lost(BASE + GOOD, ("base", "2"), ("good", "1")), ["--allow-diverged", "1"], 0),
+        (lost(BASE + GOOD, ("base", "2"), ("good", "1"), ("good", "2")), ["--allow-diverged", "1"], 12),
         (lost(BASE + GOOD, ("good", "1"), ("good", "2"), ("good", "3")), [], 12),
         (BASE[:1] + GOOD[:1], [], 13),
     ],
@@ -330,6 +333,18 @@ def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, r
             main(flags)
     else:
         assert main(flags) == 0, "a page was made"
+
+
+def test_a_misspelt_candidate_and_a_goal_that_is_no_number_cost_neither_page_nor_try(tmp_path: Path, capsys) -> None:
+    flags = [str(file_of(tmp_path, BASE + GOOD)), "--metric", "loss", "--lower-is-better"]
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(PlumblineError, match=r"--candidate 'god' is none of what was judged.*did you mean 'good'"):
+        main([*flags, "--baseline", "base", "--candidate", "god"])
+    with pytest.raises(SystemExit):
+        main([*flags, "--goal", "nan"])
+    assert "--goal nan: must be a finite number" in capsys.readouterr().err
+    left = set(tmp_path.iterdir()) - set(before)
+    assert all(path.name == "ledger.jsonl" and not path.read_bytes() for path in left)
 
 
 def test_a_diverged_seed_is_its_method_s_outcome_and_costs_a_try(tmp_path: Path) -> None:

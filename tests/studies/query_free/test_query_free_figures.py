@@ -45,14 +45,14 @@ def test_every_figure_is_a_target() -> None:
 
 def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Path) -> None:
     picture = draw(right, "fig1")
-    ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["configuration", "step"])
-    assert len(ours) == 5 * 60 and ours.index.get_level_values("configuration").nunique() == 5
+    ours = picture.frame[picture.frame["source"] == "reproduced"].set_index(["method", "step"])
+    assert len(ours) == 5 * 60 and ours.index.get_level_values("method").nunique() == 5
     end = ours.xs(60_000, level="step")
     assert end["validation_loss"].to_dict() == pytest.approx(
         {name: as_the_document_says()[name].loss for name in end.index}
     )
     assert end.loc["wq_identity_large_mlp", "loss_vs_baseline_pct"] == pytest.approx(-0.51, abs=0.005)
-    assert ours.xs("baseline", level="configuration")["loss_vs_baseline_pct"].eq(0).all()
+    assert ours.xs("baseline", level="method")["loss_vs_baseline_pct"].eq(0).all()
     metrics = loaded(right, "table2").metrics("query_free/base/wq_identity/s42").set_index("step")["loss"]
     assert ours.loc[("wq_identity", 30_000), "validation_loss"] == metrics[30_000]
     said = words(picture)
@@ -61,7 +61,7 @@ def test_fig1_has_every_evaluation_and_its_distance_from_the_baseline(right: Pat
 
 def test_fig1_has_the_printed_losses_where_the_axes_reach_them(right: Path, tmp_path: Path) -> None:
     picture = draw(right, "fig1")
-    printed = picture.frame[picture.frame["source"] == "published"].set_index("configuration")
+    printed = picture.frame[picture.frame["source"] == "published"].set_index("method")
     assert printed["validation_loss"].to_dict() == {
         "baseline_small_mlp": 2.955, "baseline_small_d": 2.956, "baseline": 2.944, "wq_identity": 2.944,
         "wq_identity_large_mlp": 2.929,

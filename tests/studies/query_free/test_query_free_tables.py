@@ -103,7 +103,7 @@ def table2(right: Path) -> Table:
 
 
 def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table) -> None:
-    frame = table2.frame.set_index("configuration")
+    frame = table2.frame.set_index("method")
     assert list(frame.index) == [*PUBLISHED.table("table2").index, "residual_query", "residual_query_gelu"]
     assert frame["validation_loss"].tolist() == pytest.approx([LOSSES[name] for name in frame.index])
     assert frame["loss_vs_baseline_pct"].round(2).drop("baseline").tolist() == [0.37, 0.41, 0.0, -0.51, -0.03, -0.31]
@@ -121,7 +121,7 @@ def test_table2_has_losses_sizes_and_times_beside_what_is_printed(table2: Table)
 
 
 def test_what_is_printed_stands_beside_in_its_own_digits(table2: Table) -> None:
-    texts = {row["configuration"].value: row for row in table2.rows}
+    texts = {row["method"].value: row for row in table2.rows}
     assert texts["baseline_small_mlp"]["params_m_published"].text == "117.30"
     assert texts["wq_identity_large_mlp"]["loss_vs_baseline_pct_published"].text == "-0.52"
     assert (

@@ -121,7 +121,7 @@ def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
     for name, one in measured.items():
         resolved = resolved_distance(one["sigma"], len(_seeds()), m=STUDY.m)
         assert one["smallest_resolved_delta"] == pytest.approx(resolved), (
-            f"{name}: run benchmarks/pilot.py --only-write again"
+            f"{name}: run benchmarks/pilot.py --write-page-only again"
         )
     loss, gold, average = (
         measured[name]["smallest_resolved_delta"] for name in ("validation_loss", "logprob_gold", "average")

@@ -91,7 +91,7 @@ def test_table5(tables):
     assert frame.loc["validation_loss", "delta"] == pytest.approx(0.015)
     assert (
         frame["second_hardware_simulated_by"].eq("none").all()
-        and frame["device_comparison"].eq("different devices").all()
+        and frame["same_or_different_devices"].eq("different devices").all()
     )
     assert "on two devices: NVIDIA H100 80GB HBM3 and NVIDIA A100-SXM4-80GB." in tables["table5"].title
 
@@ -123,20 +123,20 @@ def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, prese
     world.completed("base", "baseline", 42, tasks_of(0.30), 5.0, made_on=PRIMARY)
     world.completed("base", "second_hardware", 42, tasks_of(0.31), 5.1, made_on=second)
     table = made(world, "table5")
-    assert note in "\n".join(table.notes) and table.frame["device_comparison"].eq(word).all()
+    assert note in "\n".join(table.notes) and table.frame["same_or_different_devices"].eq(word).all()
     assert ("twice on the same device" in table.title) == (word == "same device")
     for row in table.rows:
-        assert (row["delta"].value, row["delta"].word, row["higher_on"].value) == (None, word, word)
+        assert (row["delta"].value, row["delta"].word, row["device_with_higher_value"].value) == (None, word, word)
         assert row["value_second_hardware"].value is not None
 
 
 def test_table6(tables):
     frame = tables["table6"].frame.set_index("run")
     assert list(frame.index) == ["hybrid_norm/s42", "hybrid_norm/s43", "hybrid_norm/s44", "ssmax/s42", "hyper/s42"]
-    assert (frame["nan_step"] == frame["nan_step_published"]).all()
+    assert (frame["first_nan_step"] == frame["first_nan_step_published"]).all()
     assert (
-        list(frame["grad_norm_signature"])
-        == list(frame["grad_norm_signature_published"])
+        list(frame["divergence_pattern"])
+        == list(frame["divergence_pattern_published"])
         == ["sudden"] * 3 + ["rise", "inflation"]
     )
 
@@ -148,13 +148,13 @@ def test_table6_keeps_what_did_not_diverge_and_shows_what_else_did(tmp_path):
     world.diverged("base", "provoked_divergence", 42, 3, [(1, 5.0), (2, 1e9), (3, math.nan)])
     table = made(world, "table6")
     frame = table.frame.set_index("run")
-    assert table.cell("ssmax/s42", "nan_step").word == "no divergence"
-    assert table.cell("hyper/s42", "nan_step").word == frame.loc["hyper/s42", "grad_norm_signature"] == "missing"
+    assert table.cell("ssmax/s42", "first_nan_step").word == "no divergence"
+    assert table.cell("hyper/s42", "first_nan_step").word == frame.loc["hyper/s42", "divergence_pattern"] == "missing"
     assert (
-        frame.loc["softpick/s42", "grad_norm_signature"] == "sudden"
+        frame.loc["softpick/s42", "divergence_pattern"] == "sudden"
         and frame.index[-1] == "base/provoked_divergence/s42"
     )
-    assert frame.iloc[-1]["grad_norm_signature"] == "too short" and frame.iloc[-1]["nan_step"] == 3
+    assert frame.iloc[-1]["divergence_pattern"] == "too short" and frame.iloc[-1]["first_nan_step"] == 3
 
 
 def test_attention_concentration(tables):
@@ -243,9 +243,9 @@ def test_noise_floor_with_too_few_seeds(tmp_path):
 def test_task_deltas(tables):
     table = tables["task_deltas"]
     frame = table.frame.set_index("method")
-    assert frame.loc["sigmoid_attn", "lambada_openai"] == pytest.approx(-0.416, abs=0.002)
-    assert len(frame.loc["sigmoid_attn", "piqa":"truthfulqa_mc2"]) == 12
-    assert frame.loc["baseline", "piqa":"truthfulqa_mc2"].astype(float).abs().max() == 0
+    assert frame.loc["sigmoid_attn", "lambada_openai_score_delta"] == pytest.approx(-0.416, abs=0.002)
+    assert len(frame.loc["sigmoid_attn", "piqa_score_delta":"truthfulqa_mc2_score_delta"]) == 12
+    assert frame.loc["baseline", "piqa_score_delta":"truthfulqa_mc2_score_delta"].astype(float).abs().max() == 0
 
 
 def test_variants(tmp_path):

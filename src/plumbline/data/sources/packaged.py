@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import Document
 from plumbline.data.text import tidy
+from plumbline.data.wheel import opened
 
 _NOTE = re.compile(r"\s*\[(?:applause|laughter)[^\]]*\]", re.IGNORECASE)
 
@@ -52,12 +52,9 @@ def _passages(value: Any) -> Iterator[str]:
 
 def _members(wheel: Path, pattern: str) -> Iterator[tuple[str, bytes]]:
     """(first group of the pattern, content) of each matching member of a wheel, by name."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            found = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
-            if not found:
-                raise PlumblineError(f"{wheel}: nothing in it is called {pattern}; fetch the pinned version again")
-            for label, name in found:
-                yield label, archive.read(name)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise PlumblineError(f"{wheel}: cannot be read as a wheel ({error}); delete it and fetch it again") from error
+    with opened(wheel) as archive:
+        found = [(match[1], name) for name in sorted(archive.namelist()) if (match := re.fullmatch(pattern, name))]
+        if not found:
+            raise PlumblineError(f"{wheel}: nothing in it is called {pattern}; fetch the pinned version again")
+        for label, name in found:
+            yield label, archive.read(name)

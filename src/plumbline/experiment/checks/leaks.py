@@ -140,7 +140,8 @@ def found(
     size = f" in a batch of {rows}" if rows > 1 else ""
     with mode.of(model):
         embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
-        logits_BTV = model.logits(model.carried(embedded_BTD, model.context(tokens_BT, None, None)))
+        hidden_BTD = model.carried(embedded_BTD, model.context(tokens_BT, None, None))
+        logits_BTV = model.logits(hidden_BTD.detach())  # of each token by itself
         for pair in range(rows // 2):
             place = places[pair % len(places)]
             one, two = logits_BTV[2 * pair, :place], logits_BTV[2 * pair + 1, :place]
@@ -149,7 +150,7 @@ def found(
                 moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
                 return Leak("causality", f"{_changed(place, length, tokens_BT[2 * pair])} {moved}{mode.words}{size}")
         if mode.gradients:
-            leak = _by_gradient(embedded_BTD, logits_BTV, tokens_BT, places, f"{mode.words}{size}")
+            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, places, f"{mode.words}{size}")
             if leak is not None:
                 return leak
     first_1TV = logits_BTV[:1].detach()
@@ -168,15 +169,18 @@ def found(
 
 
 def _by_gradient(
-    embedded_BTD: torch.Tensor, logits_BTV: torch.Tensor, tokens_BT: torch.Tensor, places: Sequence[int], how: str
+    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, places: Sequence[int], how: str
 ) -> Leak | None:
-    """Take the gradient of every other pair's first row and the next one's second, before their cuts."""
-    rows, vocabulary = len(logits_BTV), logits_BTV.shape[-1]
-    weight_V = torch.randn(vocabulary, generator=torch.Generator().manual_seed(3)).to(logits_BTV.device)
+    """Take the gradient of every other pair's first row and the next one's second, before their cuts.
+
+    Of what the head reads, which makes a token's logits of it alone.
+    """
+    rows, width = len(hidden_BTD), hidden_BTD.shape[-1]
+    weight_D = torch.randn(width, generator=torch.Generator().manual_seed(3)).to(hidden_BTD.device)
     read: dict[int, int] = {}
     for pair in range(max(1, rows // 2)):
         read[min(2 * pair + pair % 2, rows - 1)] = places[pair % len(places)]
-    total = sum((logits_BTV[row, :place] @ weight_V).sum() for row, place in read.items())
+    total = sum((hidden_BTD[row, :place].float() @ weight_D).sum() for row, place in read.items())
     assert isinstance(total, torch.Tensor)
     (gradient_BTD,) = torch.autograd.grad(total, embedded_BTD)
     largest_BT = gradient_BTD.abs().amax(-1)

@@ -18,7 +18,7 @@ from plumbline.experiment.checks.checks_words import checked, implausible, repea
 from plumbline.experiment.decision.decision_sentences import amount, interval, next_step, session_line
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
 from plumbline.experiment.decision.picture import Picture, PicturedArm, PicturedGain, PicturedPath
-from plumbline.experiment.formatting import counted, fixed, grid, name, percent
+from plumbline.experiment.formatting import counted, fixed, grid, name, percent, seconds
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by arm, the gain and its interval, the path of T and its boundary"
@@ -137,10 +137,10 @@ def _runs(decision: Decision) -> str:
         value = run.outcome + (f" ({_named(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
-        seconds = "" if run.seconds is None else f"{run.seconds:,.0f}"
+        took = "" if run.seconds is None else seconds(run.seconds).removesuffix(" s")
         beside = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
         run_id = _named(run.run_id) if run.run_id else ""
-        rows.append((_named(label), str(run.seed), value, *beside, seconds, run_id))
+        rows.append((_named(label), str(run.seed), value, *beside, took, run_id))
     metric = f"{_named(terms.metric)}{f' ({_named(terms.unit)})' if terms.unit else ''}"
     table = grid(("run of", "seed", metric, *map(_named, others), "seconds", "run id"), rows)
     if others:
@@ -172,8 +172,8 @@ def _cost(decision: Decision) -> str:
     own = sum(run.arm != BASELINE for run in decision.runs)
     base = len(decision.runs) - own
     said = [
-        f"{counted(own, 'run')} of the candidate, {decision.seconds:,.0f} seconds, against {base} of the baseline, "
-        f"{decision.bank_seconds:,.0f} seconds, which the next candidate uses again."
+        f"{counted(own, 'run')} of the candidate, {seconds(decision.seconds, 'second')}, against {base} of the "
+        f"baseline, {seconds(decision.bank_seconds, 'second')}, which the next candidate uses again."
     ]
     if decision.fixed_runs is not None:
         said.append(

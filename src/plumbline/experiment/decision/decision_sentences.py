@@ -33,7 +33,8 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
     if decision.verdict == "crashed":
         base = _lost(decision, BASELINE) or f"none of {name(visible(terms.baseline))} did"
         said = f"{_candidate(decision)} has no gain to tell: {_lost(decision, terms.candidate)}, while {base}"
-        return f"{said}. Its other runs do not decide: that would select among them."
+        others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
+        return f"{said}.{others}"
     told = {"keep": _kept, "discard": _discarded, "undecided": _undecided}[decision.verdict]
     return told(decision)
 

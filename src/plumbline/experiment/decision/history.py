@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.formatting import counted, listed, percent
-from plumbline.stats.pooling import CROSSING_LEVEL, Spread, crossing_error, may_cross, pooled, together
+from plumbline.stats.pooling import CROSSING_LEVEL, SigmaEstimate, crossing_error, may_cross, pooled, together
 from plumbline.stats.sequential import SequentialDesign
 
 #: So much wider runs may spread here than where sigma came from, for which it is said what that lets through.
@@ -27,13 +27,13 @@ class PastNoise:
         crossed, refused: of each other fingerprint, by whether the F test let it cross.
     """
 
-    here: Spread
-    same: Spread
-    crossed: tuple[Spread, ...] = ()
-    refused: tuple[Spread, ...] = ()
+    here: SigmaEstimate
+    same: SigmaEstimate
+    crossed: tuple[SigmaEstimate, ...] = ()
+    refused: tuple[SigmaEstimate, ...] = ()
 
     @property
-    def pooled(self) -> Spread:
+    def pooled(self) -> SigmaEstimate:
         """All that is taken along."""
         return together(self.same, *self.crossed)
 
@@ -79,7 +79,7 @@ def past_noise(
     may = [may_cross(together(found, same), one) for one in others]
     return PastNoise(
         here=found,
-        same=same if same.sigma > 0 else Spread(0.0, 0.0),
+        same=same if same.sigma > 0 else SigmaEstimate(0.0, 0.0),
         crossed=tuple(one for one, yes in zip(others, may) if yes),
         refused=tuple(one for one, yes in zip(others, may) if not yes),
     )

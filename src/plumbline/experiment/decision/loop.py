@@ -18,8 +18,8 @@ from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
-from plumbline.experiment.formatting import fixed
-from plumbline.stats.after_stopping import Estimate, estimate
+from plumbline.experiment.formatting import counted, fixed, seconds
+from plumbline.stats.after_stopping import GainAfterStopping, estimate
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.sentinel import drift
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
@@ -123,33 +123,40 @@ class Experiment:
         """Run until a look decides, a run is lost, or the budget is used up."""
         edges = self._boundary() if self.terms.design.plan == "paired" or self.terms.claim else None
         for number, (step, look) in enumerate(self.plan.steps):
+            if there := [one for one in step if not look and self._known(*one) is not None]:
+                self.tell(
+                    f"{counted(len(there), 'run')} of {self.terms.baseline} {'are' if len(there) > 1 else 'is'} there"
+                )
+                self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
             self._make(number)
-            for arm, seed in step:
-                run = self._known(arm, seed)
-                assert run is not None
-                self.runs.append(run)
-                if (arm, seed) != step[-1]:
-                    self._tell(run)
+            made = [run for one in step if (run := self._known(*one)) is not None]
+            assert len(made) == len(step)
+            self.runs += made
+            for run in made[:-1]:
+                self._tell(run)
             ended, told = self._lost(), ""
             if ended is None and edges is None:
                 self._take_past_noise()
                 edges = self._boundary()
-            if ended is None and look and self._can_be_judged():
+            if ended is None and edges is not None and look and self._can_be_judged():
                 try:
                     self._look()
-                    told = f"; {self._look_line(edges, number)}"
                 except PlumblineError as error:
                     ended = self._decided("cannot be judged", reason=str(error))
-            self._tell(run, told)
+                else:
+                    told = f"; {self._look_line(edges, number)}"
+                    ended = self._ended_by(edges)
+            self._tell(made[-1], told)
             if ended is not None:
                 return ended
-            if told:
-                at = self.looks[-1]
-                if at.t >= edges.keep[at.k - 1]:
-                    return self._concluded("keep")
-                if at.t <= edges.discard[at.k - 1]:
-                    return self._concluded("discard")
         return self._concluded("undecided")
+
+    def _ended_by(self, edges: Boundary) -> Decision | None:
+        """The decision where the newest look is beyond an edge."""
+        at = self.looks[-1]
+        if at.t >= edges.keep[at.k - 1]:
+            return self._concluded("keep")
+        return self._concluded("discard") if at.t <= edges.discard[at.k - 1] else None
 
     def _take_past_noise(self) -> None:
         """Pool sigma with that of past runs, once the bank is there by which those of other machines are tested."""
@@ -247,14 +254,16 @@ class Experiment:
         more = further(terms, at) if verdict == "undecided" else None
         return self._decided(verdict, found, more)
 
-    def _claimed(self, at: Look) -> Estimate:
+    def _claimed(self, at: Look) -> GainAfterStopping:
         """A single test's interval: nothing was looked at before it."""
         half = float(special.stdtrit(at.df, 1 - self.terms.alpha)) * at.sigma / math.sqrt(at.information)
         p = float(special.stdtr(at.df, -at.t))
-        return Estimate(median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p)
+        return GainAfterStopping(
+            median=at.gain, low=at.gain - half, high=at.gain + half, level=1 - 2 * self.terms.alpha, p=p
+        )
 
     def _decided(
-        self, verdict: Verdict, found: Estimate | None = None, more: int | None = None, reason: str = ""
+        self, verdict: Verdict, found: GainAfterStopping | None = None, more: int | None = None, reason: str = ""
     ) -> Decision:
         own = [run.seconds or 0.0 for run in self.runs if run.arm != BASELINE]
         theirs = [run.seconds or 0.0 for run in self.runs if run.arm == BASELINE]
@@ -282,7 +291,7 @@ class Experiment:
         if (run.run_id, run.seed) in self._told:
             return
         self._told.add((run.run_id, run.seed))
-        took = "" if run.seconds is None else f" ({run.seconds:.0f} s)"
+        took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
         value = run.outcome
         if run.outcome == FINISHED and run.value is not None:
             value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
@@ -300,8 +309,8 @@ class Experiment:
 
 def fixed_runs(design: SequentialDesign) -> int | None:
     """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank":
-        return None
+    if design.worth is None or design.plan != "bank" or design.e_value:
+        return None  # an e-value holds for any number of looks, which no fixed number does
     power = operating(design, design.worth).kept
     for n in range(1, 10 * design.most):
         df = design.history_df + design.bank + n - 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.experiment.decision.bank import Bank
-from plumbline.stats.pooling import Spread, pooled, resolved_gain, sigma_interval
+from plumbline.stats.pooling import SigmaEstimate, pooled, resolved_gain, sigma_interval
 
 #: Candidate runs for which it is said what they resolve.
 SEEDS = (2, 3, 5, 8, 12)
@@ -39,6 +39,6 @@ def _row(group: str, fingerprint: str, values: list[list[float]]) -> dict[str, A
     }
 
 
-def _resolved(spread: Spread, bank: int, seeds: int) -> float:
+def _resolved(spread: SigmaEstimate, bank: int, seeds: int) -> float:
     """The gain that so many candidate runs beside such a bank find with a chance of 80 %, if sigma is as estimated."""
     return resolved_gain(spread, baseline=bank, candidate=seeds, alpha=0.05, history_df=spread.df).value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from plumbline.stats.after_stopping import Estimate
+    from plumbline.stats.after_stopping import GainAfterStopping
     from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 
 #: The arm of the baseline's runs; a candidate's are of its own name.
@@ -134,7 +134,7 @@ class Decision:
     looks: tuple[Look, ...]
     boundary: Boundary
     sentence: str
-    estimate: Estimate | None = None
+    estimate: GainAfterStopping | None = None
     p: float | None = None
     checks: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
 from plumbline.experiment.decision.outcome import ArmRun, Decision, ExperimentTerms
-from plumbline.stats.after_stopping import Estimate
+from plumbline.stats.after_stopping import GainAfterStopping
 from plumbline.stats.sequential import Boundary, Look, SequentialDesign
 
 
@@ -50,12 +50,12 @@ def _decision(found: Mapping[str, Any]) -> Decision:
     return Decision(**rest)
 
 
-def _estimate(found: Mapping[str, Any] | None) -> Estimate | None:
+def _estimate(found: Mapping[str, Any] | None) -> GainAfterStopping | None:
     if found is None:
         return None
     low = -math.inf if found["low"] is None else found["low"]
     high = math.inf if found["high"] is None else found["high"]
-    return Estimate(**{**found, "low": low, "high": high})
+    return GainAfterStopping(**{**found, "low": low, "high": high})
 
 
 def _number(value: float | None) -> float:

@@ -20,6 +20,8 @@ QUICK_BANK, QUICK_MOST = 3, 3
 CLAIM_RUNS, CLAIM_ALPHA = 5, 0.025
 #: The first seed of the bank; candidates' seeds, and those of pairs and claims, begin so much later.
 FIRST_SEED, APART = 42, 1000
+#: Seeds that each candidate has for itself.
+BLOCK = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +88,7 @@ def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTer
         size = len(theirs)
         if asked.plan == "interleaved":
             theirs += islice(chain(after_it, later), asked.most - 1)
-        more = _fresh(start, {*theirs, *made})
+        more = _fresh(start + BLOCK * _place(bank, trainer.group, base, own), {*theirs, *made})
         seeds = sorted(made - {*theirs} | {*islice(more, max(0, asked.most - len(made)))})[: asked.most]
     design = SequentialDesign(
         bank=size,
@@ -134,6 +136,17 @@ def _terms(asked: Question, design: SequentialDesign, *, claim: bool = False) ->
         differs=asked.differs,
         claim=claim,
     )
+
+
+def _place(bank: Bank, group: str, base: str, own: str) -> int:
+    """How many candidates of a group began before this one: each has seeds of its own.
+
+    Where a change does nothing its runs repeat those of others with their seeds to the last digit: then a lucky seed
+    would keep all such changes, and their values would be counted again and again as what is known of sigma.
+    """
+    begun = dict.fromkeys(one.method for one in bank.runs if one.group == group and one.role == LOOP)
+    others = [method for method in begun if method != base]
+    return others.index(own) if own in others else len(others)
 
 
 def _brings_sentinel(bank: Bank, group: str, base: str, own: str) -> bool:

@@ -16,7 +16,7 @@ from scipy.special import bdtr
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
-from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.readers.items import Item
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.power import ComparisonDesign, seeds_each, upper_tail
@@ -64,7 +64,7 @@ class ItemComparison:
     low: float
     high: float
     items_more: float | None
-    outcome: MethodVerdict
+    outcome: VerdictSentences
     terms: ComparisonTerms
 
 
@@ -115,11 +115,11 @@ def judge_items(
     again = ComparisonDesign(1.0, math.inf, terms.alpha / (tries + 1))
     more = seeds_each(beyond, error, again, POWER, plan="goal") if beyond > 0 else None
     asked = terms.asked_gain
-    outcome = MethodVerdict.OPEN
+    outcome = VerdictSentences.OPEN
     if corrected <= terms.alpha:
-        outcome = MethodVerdict.IMPROVES
+        outcome = VerdictSentences.IMPROVES
     elif gain + reach <= terms.minimum_gain or (asked is not None and gain + reach < asked):
-        outcome = MethodVerdict.RULED_OUT
+        outcome = VerdictSentences.RULED_OUT
     return ItemComparison(
         name=name,
         baseline=baseline_name,

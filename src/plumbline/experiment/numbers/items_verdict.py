@@ -10,13 +10,13 @@ from plumbline.experiment import formatting
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
-from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.items import ItemComparison, Items, judge_items
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
-    WrittenVerdict,
+    VerdictTexts,
     common,
     plain,
     repeat,
@@ -36,7 +36,7 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     if request.baseline is None or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
             f"{request.path} has samples of lm-eval; name the other model's folder with --baseline FOLDER, and leave "
-            "out --goal, --chain and --at-step"
+            "out --goal, --compare-with-previous and --at-step"
         )
     metric, folders = request.columns.metric, (request.path, Path(request.baseline))
     ours, theirs = (read_items(folder, metric) for folder in folders)
@@ -59,9 +59,7 @@ def draft(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     return [entry], lambda ledger: _written(request, names, ours, theirs, ledger)
 
 
-def _written(
-    request: NumbersRequest, names: Sequence[str], ours: Items, theirs: Items, ledger: Ledger
-) -> WrittenVerdict:
+def _written(request: NumbersRequest, names: Sequence[str], ours: Items, theirs: Items, ledger: Ledger) -> VerdictTexts:
     metric = request.columns.metric
     families = [(names[1], metric)]
     judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
@@ -78,7 +76,7 @@ def _written(
     ]
     found = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
-    return WrittenVerdict(
+    return VerdictTexts(
         sentence=items_sentence(judged, metric),
         page="\n\n".join(sections) + "\n" + repeat(request),
         numbers=numbers | common(request, ledger, families),
@@ -102,11 +100,11 @@ def items_sentence(judged: ItemComparison, metric: str) -> str:
     gain, above = fixed(judged.gain, judged.error), fixed(judged.high, judged.error)
     level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
     subject, against = name(judged.name), name(judged.baseline)
-    if judged.outcome is MethodVerdict.IMPROVES:
+    if judged.outcome is VerdictSentences.IMPROVES:
         low = fixed(judged.low, judged.error)
         return f"{subject} improves {name(metric)} over {against} by {gain}, between {low} and {above} ({level})."
     seen = f"the gain seen is {gain} ({level})"
-    if judged.outcome is MethodVerdict.RULED_OUT:
+    if judged.outcome is VerdictSentences.RULED_OUT:
         return f"{subject}: a gain in {name(metric)} over {against} is ruled out above {above}: {seen}."
     more = ""
     if judged.items_more is not None and judged.items_more > 1:

@@ -14,13 +14,13 @@ from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.judge import BaselineComparison, MethodVerdict
+from plumbline.experiment.judge import BaselineComparison, VerdictSentences
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers.readers.rows import ColumnNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WrittenVerdict:
+class VerdictTexts:
     """A verdict as it is written: its first sentence, the whole page, and every number of it as JSON.
 
     `outcomes`: candidate -> what was said of it; of a search, the last kept change alone.
@@ -29,11 +29,11 @@ class WrittenVerdict:
     sentence: str
     page: str
     numbers: dict[str, Any]
-    outcomes: Mapping[str, MethodVerdict]
+    outcomes: Mapping[str, VerdictSentences]
 
 
 #: Makes the verdict for a state of the ledger, in which its own entries are.
-Draft = Callable[[Ledger], WrittenVerdict]
+Draft = Callable[[Ledger], VerdictTexts]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +47,7 @@ class NumbersRequest:
         goal: a fixed value that methods are compared with instead.
         chain: compare each method with the one before it in the file.
         at_step: the step whose value counts, where runs have several.
+        candidate: the method on which the exit code is the verdict; None: no one is asked for.
         planned: tries that are planned in all against this baseline and in this metric; 0 if not said.
         repeat: the command line that makes the page again.
     """
@@ -61,6 +62,7 @@ class NumbersRequest:
     chain: bool = False
     at_step: str = ""
     kind: str | None = None
+    candidate: str | None = None
     planned: int = 0
     repeat: str = ""
 

@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable, Sequence
 
 from plumbline.core import files
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
-from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, WrittenVerdict
+from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
 from plumbline.experiment.numbers.readers import items, submissions
 from plumbline.experiment.numbers.readers.rows import read_rows, shape
 from plumbline.experiment.numbers.readers.score_table import read_table
@@ -24,7 +24,7 @@ from plumbline.experiment.numbers.readers.submissions import read_submissions
 MOST_TRIES = 1_000_000
 
 
-def verdict(request: NumbersRequest, keep: Callable[[WrittenVerdict], None] = lambda _: None) -> WrittenVerdict:
+def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lambda _: None) -> VerdictTexts:
     """Judge numbers, and enter them in the ledger; nothing is entered where they cannot be judged.
 
     `keep` is given the verdict before it is entered: what it raises leaves the ledger as it was.
@@ -37,17 +37,22 @@ def verdict(request: NumbersRequest, keep: Callable[[WrittenVerdict], None] = la
     if not 0 <= request.planned <= MOST_TRIES:
         raise PlumblineError(f"--comparisons must be a number of tries, from 1 to {MOST_TRIES:,}")
     entries, draft = _drafted(request)
-    made: list[WrittenVerdict] = []
+    made: list[VerdictTexts] = []
 
     def prepare(ledger: Ledger) -> None:
         made.append(draft(ledger))
+        if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
+            raise PlumblineError(
+                f"--candidate {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
+                f"change){nearest(candidate, there)}"
+            )
         keep(made[0])
 
     _enter(request, entries, prepare)
     return made[0]
 
 
-def write(request: NumbersRequest) -> WrittenVerdict:
+def write(request: NumbersRequest) -> VerdictTexts:
     """Judge numbers as `verdict` does, and write the page and, beside it, its numbers as .json.
 
     Page and entry are made together: both files are on the disk before the entry is, and are named after it; where
@@ -64,7 +69,7 @@ def write(request: NumbersRequest) -> WrittenVerdict:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
 
-        def keep(made: WrittenVerdict) -> None:
+        def keep(made: VerdictTexts) -> None:
             for file, text in ((numbers, files.pretty_json(made.numbers)), (page, made.page)):
                 file.write(text.encode())
                 file.flush()

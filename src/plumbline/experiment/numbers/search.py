@@ -29,7 +29,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import LARGEST, POWER, ComparisonTerms
-from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
+from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.judge import outcome as outcome_of
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
 from plumbline.experiment.numbers.readers.statuses import KEEP
@@ -118,7 +118,7 @@ class SearchJudgement:
     runs_worth: int | None
     kept: tuple[KeptChange, ...]
     against_rule: tuple[SearchLogEntry, ...]
-    outcome: MethodVerdict
+    outcome: VerdictSentences
     design: ComparisonDesign
     terms: ComparisonTerms
 
@@ -192,7 +192,7 @@ def judge_search(
     verdict = outcome_of(corrected, upper, sigma, terms) if decided is None else decided.outcome
     # As many as the start's are allowed to be lost, and no more: the others would be selected by having finished.
     if kept and len(kept[-1].lost) > lost_of_start(start, lost):
-        verdict = MethodVerdict.LOST
+        verdict = VerdictSentences.LOST
     return SearchJudgement(
         steps=len(changes),
         crashes=len(steps) - len(runs),

@@ -37,7 +37,7 @@ def require_start(path: Path, start: SearchLogEntry, lost: Sequence[SearchLogEnt
     if len(lost) > terms.may_diverge:
         raise CannotBeJudgedError(
             f"{path}, line {lost[0].line}: a run of the start {start.commit!r} diverged or crashed ({len(lost)} in "
-            f"all): what it would have given is not known. If that was expected, --may-diverge {len(lost)} says how "
+            f"all): what it would have given is not known. If that was expected, --allow-diverged {len(lost)} says how "
             "many may"
         )
 

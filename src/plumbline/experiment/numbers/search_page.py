@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER, WORTH
 from plumbline.experiment.formatting import cell, counted, fixed, grid, name, percent
-from plumbline.experiment.judge import MethodVerdict
+from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers.search import KeptChange, SearchJudgement
 from plumbline.experiment.numbers.search_null import WORLDS
 from plumbline.experiment.numbers.sentences import direction, p_of, sentence
@@ -23,7 +23,7 @@ TAILS = (
 def search_sentence(judged: SearchJudgement, metric: str) -> str:
     """Write the page's first sentence: the verdict on the search, to be quoted as it is."""
     start = judged.start.commit
-    if judged.outcome is MethodVerdict.LOST:
+    if judged.outcome is VerdictSentences.LOST:
         return (
             f"{last_kept(judged)}, the last kept change, crashed or diverged when it was run again "
             f"({counted(len(judged.lost), 'run')}, line {judged.lost[0].line}), more often than the start "
@@ -40,9 +40,9 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
         f"{percent(judged.p)} of searches"
     )
     level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
-    if judged.outcome is MethodVerdict.IMPROVES:
+    if judged.outcome is VerdictSentences.IMPROVES:
         return f"The search improves {name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
-    if judged.outcome is MethodVerdict.RULED_OUT:
+    if judged.outcome is VerdictSentences.RULED_OUT:
         above = f"ruled out above {fixed(judged.high, sigma)}" if judged.high > 0 else "ruled out"
         return f"The search: a gain in {name(metric)} is {above}: {total} was seen ({level}); {alone}."
     terms, more = judged.terms, ""

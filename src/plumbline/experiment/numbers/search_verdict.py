@@ -14,7 +14,7 @@ from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
-    WrittenVerdict,
+    VerdictTexts,
     common,
     plain,
     repeat,
@@ -37,7 +37,7 @@ def draft(request: NumbersRequest, steps: list[SearchLogEntry]) -> tuple[Sequenc
     if request.baseline not in (None, start) or request.goal is not None or request.chain or request.at_step:
         raise PlumblineError(
             f"{request.path} is the log of a search, which is compared with its start, {start!r} in line "
-            f"{judged.start.line}; leave out --baseline, --goal, --chain and --at-step"
+            f"{judged.start.line}; leave out --baseline, --goal, --compare-with-previous and --at-step"
         )
     entries = [search_entry(steps, request.columns.metric, request.terms, planned=request.planned)]
     return entries, lambda ledger: _written(request, steps, ledger)
@@ -60,7 +60,7 @@ def search_entry(steps: list[SearchLogEntry], metric: str, terms: ComparisonTerm
     )
 
 
-def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledger) -> WrittenVerdict:
+def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledger) -> VerdictTexts:
     metric = request.columns.metric
     start = next(step for step in steps if step.value is not None).commit
     judged = judge_search(request.path, steps, request.terms, tries=ledger.tries(start, metric))
@@ -73,7 +73,7 @@ def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledge
     page = search_page(judged, metric, read=read, ledger=section(request, ledger, families))
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search}
-    return WrittenVerdict(
+    return VerdictTexts(
         sentence=search_sentence(judged, metric),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),

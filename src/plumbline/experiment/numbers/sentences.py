@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
-from plumbline.experiment.judge import BaselineComparison, MethodVerdict, MoreRuns
+from plumbline.experiment.judge import BaselineComparison, MoreRuns, VerdictSentences
 
 #: Methods of one verdict that the first sentence names.
 NAMED = 6
@@ -21,7 +21,7 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
     level = f"{seeds(judged, baseline)}; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
     asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     above = fixed(judged.high, sigma)
-    if judged.outcome is MethodVerdict.IMPROVES:
+    if judged.outcome is VerdictSentences.IMPROVES:
         claim = ""
         if terms.claimed_gain is not None and judged.high < terms.claimed_gain:
             claim = f", less than the {terms.claimed_gain:g} that is claimed"
@@ -30,7 +30,7 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
             f"({judged.z:.1f} sigma; {level}{asked})."
         )
     seen = f"the gain seen is {gain} ({judged.z:.1f} sigma; {level}{asked})"
-    if judged.outcome is MethodVerdict.RULED_OUT:
+    if judged.outcome is VerdictSentences.RULED_OUT:
         claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
         if judged.high < 0:
             return f"{subject} is worse in {name(metric)} by {fixed(-judged.high, sigma)} or more{claim}: {seen}."
@@ -128,9 +128,9 @@ def headline(
     parts = []
     one = next(iter(judged.values()))
     for outcome, one_word, words in (
-        (MethodVerdict.IMPROVES, "improves", "improve"),
-        (MethodVerdict.RULED_OUT, "is ruled out", "are ruled out"),
-        (MethodVerdict.OPEN, "is not decided", "are not decided"),
+        (VerdictSentences.IMPROVES, "improves", "improve"),
+        (VerdictSentences.RULED_OUT, "is ruled out", "are ruled out"),
+        (VerdictSentences.OPEN, "is not decided", "are not decided"),
     ):
         names = [_short(each) for each in judged.values() if each.outcome is outcome]
         if names:
@@ -142,9 +142,9 @@ def headline(
 
 
 def _short(each: BaselineComparison) -> str:
-    if each.outcome is MethodVerdict.IMPROVES:
+    if each.outcome is VerdictSentences.IMPROVES:
         return f"{name(each.name)} by {fixed(each.gain, each.sigma)}, p = {formatting.p(each.p_corrected)}"
-    if each.outcome is MethodVerdict.RULED_OUT:
+    if each.outcome is VerdictSentences.RULED_OUT:
         if each.high < 0:
             return f"{name(each.name)}, worse by {fixed(-each.high, each.sigma)} or more"
         return f"{name(each.name)} above {fixed(each.high, each.sigma)}"

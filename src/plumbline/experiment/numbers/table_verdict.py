@@ -13,13 +13,13 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.judge import BaselineComparison, MethodVerdict, judge
+from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers.goal import judge_goal
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
-    WrittenVerdict,
+    VerdictTexts,
     common,
     of_judgement,
     repeat,
@@ -76,12 +76,17 @@ def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
         PlumblineError: it is not said, said twice, or there is nothing to compare.
     """
     methods = sorted(table.order)
-    asked = [flag for flag, on in (("--baseline", request.baseline is not None), ("--chain", request.chain)) if on]
+    asked = [
+        flag
+        for flag, on in (("--baseline", request.baseline is not None), ("--compare-with-previous", request.chain))
+        if on
+    ]
     asked += ["--goal"] if request.goal is not None else []
     if len(asked) != 1:
         what = f"{' and '.join(asked)} exclude each other" if asked else "say what to compare with"
         raise PlumblineError(
-            f"{what}: --baseline METHOD (one of {methods}), --goal VALUE (a fixed value), or --chain (each with the "
+            f"{what}: --baseline METHOD (one of {methods}), --goal VALUE (a fixed value), or "
+            "--compare-with-previous (each with the "
             "one before it in the file)"
         )
     if request.goal is not None:
@@ -134,7 +139,7 @@ def _lost(table: ScoreTable, pair: Comparison, terms: ComparisonTerms) -> bool:
         seeds = ", ".join(f"{seed} ({word})" for seed, word in sorted(theirs.items()))
         raise CannotBeJudgedError(
             f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
-            f"would have given is not known. If that was expected beforehand, --may-diverge {len(theirs)} says how "
+            f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
             "many may, and a method may then lose as many"
         )
     if pair.goal is None and pair.baseline not in table.values:
@@ -157,7 +162,7 @@ def _written(
     lost: set[str],
     cannot: dict[str, str],
     ledger: Ledger,
-) -> WrittenVerdict:
+) -> VerdictTexts:
     metric = table.metric
     against = {pair.method: pair.baseline for pair in pairs}
     judged = {
@@ -176,7 +181,7 @@ def _written(
     families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
     dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
     left_out = (
-        f" {counted(dropped, 'run')} that diverged or crashed left out, as --may-diverge allows." if dropped else ""
+        f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
     )
     about = (
         f"{read} from {name(request.path.name)}: {counted(len(runs), 'method')}, {counted(sum(runs.values()), 'run')}, "
@@ -192,7 +197,7 @@ def _written(
         against=against,
     )
     outcomes = {method: each.outcome for method, each in judged.items()}
-    outcomes |= dict.fromkeys(lost, MethodVerdict.LOST) | dict.fromkeys(cannot, MethodVerdict.CANNOT)
+    outcomes |= dict.fromkeys(lost, VerdictSentences.LOST) | dict.fromkeys(cannot, VerdictSentences.CANNOT)
     numbers = {
         "shape": "table",
         "metric": metric,
@@ -203,7 +208,7 @@ def _written(
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
         "notes": list(table.notes),
     }
-    return WrittenVerdict(
+    return VerdictTexts(
         sentence=headline(judged, baseline, metric, gone, against=against),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),

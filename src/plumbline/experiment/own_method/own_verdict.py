@@ -207,10 +207,10 @@ def arguments() -> argparse.ArgumentParser:
     add("mine", metavar="FILE.yaml", help="your file that says `extends:`")
     add("--preset", choices=PRESETS, default="demo")
     add("--work", type=Path, help="where the runs are (default work/PRESET)")
-    add("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    add("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     add("--checks", type=Path, help="results of the checks before the runs (default: below --work)")
     add("--ledger", type=Path, help="default: ledger.jsonl next to the page")
-    add("--expected-digest", default="", metavar="DIGEST", help="refuse if the runs have another digest")
+    add("--expected-runs-digest", default="", metavar="DIGEST", help="refuse if the runs have another digest")
     add("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     add("--out", type=Path, required=True, metavar="PAGE.md", help="the page, with PAGE.svg and PAGE.json next to it")
     return parser
@@ -221,7 +221,7 @@ def main() -> None:
     given = arguments().parse_args()
     if given.out.suffix != ".md":
         raise PlumblineError(f"--out {given.out} must end in .md; the numbers go next to it, in a file ending in .json")
-    mine = own.load(given.mine, given.preset, source=given.source)
+    mine = own.load(given.mine, given.preset, source=given.documents_source)
     work = given.work or Path("work") / given.preset
     request = VerdictInputs(
         mine=mine,
@@ -229,7 +229,7 @@ def main() -> None:
         checks=given.checks or work / "verdict" / mine.name / "checks.json",
         ledger=given.ledger or given.out.with_name("ledger.jsonl"),
         page=given.out,
-        expected_runs=given.expected_digest,
+        expected_runs=given.expected_runs_digest,
         fingerprint=given.fingerprint,
     )
     print(f"{write(request)}\n\n{given.out}")

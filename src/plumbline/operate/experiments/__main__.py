@@ -133,10 +133,6 @@ def main() -> int:
         if given.verb == "try":
             _refuse(given, OF_A_STUDY, f"is of METHOD|FILE.yaml, and {folder / TRAINER_FILE} has a trainer of its own")
         return folder_verbs.run(given, folder)
-    if given.verb in ("try", "confirm"):
-        for module in ("torch", "snakemake"):
-            if find_spec(module) is None:
-                raise ModuleNotFoundError(name=module)
     if given.verb == "try":
         if given.what is None:
             _wrong(
@@ -145,6 +141,10 @@ def main() -> int:
                 'plumbline setup-trainer "python train.py" writes it'
             )
         _refuse(given, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {given.what!r} names a method")
+    if given.verb in ("try", "confirm"):
+        for module in ("torch", "snakemake"):
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
     from plumbline.operate.experiments import verbs
 
     return verbs.run(given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,10 @@ from typing import Any
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.decision_console import print_decision
 from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
-from plumbline.experiment.formatting import counted
+from plumbline.experiment.formatting import counted, seconds
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.place import Place
 
@@ -72,14 +72,21 @@ def page_of(place: Place, name: str) -> Path:
 def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     """Print a decision, and return its exit code; `more` goes into the object of JSON."""
     if as_json:
-        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more))
+        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
         return decision.exit_code
+    from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
+
     print_decision(decision)
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
-    print(f"{own} of it, {decision.seconds:.0f} s of training{fixed}. {rule(decision.terms)}")
-    print(*([] if decision.terms.claim else [session_line(decision)]), page, sep="\n")
+    print(f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}")
+    print(*([] if decision.terms.claim else [session_line(decision)]), _near(page), sep="\n", flush=True)
     return decision.exit_code
+
+
+def _near(page: Path) -> str:
+    """A path as it is shortest from here."""
+    return min(str(page), os.path.relpath(page), key=len)
 
 
 def rule(terms: ExperimentTerms) -> str:

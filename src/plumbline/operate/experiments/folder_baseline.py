@@ -17,6 +17,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, read_json
 from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
+from plumbline.experiment.formatting import seconds
 from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -91,7 +92,7 @@ class Baseline:
             bank.append(trainer.group, base, run, LOOP)
             known.append(run)
             said = f"{run.value:.6g}" if run.has_value else f"{run.outcome}: {run.why}"
-            took = f" ({run.seconds:.0f} s)" if run.seconds is not None else ""
+            took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
             self.tell(f"{trainer.arms[BASELINE].words}, seed {run.seed}: {said}{took}; run {len(known)} of {size}")
             if not run.has_value:
                 break

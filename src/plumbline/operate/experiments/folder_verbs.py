@@ -21,7 +21,6 @@ from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
-from plumbline.operate.experiments.views import VIEWS
 from plumbline.own_trainer import trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -34,15 +33,16 @@ STATUS = {
     "discard": "discard",
     "undecided": "undecided",
     "crashed": "crash",
-    "cannot be judged": "crash",
 }
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
-    if given.verb in VIEWS:
+    if given.verb not in VERBS:
+        from plumbline.operate.experiments.views import VIEWS
+
         return VIEWS[given.verb](given, place_of(root))
-    return {"try": try_, "confirm": confirm}[given.verb](given, root)
+    return VERBS[given.verb](given, root)
 
 
 def place_of(root: Path) -> Place:
@@ -88,8 +88,8 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         trainer = baseline.trainer(candidate, other)
         question = _question(given, baseline, candidate, other)
         record = _record(question, candidate, other, trainer)
-        page = page_of(place, question.name)
-        decision = _decided(page, record)
+        decision = _decided(place, question, record)
+        page = page_of(place, question.name if decision is None else decision.terms.name)
         code = None if decision is None else _decided_already(decision, page, given)
         if decision is None:
             entry = _entry(question, trainer, announced.rule(question))
@@ -106,22 +106,29 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         if moves:
             baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": question.name})
         if code is None:
-            code = told(decision, page, as_json=given.json, commit=candidate.commit)
+            log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
+            code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
         done = baseline.settle_pending(bank) if moves else ""
         print(*filter(None, (done, _next(decision, given, baseline, candidate))), sep="\n", file=sys.stderr)
         return code
 
 
-def _decided(page: Path, record: dict[str, Any]) -> Decision | None:
-    """What was decided of these very arms and this question."""
-    if not (page.with_suffix(".json").exists() and page.exists()):
-        return None
-    known = records.read(page.with_suffix(".json"))
-    return known if known.asked == record and known.verdict in ("keep", "discard", "undecided") else None
+def _decided(place: Place, question: Question, record: dict[str, Any]) -> Decision | None:
+    """What was decided of these very arms and this question, whatever it was called."""
+    of_these = question.name.removeprefix(_slug(question.candidate))
+    for path in place.pages.glob(f"*{of_these}.json"):
+        known = records.read(path)
+        same = all(known.asked.get(key) == record[key] for key in ("trainer", "design", "methods"))
+        if same and known.verdict in ("keep", "discard", "undecided") and path.with_suffix(".md").exists():
+            return known
+    return None
 
 
 def _decided_already(decision: Decision, page: Path, given: argparse.Namespace) -> int:
-    print(f"decided already, {decision.at}; for other seeds: --first-seed", file=sys.stderr)
+    print(
+        f"decided already as `{decision.terms.candidate}`, {decision.at}; for other seeds: --first-seed",
+        file=sys.stderr,
+    )
     return told(decision, page, as_json=given.json)
 
 
@@ -225,7 +232,7 @@ def _settings(baseline: Baseline, candidate: Arm, other: Arm, trainer: CommandTr
         min_gain=file.decide.min_gain,
         first_seed=baseline.first_seed,
         unit=file.metric.unit,
-        trainer=file.run.command.replace(" {flags}", ""),
+        trainer=" ".join(file.run.command.replace("{flags}", "").split()),
         budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
         varies="what the trainer's seed changes",
     )
@@ -270,12 +277,14 @@ def _known(baseline: Baseline, bank: Bank, other: Arm) -> list[int]:
 
 
 def _append_row(trainer: CommandTrainer, decision: Decision, candidate: Arm) -> None:
-    """Write a decision's row of `results.tsv`: the columns of autoresearch, seeds and p."""
+    """Write a decision's row of `results.tsv`: the columns of autoresearch, seeds and p; of what was judged."""
+    if decision.verdict == "cannot be judged":
+        return
     values = decision.candidate_values
     memory = trainer.memory_gb([run for run in decision.runs if run.arm != BASELINE]) or 0.0
     mean = sum(values) / len(values) if values else 0.0
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
-    row = (candidate.commit[:7], f"{mean:.6f}", f"{memory:.1f}", STATUS[decision.verdict], candidate.words)
+    row = (candidate.commit[:7], f"{mean:.6f}", f"{memory:.1f}", STATUS[decision.verdict], decision.terms.candidate)
     trainer.folder.append_row(decision.terms.metric, (*row, str(len(values)), p))
 
 
@@ -288,14 +297,22 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
         change = f"git commit -am {shlex.quote(candidate.words)} (nothing was committed); " if changed else ""
         return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":
-        lost = next(run for run in decision.runs if run.arm != BASELINE and not run.has_value)
-        log = baseline.folder.log(candidate.method, lost.seed)
+        log = _lost_log(decision, baseline, candidate)
         return f"Next: the whole log is {log}; plumbline try again when that is put right."
     if decision.verdict == "cannot be judged":
         return ""
     return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
 
 
+def _lost_log(decision: Decision, baseline: Baseline, candidate: Arm) -> Path | None:
+    """The log of the candidate's run that has no value; None where each has one."""
+    lost = next((run for run in decision.runs if run.arm != BASELINE and not run.has_value), None)
+    return lost and baseline.folder.log(candidate.method, lost.seed)
+
+
 def _slug(words: str) -> str:
     """Words as a part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
+
+
+VERBS = {"try": try_, "confirm": confirm}

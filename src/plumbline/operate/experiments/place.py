@@ -12,9 +12,6 @@ from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.outcome import Decision
 from plumbline.experiment.ledger import Ledger
 
-#: The folder of pages below a preset's folder of results, and of the bank below its folder of work.
-FOLDER = "experiment"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Place:

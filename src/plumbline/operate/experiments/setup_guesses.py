@@ -76,16 +76,19 @@ def _in_lines(lines: list[str]) -> list[Seen]:
     for known in KNOWN:
         first, *rest = known.split()
         spelled = re.escape(first) + "".join(f"[ _/]{re.escape(word)}" for word in rest)
-        within = re.compile(rf"(?<![\w/])(?<!train )({spelled})[\"']?\s*[:=]?\s*({_NUMBER})(?![\w.])", re.IGNORECASE)
+        after = r"([\"']?\s*[:=]?\s*)"
+        within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({_NUMBER})(?![\w.])", re.IGNORECASE)
         at = [match for line in lines if (match := within.search(line))]
         if not at:
             continue
-        name = at[-1][1]
-        start = rf"^{name}:\s+" if re.match(rf"{re.escape(name)}:\s", at[-1].string) else ""
-        pattern = rf"{start}(\S+)" if start else rf"\b{name}[\"']?\s*[:=]?\s*([-+.\w]+)"
+        name, between, text = at[-1].groups()
+        start = "^" if not at[-1].start() else r"\b"
+        number = r"(\S+)" if at[-1].string[at[-1].end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
+        spaces = r"\s*" if between.strip() else r"\s+"
+        pattern = start + name + spaces.join(re.split(r"\s+", between)) + number
         plain = re.sub(r"[ /]", "_", name)
         said = {"pattern": pattern} | ({"name": plain} if plain != name else {})
-        found.append(Seen(name=plain, said=said, text=at[-1][2]))
+        found.append(Seen(name=plain, said=said, text=text))
     return found
 
 

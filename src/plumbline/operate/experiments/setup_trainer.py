@@ -124,13 +124,15 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     if result.exit_code or chosen is None:
         said = f"ended with exit code {result.exit_code}" if result.exit_code else _nothing(seen, given.metric)
         raise PlumblineError("\n".join([f"{given.command} {said}; nothing was written. {log} ends with:", *_tail(log)]))
-    said = {key: value for key, value in chosen.said.items() if key != "how"} | {"direction": chosen.direction}
-    file = _file(given, root, way, share, said)
+    part = {key: value for key, value in chosen.said.items() if key != "how"} | {"direction": chosen.direction}
+    file = _file(given, root, way, share, part)
     others = ", ".join(f"{one.name} {one.text}" for one in seen if one is not chosen)
     tell(
         f"metric: {chosen.name}, {chosen.text}, {chosen.direction} is better"
         + (f"; also seen: {others}" if others else "")
     )
+    if result.shifted:
+        tell(f"seeds that were shifted: {', '.join(f'{name} x {number}' for name, number in result.shifted.items())}")
     _keep_run(file, folder, repository, result, copy)
     atomic_write_text(root / NAME, _toml(file))
     trust.trust(root, file)
@@ -225,7 +227,9 @@ def _toml(file: TrainerFile) -> str:
 
 
 def _text(value: str) -> str:
-    return f"'{value}'" if "\\" in value and "'" not in value else json.dumps(value, ensure_ascii=False)
+    return (
+        f"'{value}'" if ("\\" in value or '"' in value) and "'" not in value else json.dumps(value, ensure_ascii=False)
+    )
 
 
 if __name__ == "__main__":

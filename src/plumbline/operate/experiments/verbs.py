@@ -26,10 +26,10 @@ from plumbline.operate.experiments.asked import (
     record_of,
 )
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, told
-from plumbline.operate.experiments.place import FOLDER, Place
-from plumbline.operate.experiments.views import VIEWS
+from plumbline.operate.experiments.place import Place
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
+from plumbline.project.paths import EXPERIMENTS
 from plumbline.specs.config import load_config
 from plumbline.specs.experiment_runs import INITIALISATION
 
@@ -135,16 +135,21 @@ def place_of(given: argparse.Namespace) -> Place:
 
 def _place(project: Project) -> Place:
     return Place(
-        pages=Path(project.paths.results) / FOLDER,
-        work=Path(project.paths.work) / FOLDER,
+        pages=Path(project.paths.results) / EXPERIMENTS,
+        work=Path(project.paths.work) / EXPERIMENTS,
         ledger=Path(project.paths.verdict_ledger),
         where=f"at preset {project.name}",
         first="plumbline try METHOD",
     )
 
 
+VERBS = {"try": try_, "confirm": confirm}
+
+
 def run(given: argparse.Namespace) -> int:
     """Run a verb, and return its exit code."""
-    if given.verb in VIEWS:
+    if given.verb not in VERBS:
+        from plumbline.operate.experiments.views import VIEWS
+
         return VIEWS[given.verb](given, place_of(given))
-    return {"try": try_, "confirm": confirm}[given.verb](given)
+    return VERBS[given.verb](given)

@@ -9,7 +9,7 @@ One module a concern, each with a function `check` that checks the jobs to be ru
     environment.py         the interpreter, packages, Snakemake's executor
     folders.py             folders that a user names: texts, data sets, evaluation items
     tasks.py               benchmark tasks whose file does not say where items come from
-    packages.py            pinned packages that are to be fetched
+    data_archives.py       pinned packages that are to be fetched
     hub.py                 data sets of the Hugging Face hub
     gpu.py                 a GPU, where jobs want one
     disk_and_memory.py     room on the disk of `work`, memory for a job

@@ -11,13 +11,13 @@ from plumbline.core.command_line import prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.operate.preflight import (
     cluster,
+    data_archives,
     disk_and_memory,
     environment,
     folders,
     gpu,
     hub,
     in_use,
-    packages,
     tasks,
 )
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, UNKNOWN, CheckResult, at_once
@@ -28,7 +28,7 @@ SECTIONS: tuple[Callable[[DryRun], list[CheckResult]], ...] = (
     environment.check,
     folders.check,
     tasks.check,
-    packages.check,
+    data_archives.check,
     hub.check,
     gpu.check,
     disk_and_memory.check,

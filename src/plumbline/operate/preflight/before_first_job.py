@@ -44,7 +44,16 @@ def check(project: Project, jobs: list[Any]) -> None:
     """
     from snakemake_interface_common.exceptions import ApiError  # said without a traceback
 
-    from plumbline.operate.preflight import clock, folders, hub, own_method, packages, sharing, slurm_paths, tokenizers
+    from plumbline.operate.preflight import (
+        clock,
+        data_archives,
+        folders,
+        hub,
+        own_method,
+        sharing,
+        slurm_paths,
+        tokenizers,
+    )
     from plumbline.operate.preflight.check_result import STOP
 
     asked = _asked(project, jobs)
@@ -57,7 +66,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     warnings = (
         own_method.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
-        + [found.words for found in (*packages.tools(asked), *hub.offline(asked)) if found.state == STOP]
+        + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
     if slurm_account.placeholder(account):
         warnings.append(slurm_account.account_words(account))

@@ -47,7 +47,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("mine", metavar="FILE.yaml", help="your file that says `extends:`")
     parser.add_argument("--preset", choices=PRESETS, default="demo")
-    parser.add_argument("--source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
+    parser.add_argument("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     parser.add_argument(
         "--out", type=Path, metavar="CHECKS.json", help="also write the results there, if every check could be run"
     )
@@ -58,7 +58,7 @@ def main() -> None:
     """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
     given = arguments().parse_args()
     keep_memory()  # large tensors are made and dropped by the hundred
-    found = method_checks.report(load(given.mine, given.preset, source=given.source), train_a_little)
+    found = method_checks.report(load(given.mine, given.preset, source=given.documents_source), train_a_little)
     found["checks"] += own_training.CHECKS
     if given.out is not None and method_checks.to_keep(found):
         atomic_write_json(given.out, found)

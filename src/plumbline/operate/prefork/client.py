@@ -11,14 +11,15 @@ profiles/default launches jobs through this where no other profile is named.
 A job starts cold, as the same command by itself, where there is no such process yet, or none of the same Snakemake,
 folder, interpreter and environment, down to the last variable, or where a package begins CUDA when it is imported; and
 always with PLUMBLINE_WARM=0. Nor is it a fork of a process that began with another umask, other limits, another
-niceness or on other processors, as `nice`, `taskset` and `ulimit` in a job's `launch` have it, or before a package was
-installed: three such jobs have a process of their own. To Snakemake a job is this process: of its benchmark files the
-seconds are the job's, processor time and memory are not.
+niceness, another class for disks or on other processors, as `nice`, `ionice`, `taskset` and `ulimit` in a job's
+`launch` have it, or before a package was installed: three such jobs have a process of their own. To Snakemake a job is
+this process: of its benchmark files the seconds are the job's, processor time and memory are not.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import json
 import os
@@ -43,6 +44,8 @@ _HANDED_DOWN = (
     *("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "Cap", "NoNewPrivs", "Seccomp"),
     *("Cpus_allowed_list", "Mems_allowed_list"),
 )
+#: The number of the system call ioprio_get(2), which neither Python nor /proc has.
+_IOPRIO_GET = {"x86_64": 252, "aarch64": 31}
 #: What a person sends to a job.
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -91,6 +94,8 @@ def _handed_down() -> list[Any]:
     status = Path("/proc/self/status").read_text().splitlines()
     limits = [(name, resource.getrlimit(getattr(resource, name))) for name in dir(resource) if name[:7] == "RLIMIT_"]
     scheduled = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getparam(0).sched_priority]
+    if call := _IOPRIO_GET.get(os.uname().machine):
+        scheduled.append(ctypes.CDLL(None).syscall(call, 1, 0))  # its class for disks, of `ionice`
     kept = [Path(f"/proc/self/{name}").read_text() for name in ("cgroup", "oom_score_adj", "personality")]
     return [[line for line in status if line.startswith(_HANDED_DOWN)], limits, scheduled, kept]
 

@@ -30,10 +30,10 @@ _RANGE = 2**32
 _SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
 _TARGETS = ("random", "numpy", "torch")
 _state = threading.local()
-_TOP, _, _COPY = os.environ.get("PLUMBLINE_TREE", "").partition(os.pathsep)
-_shifted = {}
-_problems = []
-_opened = set()
+_TOP, _COPY = (os.environ.get("PLUMBLINE_" + word, os.sep) for word in ("TREE", "COPY"))
+_shifted: dict = {}
+_problems: list = []
+_opened: set = set()
 
 
 def _new(seed):

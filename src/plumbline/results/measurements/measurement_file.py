@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, parse_json, sha256_file
+from plumbline.core.files import parse_json, sha256_file
 
 if TYPE_CHECKING:  # what plans look at is the file beside a frame
     import pandas as pd
@@ -37,7 +38,7 @@ def write(frame: pd.DataFrame, path: Path, facts: dict[str, Any]) -> None:
     frames.write_measured(frame, path, {"fingerprint": str(facts["fingerprint"])})
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     more = {"rows": len(frame), "finished": finished, "frame_sha256": sha256_file(path)}
-    atomic_write_json(beside(path), facts | more)
+    fingerprint_file.write_facts(beside(path), facts | more)
 
 
 def read(path: Path) -> pd.DataFrame | None:
@@ -59,7 +60,7 @@ def made_with(path: Path) -> dict[str, Any]:
     """Read what a measurement's frame was made with.
 
     Raises:
-        PlumblineError: the file that says so is not there, or damaged.
+        PlumblineError: the file that says so is not there, damaged, or says something else than was written.
     """
     try:
         content = parse_json(beside(path).read_text(encoding="utf-8"))
@@ -68,6 +69,7 @@ def made_with(path: Path) -> dict[str, Any]:
         raise PlumblineError(
             f"{beside(path)} does not say what {path.name} was made with ({error!r}); delete both and measure again"
         ) from error
+    fingerprint_file.require_as_written(beside(path), content, f"delete it and {path.name} and measure again")
     return content
 
 

@@ -4,7 +4,7 @@ Refused, as numbers that cannot be compared: runs that read different packs wher
 of another suite, task set, limit, metric policy, harness, precision or task definition; scores of other items, or
 through another tokenizer, within a corpus; scores of weights, or through a tokenizer, that are not the run's; values
 that probes read of other weights, or on another held-out pack, than the run's; what other code of one probe read,
-within a corpus and context. A table of whatever is there (``--expected found``) has
+within a corpus and context. A table of whatever is there (``--expected-runs found``) has
 them as warnings. What can change numbers and often has to differ (torch, device, code, compilation) is a note; so is
 what some runs have recorded and others have not.
 
@@ -220,7 +220,7 @@ class ComparabilityCheck:
             f"{other}{f' (and {more} more)' if more else ''} and {one} {what}, so they cannot be in one table; "
             f"{fact}: {_against(values[other], values[one])}. Remove {self.work / fact.folder / other} (or the other "
             f"one's, whichever is not meant) and ask again, so that it is {again} again; to make a table of the "
-            "existing runs use --expected found"
+            "existing runs use --expected-runs found"
         )
 
     def _refuse(self, folder: Folder, name: str, key: str, value: Any, whose: str = "") -> None:

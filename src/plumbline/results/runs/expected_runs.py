@@ -72,7 +72,7 @@ def expected_runs(text: str | None, study: Study, groups: Iterable[str], work: s
     elif not text.lstrip().startswith("["):
         path = Path(text)
         if not path.exists():
-            raise PlumblineError(f"--expected: there is no file {path}; give it, the JSON list itself, or {FOUND}")
+            raise PlumblineError(f"--expected-runs: there is no file {path}; give it, the JSON list itself, or {FOUND}")
         text = path.read_text(encoding="utf-8")
     return _listed(text)
 
@@ -100,7 +100,7 @@ def _listed(text: str) -> list[ExpectedRun]:
             for item in parse_json(text)
         ]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise PlumblineError(f"--expected must be a JSON list of key, run_id and groups: {error!r}") from error
+        raise PlumblineError(f"--expected-runs must be a JSON list of key, run_id and groups: {error!r}") from error
 
 
 def _found(run: ExpectedRun, work: Path) -> ExpectedRun:

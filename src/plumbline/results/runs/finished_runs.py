@@ -306,7 +306,7 @@ def _same_run(found: str | None, path: Path, run: ExpectedRun) -> None:
     if found != run.run_id:
         raise PlumblineError(
             f"{path} is of run {found}, but {run.key} is run {run.run_id} under the present configuration; "
-            "rerun it, restore the configuration it was made with, or make the table with --expected found"
+            "rerun it, restore the configuration it was made with, or make the table with --expected-runs found"
         )
 
 

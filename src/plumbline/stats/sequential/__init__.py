@@ -8,6 +8,15 @@ how many runs.
 from plumbline.stats.sequential.boundary import Boundary, boundary
 from plumbline.stats.sequential.design import Plan, SequentialDesign
 from plumbline.stats.sequential.look import Look, statistic
-from plumbline.stats.sequential.operating import Operating, operating
+from plumbline.stats.sequential.operating import OperatingCharacteristics, operating
 
-__all__ = ["Boundary", "Look", "Operating", "Plan", "SequentialDesign", "boundary", "operating", "statistic"]
+__all__ = [
+    "Boundary",
+    "Look",
+    "OperatingCharacteristics",
+    "Plan",
+    "SequentialDesign",
+    "boundary",
+    "operating",
+    "statistic",
+]

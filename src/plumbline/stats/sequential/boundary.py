@@ -19,7 +19,17 @@ import numpy as np
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.noncentral import log_ratio
 from plumbline.stats.sequential.design import SequentialDesign
-from plumbline.stats.sequential.law import NODES, POINTS, Grid, State, null_density, r_of, states, t_of_z, z_of_t
+from plumbline.stats.sequential.law import (
+    NODES,
+    POINTS,
+    IntegrationGrid,
+    State,
+    null_density,
+    r_of,
+    states,
+    t_of_z,
+    z_of_t,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class Paths:
         still_kept: the same when only keeps stop.
     """
 
-    grid: Grid
+    grid: IntegrationGrid
     state: tuple[State, ...]
     still: tuple[np.ndarray, ...]
     still_kept: tuple[np.ndarray, ...]
@@ -75,7 +85,7 @@ def boundary(design: SequentialDesign) -> Boundary:
 @lru_cache(maxsize=64)
 def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES) -> tuple[Boundary, Paths]:
     """The boundaries by one grid, and the paths that lead to each look."""
-    grid, kept_error, lost = Grid.of(points, nodes), 0.0, 0.0
+    grid, kept_error, lost = IntegrationGrid.of(points, nodes), 0.0, 0.0
     keep, discard = [math.nan] * design.most, [math.nan] * design.most
     judged: list[tuple[State, np.ndarray, np.ndarray]] = []
     both = keeps = np.ones(points)

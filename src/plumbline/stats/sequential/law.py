@@ -53,14 +53,14 @@ def states(design: SequentialDesign) -> list[State]:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class IntegrationGrid:
     """Points of z, and how finely integrals between them are taken."""
 
     z: np.ndarray
     nodes: int
 
     @classmethod
-    def of(cls, points: int = POINTS, nodes: int = NODES) -> Grid:
+    def of(cls, points: int = POINTS, nodes: int = NODES) -> IntegrationGrid:
         """An even grid."""
         return cls(np.linspace(-WIDEST, WIDEST, points), nodes)
 

@@ -10,11 +10,11 @@ import numpy as np
 from plumbline.stats.noncentral import log_ratio
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.design import SequentialDesign
-from plumbline.stats.sequential.law import Grid, State, null_density, r_of, z_of_t
+from plumbline.stats.sequential.law import IntegrationGrid, State, null_density, r_of, z_of_t
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Operating:
+class OperatingCharacteristics:
     """What a design does with a candidate of one true gain, where both boundaries are heeded.
 
     Attributes:
@@ -38,7 +38,7 @@ class Operating:
         return float(stopped @ np.arange(1, most + 1) + (1 - stopped.sum()) * most)
 
 
-def operating(design: SequentialDesign, gain: float) -> Operating:
+def operating(design: SequentialDesign, gain: float) -> OperatingCharacteristics:
     """Compute what happens to a candidate of a true gain, beyond the least one, in sigma."""
     edges, paths = computed(design)
     keep, discard = [0.0] * design.most, [0.0] * design.most
@@ -48,7 +48,7 @@ def operating(design: SequentialDesign, gain: float) -> Operating:
         keep[look - 1] = float(beyond(paths.grid, state, above, edges.keep[look - 1]))
         if math.isfinite(edges.discard[look - 1]):
             discard[look - 1] = float(above[0] - beyond(paths.grid, state, above, edges.discard[look - 1]))
-    return Operating(keep=tuple(keep), discard=tuple(discard))
+    return OperatingCharacteristics(keep=tuple(keep), discard=tuple(discard))
 
 
 def reached(
@@ -70,7 +70,7 @@ def reached(
     return total
 
 
-def above_of(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.ndarray:
+def above_of(grid: IntegrationGrid, state: State, still: np.ndarray, gain: float) -> np.ndarray:
     """Chance of coming to a look and lying above each point there."""
     ratio = log_ratio(r_of(grid.z, state.df), state.df, gain * math.sqrt(state.information))
     density = null_density(grid.z, state.df) * np.exp(ratio)
@@ -78,6 +78,6 @@ def above_of(grid: Grid, state: State, still: np.ndarray, gain: float) -> np.nda
     return grid.above(density * still) + beyond_grid * still[-1]
 
 
-def beyond(grid: Grid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
+def beyond(grid: IntegrationGrid, state: State, above: np.ndarray, t: np.ndarray | float) -> np.ndarray:
     """The same above each t; 0 where that is NaN."""
     return np.zeros(()) if np.isnan(t).all() else grid.at(z_of_t(t, state.df), above)

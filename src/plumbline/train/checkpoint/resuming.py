@@ -1,8 +1,8 @@
 """Loads what was saved of a run: the one door through which a run is resumed.
 
-`locked` keeps other trainers away. `Resumption.find` makes the state directory this run's (state of another run moves
+`locked` keeps other trainers away. `RunResumer.find` makes the state directory this run's (state of another run moves
 aside), refuses a run that was given up, finds the newest whole checkpoint and sets damaged ones aside, and records the
-start. `Resumption.put_back` fills weights, optimizer, training state and interventions from it.
+start. `RunResumer.put_back` fills weights, optimizer, training state and interventions from it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
         yield mine
 
 
-class Resumption:
+class RunResumer:
     """Finds where one run is to continue, and restores it.
 
     Without a lock nothing is claimed, and the run is at its start.

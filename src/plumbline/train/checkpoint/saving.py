@@ -27,7 +27,7 @@ from plumbline.train.monitoring.progress import TrainingProgress
 from plumbline.train.run_optimizer import RunOptimizer
 
 
-class Saver:
+class CheckpointSaver:
     """Saves one run at work. Methods that are collectives are called by every rank at the same step."""
 
     def __init__(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import once
 
 NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:\-]+))?\.jsonl")
 
@@ -76,9 +77,11 @@ def _task(path: Path, metric: str) -> dict[str, Item]:
 
 def _record(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        record = json.loads(line, object_pairs_hook=once)
+    except (json.JSONDecodeError, RecursionError):
         record = None
+    except ValueError as error:
+        raise PlumblineError(f"{path}, line {number}: {error}") from None
     if not isinstance(record, dict) or "doc_id" not in record:
         raise PlumblineError(f"{path}, line {number} is not an item (an object with doc_id)")
     return record
@@ -88,6 +91,11 @@ def _value(path: Path, number: int, record: dict[str, Any], metric: str) -> floa
     value = record.get(metric)
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return float(value)
+    if isinstance(value, float):
+        raise PlumblineError(
+            f"{path}, line {number}: {metric!r} is {value:g}: the model has no score of this item, and to leave it out "
+            "would select among them; put the evaluation right and repeat it, or name another metric with --metric"
+        )
     there = record.get("metrics")
     named = [str(each) for each in there] if isinstance(there, list) else []
     raise PlumblineError(

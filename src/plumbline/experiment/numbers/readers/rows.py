@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import once
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".json": ""}
 #: Objects within objects that are read, at most.
@@ -146,7 +147,7 @@ def _json_lines(path: Path, text: str) -> FileRows:
     records = []
     for line, content in enumerate(text.split("\n"), start=1):
         if content.strip():
-            record = _parsed(content)
+            record = _parsed(f"{path}, line {line}", content)
             if not isinstance(record, dict):
                 raise PlumblineError(f"{path}, line {line}: is not a JSON object on one line")
             records.append((line, record))
@@ -155,7 +156,7 @@ def _json_lines(path: Path, text: str) -> FileRows:
 
 def _json_array(path: Path, text: str) -> FileRows:
     """Rows of a .json file: its array of objects; a row's number is its place in the array."""
-    read = _parsed(text)
+    read = _parsed(str(path), text)
     if isinstance(read, dict):
         arrays = [value for value in read.values() if isinstance(value, list) and value]
         read = arrays[0] if len(arrays) == 1 else None
@@ -167,11 +168,13 @@ def _json_array(path: Path, text: str) -> FileRows:
     return _of_records(path, list(enumerate(read, start=1)))
 
 
-def _parsed(text: str) -> Any:
+def _parsed(place: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=str)
-    except (ValueError, RecursionError):
+        return json.loads(text, parse_constant=str, object_pairs_hook=once)
+    except (json.JSONDecodeError, RecursionError):
         return None
+    except ValueError as error:
+        raise PlumblineError(f"{place}: {error}") from None
 
 
 def _of_records(path: Path, records: list[tuple[int, dict[str, Any]]]) -> FileRows:
@@ -217,6 +220,6 @@ def shape(rows: FileRows, columns: ColumnNames) -> Literal["table", "search"]:
         raise PlumblineError(
             f"{rows.path} has {either} of what distinguishes a table ({columns.method!r}) from a search's log "
             f"({columns.commit!r} and {columns.status!r}); its columns are {list(rows.columns)}: name columns "
-            "with --method-column and --seed-column, or --commit-column and --status-column, or say --shape"
+            "with --method-column and --seed-column, or --commit-column and --status-column, or say --results-shape"
         )
     return "table" if found["table"] else "search"

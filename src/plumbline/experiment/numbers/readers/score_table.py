@@ -178,7 +178,8 @@ def _at_steps(
     picked: dict[tuple[str, str], _Reading] = {}
     for key, of in runs.items():
         filled = sorted((each for each in of if each.lost or each.value is not None), key=lambda each: each.step)
-        picked[key] = filled[-1] if filled else of[0]
+        lost = [each for each in filled if each.lost]  # at any step: a run that diverged has no value at others
+        picked[key] = (lost or filled or of)[-1]
         if not filled or picked[key].lost or at_step in ("", LAST):
             continue
         there = [each for each in filled if each.value is not None]

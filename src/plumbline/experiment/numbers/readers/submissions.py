@@ -1,17 +1,18 @@
 """Reads submission.json files, as the records of parameter-golf have them: a folder each, by whose name it is known.
 
 A metric stands in such a file once (one run), or for each seed: ``seed_results`` by seed, each a number or an object of
-metrics.
+metrics; or as an array of such objects, each with its ``seed``.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.core.files import parse_json
+from plumbline.core.files import once
 from plumbline.experiment.formatting import name
 from plumbline.experiment.numbers.readers.score_table import ScoreTable
 from plumbline.experiment.numbers.seed_values import seed_name
@@ -68,8 +69,8 @@ def read_submissions(folder: Path, metric: str) -> ScoreTable:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        read = parse_json(path.read_bytes())
-    except (OSError, ValueError) as error:
+        read = json.loads(path.read_bytes(), object_pairs_hook=once)
+    except (OSError, ValueError, RecursionError) as error:
         raise PlumblineError(f"{path} cannot be read as JSON ({error})") from None
     if not isinstance(read, dict):
         raise PlumblineError(f"{path} is not a JSON object")
@@ -78,9 +79,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _runs(path: Path, read: dict[str, Any], metric: str) -> dict[str, float]:
     by_seed = read.get(SEEDS)
-    if isinstance(by_seed, dict) and by_seed:
+    if by_seed and isinstance(by_seed, dict | list):
+        if isinstance(by_seed, list):
+            if not all(isinstance(each, dict) and "seed" in each for each in by_seed):
+                raise PlumblineError(f"{path}: {SEEDS} is an array; each of its objects needs a 'seed'")
+            results = [(each["seed"], each) for each in by_seed]
+        else:
+            results = list(by_seed.items())
         runs = {}
-        for seed, result in by_seed.items():
+        for seed, result in results:
             one = seed_name(str(seed))
             if one in runs:
                 raise PlumblineError(f"{path}: {SEEDS} has seed {one!r} twice; a run counts once")

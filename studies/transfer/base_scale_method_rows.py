@@ -26,7 +26,7 @@ STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BaseRows:
+class BaseScaleMethodRows:
     """Method -> cells, best CLIMB-avg first, those without a value last; the floor and the reference's runs behind it;
     and the numbers of `plumbline.stats.verdicts`."""
 
@@ -36,7 +36,7 @@ class BaseRows:
     judged: pd.DataFrame
 
 
-def base_rows(frames: RunFrames, study: Study, reference: str) -> BaseRows:
+def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> BaseScaleMethodRows:
     """The rows of all methods of the study."""
     runs = frames.select(BASE, study.methods)
     floor_runs = headline_runs(runs, reference, reference)
@@ -76,7 +76,7 @@ def base_rows(frames: RunFrames, study: Study, reference: str) -> BaseRows:
             | {name: number(verdict[name], no_p, runs.index) for name in STEPPED}
             | context(study, BASE, frames)
         )
-    return BaseRows(cells=cells, floor=floor, floor_runs=floor_runs, judged=judged)
+    return BaseScaleMethodRows(cells=cells, floor=floor, floor_runs=floor_runs, judged=judged)
 
 
 def _value_of(behind: pd.DataFrame) -> str:

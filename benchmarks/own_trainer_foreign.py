@@ -1,0 +1,179 @@
+"""Two trainers that were written elsewhere, each with four changes, decided by the command line alone.
+
+    git clone https://github.com/karpathy/nanoGPT && git clone https://github.com/karpathy/makemore
+    curl -o nanoGPT/data/shakespeare_char/input.txt \\
+        https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt
+    (cd nanoGPT && python data/shakespeare_char/prepare.py)
+    python benchmarks/own_trainer_foreign.py nanoGPT makemore        # 15 minutes of one core; own_trainer_foreign.md
+
+`python` has to be one that both trainers run with (torch, numpy; tensorboard for makemore). The clones are not touched:
+each is copied below `--work`, where its console, pages and pictures stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from machine import describe
+from tabulate import tabulate
+
+from plumbline.core.files import atomic_write_text
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is tried: flags, or texts of a file that are replaced by others wherever they stand."""
+
+    words: str
+    file: str = ""
+    replaced: tuple[tuple[str, str], ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A trainer, and what is tried of it; what is kept comes last, since it moves the baseline."""
+
+    name: str
+    toml: str
+    changes: Sequence[Change]
+
+
+NANOGPT = Foreign(
+    name="nanoGPT",
+    toml=r"""
+[run]
+command = '''OMP_NUM_THREADS=1 python train.py config/train_shakespeare_char.py --device=cpu --compile=False \
+ --eval_interval=150 --eval_iters=20 --log_interval=50 --block_size=64 --batch_size=12 --n_layer=2 --n_head=2 \
+ --n_embd=64 --dropout=0.0 --max_iters=300 --lr_decay_iters=300 --warmup_iters=20 {flags}'''
+seed = "inject"
+share = ["data"]
+timeout = "5m"
+[metric]
+pattern = 'val loss (\S+)$'
+name = "val_loss"
+direction = "lower"
+""",
+    changes=(
+        Change("another name for a counter", "train.py", (("local_iter_num", "iterations_of_this_process"),)),
+        Change(
+            "a division by zero",
+            "train.py",
+            (("loss = loss / gradient_accumulation_steps", "loss = loss / (gradient_accumulation_steps - 1)"),),
+        ),
+        Change("another seed", "train.py", (("torch.manual_seed(1337", "torch.manual_seed(4242"),)),
+        Change(
+            "twice the learning rate",
+            "config/train_shakespeare_char.py",
+            (("learning_rate = 1e-3", "learning_rate = 2e-3"),),
+        ),
+    ),
+)
+MAKEMORE = Foreign(
+    name="makemore",
+    toml=r"""
+[run]
+command = '''OMP_NUM_THREADS=1 python makemore.py --num-workers 0 --max-steps 501 --n-layer 2 --n-embd 32 --n-embd2 32 \
+ {flags}'''
+seed = "--seed {seed}"
+timeout = "5m"
+[metric]
+pattern = 'test loss: (\S+)$'
+name = "test_loss"
+direction = "lower"
+""",
+    changes=(
+        Change("another name for a value", "makemore.py", (("best_loss", "lowest_test_loss"),)),
+        Change("a learning rate of 1e9", flags=("--learning-rate", "1e9")),
+        Change("another seed", "makemore.py", (("default=3407", "default=1234"),)),
+        Change("twice the learning rate", flags=("--learning-rate", "0.001")),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A copy of a clone, in which changes are tried by the command line."""
+
+    foreign: Foreign
+    folder: Path
+    consoles: Path
+
+    @classmethod
+    def of(cls, foreign: Foreign, clone: Path, work: Path) -> Bench:
+        folder, consoles = work / foreign.name, work / f"{foreign.name}-consoles"
+        ignored = shutil.ignore_patterns(".plumbline", "out*", "plumbline.toml", "results.tsv")
+        shutil.copytree(clone, folder, ignore=ignored)
+        (folder / "plumbline.toml").write_text(foreign.toml.lstrip())
+        consoles.mkdir()
+        return cls(foreign, folder, consoles)
+
+    def tried(self, change: Change) -> list[object]:
+        """Try a change, and say in a row what was found."""
+        self.git("checkout", "--quiet", "--", ".")
+        path = self.folder / change.file
+        for before, after in change.replaced:
+            text = path.read_text()
+            if before not in text:
+                raise SystemExit(f"{path} has no {before!r}: this clone is another version than the benchmark knows")
+            path.write_text(text.replace(before, after))
+        began = time.monotonic()
+        flags = ("--", *change.flags) if change.flags else ()
+        done = self.plumbline("try", "--trust", "-m", change.words, *flags)
+        seconds = time.monotonic() - began
+        console = self.consoles / f"{change.words.replace(' ', '_')}.txt"
+        console.write_text(f"{done.stderr}{done.stdout}exit code {done.returncode}\n")
+        print(console.read_text(), flush=True)
+        said = json.loads(self.plumbline("page", "--json").stdout)
+        runs = [run["arm"] == "baseline" for run in said["runs"]]
+        fixed = said["fixed_runs"] if said["looks"] else ""
+        row = [self.foreign.name, change.words, said["verdict"], done.returncode, runs.count(False), fixed]
+        return [*row, runs.count(True), f"{seconds:.0f}", said["sentence"]]
+
+    def plumbline(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "plumbline", *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+
+    def git(self, *words: str) -> None:
+        subprocess.run(["git", *words], cwd=self.folder, check=True)
+
+
+HEAD = ["trainer", "change", "decided", "exit code", "runs of it", "fixed n", "runs of the baseline", "seconds"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Decides changes of two trainers that were written elsewhere")
+    parser.add_argument("nanogpt", type=Path)
+    parser.add_argument("makemore", type=Path)
+    parser.add_argument("--work", type=Path, help="a folder that is not there yet; default: a temporary one")
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    arguments = parser.parse_args()
+    work = arguments.work or Path(tempfile.mkdtemp(prefix="foreign-"))
+    rows = []
+    for foreign, clone in ((NANOGPT, arguments.nanogpt), (MAKEMORE, arguments.makemore)):
+        bench = Bench.of(foreign, clone, work)
+        rows += [bench.tried(change) for change in foreign.changes]
+    table = tabulate([row[:-1] for row in rows], headers=HEAD, tablefmt="pipe")
+    sentences = [f"- {row[0]}, {row[1]}: {row[-1]}" for row in rows]
+    head = (
+        "# Two trainers that were written elsewhere\n\n"
+        f"{describe()}. `python benchmarks/own_trainer_foreign.py nanoGPT makemore`\n\n"
+        "karpathy/nanoGPT (character-level Shakespeare, 2 layers of 64, 300 steps; its seed is fixed in the code and "
+        "is shifted) and karpathy/makemore (names, 2 layers of 32, 501 steps), as they are cloned, with a "
+        "`plumbline.toml` of ten lines each. Five runs of the baseline are made with the first change and used again "
+        "by the later ones. Fixed n: runs of a change that one test of the same power needs."
+    )
+    atomic_write_text(arguments.out, "\n\n".join([head, table, "\n".join(sentences)]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

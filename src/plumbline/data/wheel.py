@@ -1,0 +1,29 @@
+"""Opens a pinned wheel, of which files are read without installing it."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import naming, of_disk
+
+
+@contextmanager
+def opened(wheel: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a wheel.
+
+    Raises:
+        PlumblineError: it is no wheel.
+        OSError: its disk fails, of which zipfile says the same.
+    """
+    try:
+        with naming(wheel), zipfile.ZipFile(wheel) as archive:
+            yield archive
+    except (zipfile.BadZipFile, OSError) as error:
+        if found := of_disk(error) or (error.__context__ and of_disk(error.__context__)):
+            with naming(wheel):
+                raise found from None
+        raise PlumblineError(f"{wheel}: cannot be read as a wheel ({error}); delete it and fetch it again") from error

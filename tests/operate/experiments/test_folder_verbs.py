@@ -1,0 +1,322 @@
+"""The verbs of a folder with a `plumbline.toml`, on a trainer of milliseconds: what a user and a loop are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.core import process_record
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.operate.experiments import setup_trainer
+from plumbline.operate.experiments.__main__ import main
+from plumbline.operate.experiments.folder_baseline import Baseline
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.snapshot import Repository
+from plumbline.own_trainer.trainer_file import load
+from tests import in_process
+
+TRAINER = """\
+import argparse, random
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--worse", type=float, default=0.0)
+given = parser.parse_args()
+open("data/input.txt").read()
+GAIN = 0.0
+print(f"step 10: train loss {3.5 - GAIN}")
+print(f"val_loss: {3 + given.worse - GAIN + random.Random(given.seed).gauss(0, 0.01):.6f}")
+"""
+Done = subprocess.CompletedProcess[str]
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def repository_of(folder: Path, script: str) -> Path:
+    """A repository with a script, and with data that git ignores."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "data/input.txt").write_text("text")
+    (folder / ".gitignore").write_text("data/\n")
+    (folder / "train.py").write_text(script)
+    git(folder, "init", "-q")
+    for key, value in (("user.name", "a"), ("user.email", "a@b")):
+        git(folder, "config", key, value)
+    git(folder, "add", "--all")
+    git(folder, "commit", "-qm", "start")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def agreed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    folder = repository_of(tmp_path_factory.mktemp("trainer") / "there", TRAINER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        return folder, in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+
+
+@pytest.fixture
+def folder(made: tuple[Path, Done], tmp_path: Path) -> Path:
+    """A folder that is set up, of the test's own."""
+    copy = shutil.copytree(made[0], tmp_path / "own")
+    assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--worse", "1").returncode == 0
+    return copy
+
+
+def plumbline(folder: Path, *words: object) -> Done:
+    return in_process.run(main, *words, cwd=folder)
+
+
+def change(folder: Path, what: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> None:
+    text = (folder / "train.py").read_text()
+    assert was in text
+    (folder / "train.py").write_text(text.replace(was, what))
+
+
+def banked(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
+
+
+def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[Path, Done]) -> None:
+    folder, done = made
+    assert done.returncode == 0, done.stderr
+    said = load(folder)
+    assert (said.run.seed, said.run.share) == ("--seed {seed}", ("data",))
+    assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
+    assert "metric: val_loss, 2.99" in done.stderr and "also seen: train_loss 3.5" in done.stderr
+    assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
+    assert "sigma 0.0" in done.stdout and git(folder, "status", "--short") == "?? plumbline.toml\n"
+    before = (folder / "plumbline.toml").read_text()
+    again = in_process.run(setup_trainer.main, "python other.py", cwd=folder)
+    assert again.returncode == 1 and "is never written over" in again.stderr
+    assert (folder / "plumbline.toml").read_text() == before
+
+
+def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> None:
+    change(folder)
+    before = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
+    done = plumbline(folder / "data", "try", "-m", "halve the batch")
+    assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
+    assert re.search(
+        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+, \+\d+\.\d sigma; after 1 run .*: one more run, seed 1043",
+        done.stderr,
+    )
+    assert "a fixed number with the same power: 6" in done.stdout
+    assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
+    assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
+    after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
+    assert after[1:] == before[1:] and after[0] == before[0] + "?? results.tsv\n"
+    mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
+    assert mine == [1042, 1043, *range(1044, 1049)]
+    rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows[0] == ["commit", "val_loss", "memory_gb", "status", "description", "seeds", "p"]
+    assert rows[1][2:6] == ["0.0", "keep", "halve the batch", "2"] and rows[1][1].startswith("2.8")
+    nothing = plumbline(folder, "try", "-m", "the same again")
+    assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
+    # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.
+    worse = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3")
+    said = json.loads(worse.stdout)
+    assert worse.returncode == said["exit_code"] == 10
+    assert [run["seed"] for run in said["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
+    assert "; gain -0." in worse.stderr
+    claim = plumbline(folder, "confirm", "--json")
+    claimed = json.loads(claim.stdout)
+    assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
+    assert not {run["seed"] for run in claimed["runs"]} & {line["run"]["seed"] for line in banked(folder)[:-10]}
+    log, page = plumbline(folder, "log", "--json"), plumbline(folder, "page")
+    assert [one["verdict"] for one in json.loads(log.stdout)["log"]] == ["keep", "discard", "keep"]
+    assert page.stdout.startswith("# `halve the batch` against `baseline`")
+
+
+def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(folder: Path) -> None:
+    change(folder)
+    words = ("try", "-m", "better")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Baseline, "settle_pending", lambda *_: "")
+        assert plumbline(folder, *words).returncode == 0
+    assert load(folder) and not (folder / ".git/refs/plumbline/start").exists()
+    done = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")
+    assert done.returncode == 10 and "It is the baseline now" in done.stderr
+    assert "worse against better" in done.stderr
+
+
+def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
+    change(folder)
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 0 and "Committed: better" in done.stderr
+    assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
+    assert git(folder, "status", "--short") == "?? results.tsv\n"
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
+        ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
+        ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
+        (
+            "GAIN = 0.0; given.seed = 7",
+            1,
+            "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
+        ),
+    ],
+    ids=["nan", "a crash", "a full disk", "a seed without effect"],
+)
+def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
+    change(folder, what)
+    done = plumbline(folder, "try", "-m", "broken")
+    assert done.returncode == code and said in " ".join((done.stdout + done.stderr).split()), done.stderr
+    rows = (folder / "results.tsv").read_text() if (folder / "results.tsv").exists() else ""
+    assert ("crash\tbroken" in rows) == (code == 12)
+
+
+def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(folder)
+    real, left = os.fsync, [3]
+
+    def full(descriptor: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = plumbline(folder, "try", "-m", "better")
+    assert done.returncode == 1 and "no disk space" in done.stderr and ".plumbline" in done.stderr
+    monkeypatch.undo()
+    again = plumbline(folder, "try", "-m", "better", "--trust")
+    assert again.returncode == 0, again.stderr
+
+
+FIRST = "print('begin'); print('nothing here'); "
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "said"),
+    [
+        (TRAINER, ["pythn train.py"], "there is no such command: "),
+        (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
+        (FIRST, ["python train.py"], "said no metric that is known by its name: print a line METRIC name=value"),
+        (
+            "import random; print('METRIC q=2.12345')",
+            ["python train.py", "--seed", "--seed {seed}"],
+            'write seed = "inject"',
+        ),
+        ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
+    ],
+    ids=["no such command", "another metric", "no metric", "a seed that is ignored", "a constant"],
+)
+def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, words: list[str], said: str) -> None:
+    folder = repository_of(tmp_path / "own", script)
+    done = in_process.run(setup_trainer.main, *words, cwd=folder)
+    assert done.returncode == 1 and said in done.stderr, done.stderr
+    if script is FIRST:
+        assert (
+            done.stderr.endswith("ends with:\n  begin\n  nothing here\n") and not (folder / "plumbline.toml").exists()
+        )
+
+
+def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    done = in_process.run(setup_trainer.main, "python train.py", cwd=bare)
+    assert done.returncode == 1 and "git init && git add -A && git commit -m start" in done.stderr
+    library = repository_of(tmp_path / "library", "x = 1\n")
+    git(folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "library")
+    git(folder, "commit", "-qm", "a library")
+    (folder / "library/train.py").write_text("x = 2\n")
+    done = plumbline(folder, "try", "-m", "the library")
+    assert done.returncode == 1 and "library is a repository of its own with changes" in done.stderr
+    assert len(banked(folder)) == 5
+
+
+def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    shutil.rmtree(folder / ".plumbline")
+    (folder / "plumbline.toml").write_text(f"[run]\ncommand = 'touch {tmp_path}/run'\n[metric]\nname = 'q'\n")
+    for words in (("try", "-m", "x"), ("confirm",)):
+        done = plumbline(folder, *words)
+        assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
+    done = in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
+
+
+def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
+    words = ("try", "-m", "worse", "--", "--worse", "1")
+    results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
+    found = {path: json.loads(path.read_text()) for path in results}
+
+    def made_on(**parts: str) -> None:
+        for path, said in found.items():
+            path.write_text(json.dumps(said | {"fingerprint": said["fingerprint"] | parts}))
+
+    made_on(cpu="another one")
+    done = plumbline(folder, *words)
+    assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
+    made_on(torch="2.5.1")
+    runs = folder / ".plumbline/runs.jsonl"
+    runs.write_text(re.sub(r'"fingerprint":"\w+"', '"fingerprint":"of torch 2.5.1"', runs.read_text()))
+    done = plumbline(folder, *words)
+    assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
+    again = in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
+    assert again.returncode == 0, again.stderr
+    assert plumbline(folder, *words).returncode == 10
+
+
+def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
+    with Folder(folder).held("plumbline try -m first"):
+        done = plumbline(folder, "try", "-m", "second", "--", "--worse", "1")
+    assert done.returncode == 1 and f"process {os.getpid()} " in done.stderr
+    assert "(plumbline try -m first)" in done.stderr and len(banked(folder)) == 5
+
+
+def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plumbline(folder, "try", "-m", "first", "--", "--worse", "1").returncode == 10
+    monkeypatch.setattr(process_record, "now", lambda: "2001-01-01T00:00:00Z")
+    assert plumbline(folder, "try", "-m", "second", "--", "--worse", "2").returncode == 10
+    (page,) = (folder / ".plumbline/pages").glob("second-*.json")
+    os.utime(page, (1, 1))
+    assert plumbline(folder, "page").stdout.startswith("# `second` against `baseline`")
+
+
+def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
+    done = plumbline(tmp_path, "try")
+    assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
+    done = plumbline(tmp_path, "try", "qknorm", "-m", "x")
+    assert done.returncode == 2 and "--message is of a folder with plumbline.toml" in done.stderr
+    done = plumbline(folder, "try", "-m", "x", "--quick")
+    assert done.returncode == 2 and "--quick is of METHOD|FILE.yaml" in done.stderr
+    done = plumbline(folder, "confirm")
+    assert done.returncode == 1 and "nothing was kept yet" in done.stderr
+
+
+def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
+    for words, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
+        command = [sys.executable, "-m", "tests.cli.light", "plumbline", *words]
+        path = {"PYTHONPATH": f"{repository}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
+        assert done.returncode == code and done.stdout, done.stderr
+
+
+def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
+    change(folder, "GAIN = -0.5")
+    git(folder, "commit", "-qam", "a step back")
+    change(folder, "GAIN = 0.0", "GAIN = -0.5")
+    change(folder, "GAIN = 0.00")
+    done = plumbline(folder, "try", "-m", "no step back", "--baseline", "HEAD")
+    assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr
+    file = load(folder)
+    assert Baseline(file, Folder(folder), Repository(folder), print).arm.words == "baseline"

@@ -1,0 +1,105 @@
+"""What `examples/loop` gives to loops: its script, its hooks, its stand-in for autoresearch's trainer, as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.experiment.decision.outcome import EXIT_CODES
+
+#: The summary that autoresearch's train.py ends with, and what its program.md reads of it.
+BLOCK = [
+    *("val_bpb", "training_seconds", "total_seconds", "peak_vram_mb", "mfu_percent", "total_tokens_M", "num_steps"),
+    *("num_params_M", "depth"),
+]
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def loop(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    return Loop(repository, tmp_path_factory.mktemp("loop"))
+
+
+class Loop:
+    """A repository with the stand-in trainer, as the page says to set it up, and commands as a loop gives them."""
+
+    def __init__(self, repository: Path, root: Path) -> None:
+        self.folder, self.files = root / "there", repository / "examples/loop"
+        (root / "bin").mkdir()
+        for name, words in (("plumbline", "-m plumbline"), ("python", "")):
+            (root / "bin" / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+            (root / "bin" / name).chmod(0o755)
+        author = {f"GIT_{who}_{what}": f"{what}@loop" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        path = {"PATH": f"{root}/bin:{os.environ['PATH']}", "PYTHONPATH": str(repository / "src")}
+        self.environment = {**os.environ, **author, **path, "XDG_STATE_HOME": str(root / "state")}
+        self.folder.mkdir()
+        shutil.copy(self.files / "train.py", self.folder)
+        page = (self.files / "README.md").read_text()
+        block = re.findall(r"```toml\n(.*?)```", page, flags=re.S)[0]
+        changed = block.replace(".venv/bin/python", "python").replace('share = [".venv"]\n', "")
+        (self.folder / "plumbline.toml").write_text(changed)
+        self.call("git init -q && git add -A && git commit -qm start")
+
+    def call(self, command: str, given: str = "") -> Done:
+        words = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
+        return subprocess.run(["sh", "-c", command], input=given, **words)  # type: ignore[call-overload,no-any-return]
+
+    def change(self, entry: str) -> None:
+        script = self.folder / "train.py"
+        script.write_text(script.read_text().replace("CHANGES = [", f"CHANGES = [{entry}, "))
+
+
+@pytest.mark.slow
+def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> None:
+    decide = f"sh {loop.files}/decide.sh"
+    loop.change("0.06")
+    kept = loop.call(f"{decide} 'much better' --trust")
+    assert kept.returncode == EXIT_CODES["keep"], kept.stderr
+    assert "CHANGES = [0.06, ]" in loop.call("git show HEAD:train.py").stdout
+    loop.change("-0.06")
+    assert loop.call(f"{decide} 'much worse'").returncode == EXIT_CODES["discard"]
+    loop.change("1 / 0")
+    assert loop.call(f"{decide} 'a slip'").returncode == EXIT_CODES["crashed"]
+    assert loop.call("git diff HEAD -- train.py").stdout == ""  # both were taken back
+    assert loop.call(f"{decide} 'no change'").returncode == 1
+    head, *rows = [line.split("\t") for line in (loop.folder / "results.tsv").read_text().splitlines()]
+    assert head[:5] == ["commit", "val_bpb", "memory_gb", "status", "description"]
+    assert [row[3:5] for row in rows] == [["keep", "much better"], ["discard", "much worse"], ["crash", "a slip"]]
+
+
+@pytest.mark.slow
+def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) -> None:
+    (loop.folder / ".auto").mkdir()
+    (loop.folder / ".gitignore").write_text(".auto/\n")
+    loop.change("-0.05")
+    measured = loop.call(f"sh {loop.files}/pi/measure.sh --trust")
+    assert measured.returncode == 0 and re.search(r"^METRIC val_bpb=\d\.\d+$", measured.stdout, re.M), measured.stderr
+    checked = loop.call(f"sh {loop.files}/pi/checks.sh")
+    assert checked.returncode == 1 and checked.stderr.startswith("discard: ")
+    entry = {"run": 6, "status": "keep", "metric": 1.0, "description": "x", "asi": {}}
+    told = json.dumps({"event": "after", "cwd": str(loop.folder), "run_entry": entry, "session": {}})
+    assert loop.call(f"sh {loop.files}/pi/after.sh", told).stdout.startswith("Logged otherwise than decided")
+    (loop.folder / "plumbline.toml").write_text("[run]\n")
+    failed = loop.call(f"sh {loop.files}/pi/measure.sh")
+    assert failed.returncode == 1 and not failed.stdout and "nothing is known of the change" in failed.stderr
+    assert "no decision" in loop.call(f"sh {loop.files}/pi/after.sh", told).stderr
+    loop.call("git checkout -- .")
+
+
+def test_the_stand_in_prints_the_block_that_autoresearch_reads(loop: Loop) -> None:
+    printed = loop.call("python train.py").stdout
+    assert [line.partition(":")[0] for line in printed.partition("---\n")[2].splitlines()] == BLOCK
+
+
+def test_each_page_says_what_to_do_on_every_exit_code(repository: Path) -> None:
+    for name in ("program.md", "SKILL.md"):
+        rows = re.findall(r"^(?:\| |- )(\d.*?)(?:\||:)", (repository / "examples/loop" / name).read_text(), re.M)
+        codes = {int(code) for row in rows for code in re.findall(r"\b\d+\b", row)}
+        assert codes == {*EXIT_CODES.values(), 1, 2, 75, 130}, name
