@@ -50,7 +50,7 @@ def bank(folder: Path) -> list[tuple[Any, ...]]:
 def state(folder: Path) -> dict[str, Any]:
     """Everything that a try leaves: decision, bank, baseline, the row of results.tsv."""
     (decided,) = (json.loads(path.read_text()) for path in (folder / ".plumbline/pages").glob("*.json"))
-    runs = [(run["arm"], run["seed"], run["value"]) for run in decided["runs"]]
+    runs = sorted((run["arm"], run["seed"], run["value"]) for run in decided["runs"])
     baseline = json.loads((folder / ".plumbline/baseline.json").read_text())
     ledger = map(json.loads, (folder / ".plumbline/decisions.jsonl").read_text().splitlines())
     return {
@@ -62,14 +62,14 @@ def state(folder: Path) -> dict[str, Any]:
     }
 
 
-def finished(folder: Path) -> set[int]:
-    """Seeds of the runs that have ended, whether or not the bank has them."""
-    found = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
-    return {result["seed"] for result in found}
+def starts(folder: Path) -> Counter[int]:
+    """How often the run of each seed was begun."""
+    path = Path(f"{folder}.starts")
+    return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
 
 
-def kill(folder: Path, after: float) -> set[int]:
-    """Kill a try at an instant, see that nothing of it goes on, and return the seeds of what was finished."""
+def kill(folder: Path, after: float) -> dict[int, int]:
+    """Kill a try at an instant, see that nothing of it goes on; how often each run was begun that is finished."""
     process = start(folder)
     time.sleep(after)
     process.kill()
@@ -78,7 +78,8 @@ def kill(folder: Path, after: float) -> set[int]:
     while (left := carriers(f"MARK={folder}.")) and time.monotonic() < until:
         time.sleep(0.05)
     assert not left, [Path(f"/proc/{each}/cmdline").read_bytes() for each in left]
-    return finished(folder)
+    found = (json.loads(path.read_text()) for path in (folder / ".plumbline/runs").glob("*.result.json"))
+    return {result["seed"]: starts(folder)[result["seed"]] for result in found}
 
 
 @pytest.mark.slow
@@ -91,10 +92,7 @@ def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
     seconds, instants = time.monotonic() - began, random.Random(FOLDERS)
     for number in range(FOLDERS):
         folder = shutil.copytree(source, tmp_path / f"killed{number}")
-        known: set[int] = set()
-        for _ in range(3):
-            known |= kill(folder, instants.uniform(0.05, 1.05) * seconds)
+        known = [kill(folder, instants.uniform(0.05, 1.05) * seconds) for _ in range(3)]
         assert start(folder).wait() == 0  # also where it had ended
         assert state(folder) == state(undisturbed)
-        starts = Counter(map(int, Path(f"{folder}.starts").read_text().split()))
-        assert [seed for seed in known if starts[seed] > 1] == []
+        assert all(starts(folder)[seed] == begun for each in known for seed, begun in each.items())
