@@ -307,7 +307,7 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
 def _lost_log(decision: Decision, baseline: Baseline, candidate: Arm) -> Path | None:
     """The log of the candidate's run that has no value; None where each has one."""
     lost = next((run for run in decision.runs if run.arm != BASELINE and not run.has_value), None)
-    return lost and baseline.folder.log(candidate.method, lost.seed)
+    return None if lost is None else baseline.folder.log(candidate.method, lost.seed)
 
 
 def _slug(words: str) -> str:
