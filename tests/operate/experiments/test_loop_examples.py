@@ -44,7 +44,7 @@ class Loop:
         page = (self.files / "README.md").read_text()
         block = re.findall(r"```toml\n(.*?)```", page, flags=re.S)[0]
         changed = block.replace(".venv/bin/python", "python").replace('share = [".venv"]\n', "")
-        (self.folder / "plumbline.toml").write_text(changed)
+        (self.folder / "plumbline.toml").write_text(f"{changed}[decide]\nbank = 3\nmax_seeds = 5\n")
         self.call("git init -q && git add -A && git commit -qm start")
 
     def call(self, command: str, given: str = "") -> Done:
