@@ -26,7 +26,7 @@ from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, no
 from tests.model_specs import small
 from tests.train import helpers
 
-SIZE = TrainedSize(context=160, rows=18, half=True)
+SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
 
 
 class Leak(Softmax):
@@ -107,6 +107,11 @@ class WithoutAGradient(Leak):
         return following.detach().sign()
 
 
+class InTheFifthLayer(From64):
+    def opens(self, out):
+        return super().opens(out) and self.layer == 4
+
+
 class RowsFromFour(Softmax):
     """Subtracts the mean of a batch of four rows or more."""
 
@@ -176,6 +181,7 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (OnlyInTheTrainedBatch, "causality", "in a batch of 18"),
         (TooSmallToBeSeenInLogits, "causality", "have a gradient by token"),
         (WithoutAGradient, "causality", "in training mode"),
+        (InTheFifthLayer, "causality", "with the 6 layers that are trained"),
     ],
 )
 def test_a_leak_is_refused_by_name_with_the_smallest_input(
@@ -199,7 +205,7 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(
     from tests.model_specs import run_spec
 
     uses(Gated)
-    assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False)) == {}
+    assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
     spec = run_spec()
     helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
     assert trained_checks.leak(tmp_path / "out", spec) is None

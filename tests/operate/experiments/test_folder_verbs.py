@@ -105,6 +105,7 @@ def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[P
     assert (folder / "plumbline.toml").read_text() == before
 
 
+@pytest.mark.slow
 def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> None:
     change(folder)
     before = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
@@ -141,6 +142,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert page.stdout.startswith("# `halve the batch` against `baseline`")
 
 
+@pytest.mark.slow
 def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(folder: Path) -> None:
     change(folder)
     words = ("try", "-m", "better")
@@ -183,6 +185,7 @@ def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, s
     assert ("crash\tbroken" in rows) == (code == 12)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(folder)
     real, left = os.fsync, [3]
@@ -254,6 +257,7 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     words = ("try", "-m", "worse", "--", "--worse", "1")
     results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
@@ -303,6 +307,7 @@ def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path,
     assert done.returncode == 1 and "nothing was kept yet" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
     for words, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
         command = [sys.executable, "-m", "tests.cli.light", "plumbline", *words]

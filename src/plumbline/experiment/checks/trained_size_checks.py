@@ -1,7 +1,8 @@
 """Checks a model as its runs call it: at the trained context, in every mode, in batches of several sizes.
 
 Two layers of a small width, so that a context of 1,024 takes seconds. Short inputs are tried in every mode and batch;
-the trained context in every mode with a pair of rows, and as it is trained in larger batches too.
+the trained context in every mode with a pair of rows, and as it is trained in larger batches too. As many layers as are
+trained read an input past the first chunks alone, as they are trained.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ LAYERS = 2
 SHORT = (2, 9, LONG)
 #: Tokens of the largest batch that is tried at the trained context.
 TOKENS = 8192
+#: Tokens that a model of the trained depth reads.
+DEEP = 80
 #: In how many parts a sequence of the trained context is decoded.
 PARTS = 13
 
@@ -56,6 +59,22 @@ def leak(model: Decoder, size: TrainedSize) -> Leak | None:
             return leaks.smallest(model, asked, shown, before, length)
         before = length
     return None
+
+
+def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
+    """Look for a leak of a layer that the reduced model has not."""
+    if size.layers <= LAYERS:
+        return None
+    model, length = (
+        leaks.lively(msgspec.structs.replace(spec, layers=size.layers, context=size.context)),
+        min(DEEP, size.context),
+    )
+    asked = [(TRAINED[size.half], 2)]
+    with torch.no_grad():
+        if not model(leaks.pairs(length, 1, [1], spec.vocabulary)).isfinite().all():
+            return None  # off its start, what has no norms grows beyond numbers
+    shown = leaks.searched(model, asked, length)
+    return None if shown is None else leaks.smallest(model, asked, shown, 1, length)
 
 
 @torch.no_grad()
@@ -98,6 +117,9 @@ def failed(spec: ModelSpec, size: TrainedSize) -> dict[str, str]:
     shown = leak(model, size)
     if shown is not None:
         return {shown.check: shown.words}
+    shown = leak_in_depth(spec, size)
+    if shown is not None:
+        return {shown.check: f"{shown.words}, with the {size.layers} layers that are trained"}
     for name, words in (("prefill = decode", decoding(model, size)), ("loss", loss(model, size))):
         if words is not None:
             found[name] = f"{words}, at the trained context of {size.context:,}"
@@ -110,5 +132,6 @@ def words(size: TrainedSize, spec: ModelSpec) -> str:
     return (
         f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "
         f"{small.width}), in training and in evaluation mode, with gradients enabled and without, in float32 and in "
-        f"bfloat16, in batches of 1, 2, 4 and 7 rows and, of short inputs, up to the {size.rows:,} of a training step"
+        f"bfloat16, in batches of 1, 2, 4 and 7 rows and, of short inputs, up to the {size.rows:,} of a training step, "
+        f"and in {size.layers} layers at {min(DEEP, size.context)} tokens"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from dataclasses import replace
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment.decision import announced, records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.decision.settle import Question, claim, settle
-from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
+from plumbline.operate.experiments.folder_asked import arms_of, entry_of, question_again, question_of, record_of, slug
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
 from plumbline.own_trainer import trust
@@ -68,8 +66,8 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     baseline = Baseline(file, Folder(root), Repository(root), tell)
     place = place_of(root)
     if given.dry_run:
-        candidate, other = _arms(given, baseline)
-        question = _question(given, baseline, candidate, other)
+        candidate, other = arms_of(given, baseline)
+        question = question_of(given, baseline, candidate, other)
         print(
             f"{candidate.words} against {other.words}: {file.run.command}; {question.bank} runs of the baseline "
             f"({len(_known(baseline, place.bank(), other))} are there), at most {question.most} of the candidate"
@@ -84,15 +82,15 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             page = page_of(place, kept)
             return _decided_already(records.read(page.with_suffix(".json")), page, given)
         baseline.require_same_machine(bank)
-        candidate, other = _arms(given, baseline)
+        candidate, other = arms_of(given, baseline)
         trainer = baseline.trainer(candidate, other)
-        question = _question(given, baseline, candidate, other)
-        record = _record(question, candidate, other, trainer)
+        question = question_of(given, baseline, candidate, other)
+        record = record_of(question, candidate, other, trainer)
         decision = _decided(place, question, record)
         page = page_of(place, question.name if decision is None else decision.terms.name)
         code = None if decision is None else _decided_already(decision, page, given)
         if decision is None:
-            entry = _entry(question, trainer, announced.rule(question))
+            entry = entry_of(question, trainer, announced.rule(question))
             ledger = place.tried()
             level = announced.session_level(question, entry, ledger)
             since = announced.last_keep(entry, ledger) if question.session == "each" else ""
@@ -115,7 +113,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
 
 def _decided(place: Place, question: Question, record: dict[str, Any]) -> Decision | None:
     """What was decided of these very arms and this question, whatever it was called."""
-    of_these = question.name.removeprefix(_slug(question.candidate))
+    of_these = question.name.removeprefix(slug(question.candidate))
     for path in place.pages.glob(f"*{of_these}.json"):
         known = records.read(path)
         same = all(known.asked.get(key) == record[key] for key in ("trainer", "design", "methods"))
@@ -149,11 +147,11 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
             )
         trainer = baseline.trainer(candidate, other)
         trainer.held_out = bool(file.metric.held_out)
-        name = f"{_slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
-        question = _settings(baseline, candidate, other, trainer, name)
+        name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
+        question = question_again(baseline, candidate, other, trainer, name)
         terms, plan = claim(question, trainer, bank)
-        entry = _entry(question, trainer, f"t of a claim at {terms.alpha:g}")
-        record = _record(question, candidate, other, trainer)
+        entry = entry_of(question, trainer, f"t of a claim at {terms.alpha:g}")
+        record = record_of(question, candidate, other, trainer)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
         decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
         return told(decision, page_of(place, name), as_json=given.json)
@@ -179,86 +177,6 @@ def require_trust(file: TrainerFile, said: bool) -> None:
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise PlumblineError(f"{file.path} is not run; nothing was done")
     trust.trust(file.folder, file)
-
-
-def _arms(given: argparse.Namespace, baseline: Baseline) -> tuple[Arm, Arm]:
-    """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
-    repository = baseline.repository
-    other = baseline.arm if given.baseline is None else repository.arm(given.baseline)
-    candidate = repository.candidate([*other.flags, *given.flags], words=given.message)
-    if candidate.method == other.method:
-        raise PlumblineError(
-            f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "
-            "something, name flags (plumbline try -m WORDS -- FLAGS), or another baseline (--baseline HEAD~1)"
-        )
-    return candidate, other
-
-
-def _question(given: argparse.Namespace, baseline: Baseline, candidate: Arm, other: Arm) -> Question:
-    """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
-    asked = baseline.file.decide
-    order = "paired" if given.paired else "interleaved" if given.interleave else None
-    order = order or ("paired" if asked.pair else "interleaved" if asked.interleave else "bank")
-    session = given.session or asked.session
-    planned = given.planned or asked.planned or None
-    if (session == "fwer") != (planned is not None) and session != "fdr":
-        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
-    name = f"{_slug(candidate.words)}-{candidate.method}-against-{other.method}"
-    name += "" if order == "bank" else f"-{order}"
-    question = _settings(baseline, candidate, other, baseline.trainer(candidate, other), name)
-    return replace(
-        question,
-        bank=given.bank or asked.bank,
-        most=given.most or asked.max_seeds,
-        alpha=asked.alpha if given.alpha is None else given.alpha,
-        min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
-        worth=given.worth_sigmas or asked.worth,
-        plan=order,  # type: ignore[arg-type]
-        session=session,
-        planned=planned,
-        first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
-    )
-
-
-def _settings(baseline: Baseline, candidate: Arm, other: Arm, trainer: CommandTrainer, name: str) -> Question:
-    """What is the same of a try and of a claim."""
-    file = baseline.file
-    return Question(
-        name=name,
-        baseline=other.words,
-        candidate=candidate.words,
-        metric=trainer.metric,
-        higher=file.metric.direction == "higher",
-        min_gain=file.decide.min_gain,
-        first_seed=baseline.first_seed,
-        unit=file.metric.unit,
-        trainer=" ".join(file.run.command.replace("{flags}", "").split()),
-        budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
-        varies="what the trainer's seed changes",
-    )
-
-
-def _record(question: Question, candidate: Arm, other: Arm, trainer: CommandTrainer) -> dict[str, Any]:
-    """What was asked for, to be asked again."""
-    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
-    arms = [{"commit": arm.commit, "flags": list(arm.flags), "words": arm.words} for arm in (candidate, other)]
-    return {
-        "trainer": trainer.group,
-        "design": [*design, question.first_seed, question.session, question.planned],
-        "arms": arms,
-        "methods": [candidate.method, other.method],
-    }
-
-
-def _entry(question: Question, trainer: CommandTrainer, test: str) -> LedgerEntry:
-    return LedgerEntry(
-        kind="try",
-        name=question.name,
-        fingerprint=sha256_text(canonical_json([trainer.method(BASELINE), trainer.method(question.candidate)])),
-        baseline=trainer.method(BASELINE),
-        metric=question.metric,
-        test=test,
-    )
 
 
 def _in_words(decision: Decision, trainer: CommandTrainer) -> Decision:
@@ -307,12 +225,7 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
 def _lost_log(decision: Decision, baseline: Baseline, candidate: Arm) -> Path | None:
     """The log of the candidate's run that has no value; None where each has one."""
     lost = next((run for run in decision.runs if run.arm != BASELINE and not run.has_value), None)
-    return lost and baseline.folder.log(candidate.method, lost.seed)
-
-
-def _slug(words: str) -> str:
-    """Words as a part of a file's name."""
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
+    return None if lost is None else baseline.folder.log(candidate.method, lost.seed)
 
 
 VERBS = {"try": try_, "confirm": confirm}

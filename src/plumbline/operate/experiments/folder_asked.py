@@ -1,0 +1,103 @@
+"""Reads from a command line and from `plumbline.toml` what is asked of a candidate: its arms, and what decides."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.experiment.decision.settle import Question
+from plumbline.experiment.ledger import LedgerEntry
+from plumbline.operate.experiments.folder_baseline import Baseline
+from plumbline.own_trainer.command_trainer import CommandTrainer
+from plumbline.own_trainer.snapshot import Arm
+
+
+def arms_of(given: argparse.Namespace, baseline: Baseline) -> tuple[Arm, Arm]:
+    """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
+    repository = baseline.repository
+    other = baseline.arm if given.baseline is None else repository.arm(given.baseline)
+    candidate = repository.candidate([*other.flags, *given.flags], words=given.message)
+    if candidate.method == other.method:
+        raise PlumblineError(
+            f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "
+            "something, name flags (plumbline try -m WORDS -- FLAGS), or another baseline (--baseline HEAD~1)"
+        )
+    return candidate, other
+
+
+def question_of(given: argparse.Namespace, baseline: Baseline, candidate: Arm, other: Arm) -> Question:
+    """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
+    asked = baseline.file.decide
+    order = "paired" if given.paired else "interleaved" if given.interleave else None
+    order = order or ("paired" if asked.pair else "interleaved" if asked.interleave else "bank")
+    session = given.session or asked.session
+    planned = given.planned or asked.planned or None
+    if (session == "fwer") != (planned is not None) and session != "fdr":
+        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
+    name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
+    name += "" if order == "bank" else f"-{order}"
+    question = question_again(baseline, candidate, other, baseline.trainer(candidate, other), name)
+    return replace(
+        question,
+        bank=given.bank or asked.bank,
+        most=given.most or asked.max_seeds,
+        alpha=asked.alpha if given.alpha is None else given.alpha,
+        min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
+        worth=given.worth_sigmas or asked.worth,
+        plan=order,  # type: ignore[arg-type]
+        session=session,
+        planned=planned,
+        first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
+    )
+
+
+def question_again(baseline: Baseline, candidate: Arm, other: Arm, trainer: CommandTrainer, name: str) -> Question:
+    """What is the same of a try and of a claim."""
+    file = baseline.file
+    return Question(
+        name=name,
+        baseline=other.words,
+        candidate=candidate.words,
+        metric=trainer.metric,
+        higher=file.metric.direction == "higher",
+        min_gain=file.decide.min_gain,
+        first_seed=baseline.first_seed,
+        unit=file.metric.unit,
+        trainer=" ".join(file.run.command.replace("{flags}", "").split()),
+        budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
+        varies="what the trainer's seed changes",
+    )
+
+
+def record_of(question: Question, candidate: Arm, other: Arm, trainer: CommandTrainer) -> dict[str, Any]:
+    """What was asked for, to be asked again."""
+    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
+    arms = [{"commit": arm.commit, "flags": list(arm.flags), "words": arm.words} for arm in (candidate, other)]
+    return {
+        "trainer": trainer.group,
+        "design": [*design, question.first_seed, question.session, question.planned],
+        "arms": arms,
+        "methods": [candidate.method, other.method],
+    }
+
+
+def entry_of(question: Question, trainer: CommandTrainer, test: str) -> LedgerEntry:
+    """The entry of the ledger."""
+    return LedgerEntry(
+        kind="try",
+        name=question.name,
+        fingerprint=sha256_text(canonical_json([trainer.method(BASELINE), trainer.method(question.candidate)])),
+        baseline=trainer.method(BASELINE),
+        metric=question.metric,
+        test=test,
+    )
+
+
+def slug(words: str) -> str:
+    """Words as a part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"
