@@ -99,6 +99,13 @@ class Folder:
         record = {"commit": arm.commit, "flags": list(arm.flags), "words": arm.words, "at": process_record.now()}
         atomic_write_json(self.own / "baseline.json", record)
 
+    def has_rows(self) -> bool:
+        """Whether `results.tsv` has a row below its head."""
+        try:
+            return len((self.root / "results.tsv").read_text(encoding="utf-8", errors="replace").splitlines()) > 1
+        except FileNotFoundError:
+            return False
+
     def append_row(self, metric: str, row: Sequence[str]) -> None:
         """Append a row to `results.tsv`: the values of `COLUMNS`; where the file has fewer columns, only those.
 

@@ -124,7 +124,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert mine == [1042, 1043, *range(1044, 1049)]
     rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
     assert rows[0] == ["commit", "val_loss", "memory_gb", "status", "description", "seeds", "p"]
-    assert rows[1][2:6] == ["0.0", "keep", "halve the batch", "2"] and rows[1][1].startswith("2.8")
+    assert rows[1][2:6] == ["0.0", "keep", "baseline", "5"] and rows[2][2:6] == ["0.0", "keep", "halve the batch", "2"]
     nothing = plumbline(folder, "try", "-m", "the same again")
     assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
     # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.

@@ -44,7 +44,7 @@ class Loop:
         page = (self.files / "README.md").read_text()
         block = re.findall(r"```toml\n(.*?)```", page, flags=re.S)[0]
         changed = block.replace(".venv/bin/python", "python").replace('share = [".venv"]\n', "")
-        (self.folder / "plumbline.toml").write_text(changed)
+        (self.folder / "plumbline.toml").write_text(f"{changed}[decide]\nbank = 3\nmax_seeds = 5\n")
         self.call("git init -q && git add -A && git commit -qm start")
 
     def call(self, command: str, given: str = "") -> Done:
@@ -71,7 +71,12 @@ def test_a_loop_is_driven_by_exit_codes_and_keeps_what_is_real(loop: Loop) -> No
     assert loop.call(f"{decide} 'no change'").returncode == 1
     head, *rows = [line.split("\t") for line in (loop.folder / "results.tsv").read_text().splitlines()]
     assert head[:5] == ["commit", "val_bpb", "memory_gb", "status", "description"]
-    assert [row[3:5] for row in rows] == [["keep", "much better"], ["discard", "much worse"], ["crash", "a slip"]]
+    assert [row[3:5] for row in rows] == [
+        ["keep", "baseline"],
+        ["keep", "much better"],
+        ["discard", "much worse"],
+        ["crash", "a slip"],
+    ]
 
 
 @pytest.mark.slow

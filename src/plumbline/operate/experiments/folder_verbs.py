@@ -99,7 +99,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
             decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
         # What follows is done again where a try was killed in it.
-        _append_row(trainer, decision, candidate)
+        _append_rows(trainer, decision)
         moves = decision.verdict == "keep" and given.baseline is None
         if moves:
             baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": question.name})
@@ -194,16 +194,25 @@ def _known(baseline: Baseline, bank: Bank, other: Arm) -> list[int]:
     return [run.seed for run in runs if run.seed >= baseline.first_seed and run.has_value]
 
 
-def _append_row(trainer: CommandTrainer, decision: Decision, candidate: Arm) -> None:
-    """Write a decision's row of `results.tsv`: the columns of autoresearch, seeds and p; of what was judged."""
+def _append_rows(trainer: CommandTrainer, decision: Decision) -> None:
+    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
+    the file expect it."""
     if decision.verdict == "cannot be judged":
         return
-    values = decision.candidate_values
-    memory = trainer.memory_gb([run for run in decision.runs if run.arm != BASELINE]) or 0.0
-    mean = sum(values) / len(values) if values else 0.0
+    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
+        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm))
+
+
+def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ...]:
+    """The columns of autoresearch, then the number of runs and p."""
+    runs = [run for run in decision.runs if run.arm == arm]
+    values = decision.baseline_values if arm == BASELINE else decision.candidate_values
+    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
+    said = (trainer.arms[arm].commit[:7], f"{mean:.6f}", f"{memory:.1f}")
+    if arm == BASELINE:
+        return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
-    row = (candidate.commit[:7], f"{mean:.6f}", f"{memory:.1f}", STATUS[decision.verdict], decision.terms.candidate)
-    trainer.folder.append_row(decision.terms.metric, (*row, str(len(values)), p))
+    return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
 
 
 def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm) -> str:
