@@ -88,5 +88,5 @@ def test_a_node_and_the_try_are_lost_and_no_run_is(cluster: None, tmp_path: Path
     hold.unlink()
     assert second.wait(timeout=240) == 0, Path(f"{there}.txt").read_text()[-3000:]
     assert runs(there) == runs(here) and len(runs(there)) == 4
-    assert not [job for job in jobs if state(job) == "RUNNING"]
+    until(lambda: not [job for job in jobs if state(job) == "RUNNING"], 60, "the end of what the try had running")
     assert all(count < 3 for count in Counter(seed for seed, _, _ in starts(there)).values()), starts(there)

@@ -22,6 +22,9 @@ LOCKING = (
     "data.verify",
     "data.turn",
     "train.monitoring.mlflow",
+    "own_trainer.command_trainer",
+    "own_trainer.profile_runs",
+    "own_trainer.run_one",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import signal
 import subprocess
@@ -179,7 +180,9 @@ def test_a_try_that_is_asked_to_stop_ends_its_runs_first(number: int, code: int,
     folder = make(tmp_path / "mine", NEVER)
     mark = f"{REPORT}={folder / '.plumbline/runs'}/"
     command = [sys.executable, "-m", "tests.own_trainer.trainers", str(folder), "--gain", "1"]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+    # A shell has its background jobs ignore Ctrl-C, and whoever they start.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=heard) as process:
         while len(carriers(mark)) < 2:
             time.sleep(0.05)
         process.send_signal(number)

@@ -266,5 +266,5 @@ def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
         return copies, wait
 
     monkeypatch.setattr(snapshot, "copied", copied)
-    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, overlap=True)) == 0
+    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, background_io=True)) == 0
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)

@@ -5,6 +5,7 @@ Snakemake is imported when runs are made, and not before: no other folder needs 
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import sys
@@ -45,7 +46,7 @@ class ProfileRuns:
 
     def __post_init__(self) -> None:
         try:
-            import snakemake  # noqa: F401
+            importlib.import_module("snakemake")
         except ModuleNotFoundError as error:
             raise lacking(error, f"{self.file.path}: where.profile") or error from None
 
