@@ -87,7 +87,7 @@ gpu-check-pack: setup
 # than 60 MiB, as gpu-check-bundle.tar (docs/gpu-first-day.md). FOR is that machine's Python.
 FOR ?= 3.12
 gpu-check-bundle: gpu-check-packs
-	@$(BIN)/python -m benchmarks.gpu_check.bundle --python $(FOR)
+	@$(BIN)/python -m benchmarks.gpu_check.bundle --python-version $(FOR)
 
 # The sequences that the check's key_norms runs read, at the paper's length.
 GPU_CHECK_PACKS = work/mini/corpora/smollm_mix/packs/context2048
