@@ -258,11 +258,7 @@ def test_a_folder_in_hub_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         half = frame[part * 100 : (part + 1) * 100]
         half.to_parquet(tmp_path / "set" / "data" / f"train-{part:05d}-of-00002.parquet")
     arguments = [
-        "--corpus",
-        "mine",
-        "--documents-source",
-        "hub",
-        "--hub-dataset",
+        *["--corpus", "mine", "--documents-source", "hub", "--hub-dataset"],
         f"{tmp_path}/set",
         "--out",
         f"{tmp_path}/out",
@@ -391,11 +387,7 @@ def test_a_revision_is_a_commit(tmp_path: Path) -> None:
 
 def test_no_network_with_the_hub(tmp_path: Path) -> None:
     arguments = [
-        "--corpus",
-        "mine",
-        "--documents-source",
-        "hub",
-        "--hub-dataset",
+        *["--corpus", "mine", "--documents-source", "hub", "--hub-dataset"],
         "some/where",
         "--hub-revision",
         "0" * 40,

@@ -102,11 +102,7 @@ def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, 
     rows = [json.dumps({"id": str(number), "text": "x" * length}) for number in range(20_000 // length)]
     (tmp_path / "texts/a.jsonl").write_text("\n".join([*rows, *('{"text": "y"}' for _ in range(40))]))
     words = [
-        "--corpus",
-        "mine",
-        "--documents-source",
-        "local",
-        "--local-folder",
+        *["--corpus", "mine", "--documents-source", "local", "--local-folder"],
         str(tmp_path / "texts"),
         "--out",
         str(tmp_path / "out"),

@@ -62,11 +62,7 @@ def decoded(own: Stages) -> None:
     (own.packs / "in").mkdir(parents=True)
     np.save(own.packs / "in/a.npy", np.array([5, 6, 0], "<u2"))
     words = [
-        "--corpus",
-        "mine",
-        "--documents-source",
-        "local",
-        "--local-folder",
+        *["--corpus", "mine", "--documents-source", "local", "--local-folder"],
         f"{own.packs}/in",
         "--out",
         f"{own.packs}/out",

@@ -69,11 +69,7 @@ class Folder:
     def documents(self, *more: str) -> dict[str, Any]:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         words = [
-            "--corpus",
-            "mine",
-            "--documents-source",
-            "local",
-            "--local-folder",
+            *["--corpus", "mine", "--documents-source", "local", "--local-folder"],
             str(self.path),
             "--out",
             str(self.out),

@@ -15,9 +15,10 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.own_trainer import pool, run_one
+from plumbline.own_trainer import pool
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.processes import REPORT, carriers
+from plumbline.own_trainer.requests import read_request
 from tests.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
 #: Starts a process in a session of its own, as launchers do, and waits for ever.
@@ -201,7 +202,7 @@ def test_a_second_try_is_refused_with_who_holds_the_folder(tmp_path: Path) -> No
 def test_one_process_makes_a_run(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     arms = trainer(folder, "--gain", "1")
-    request = run_one.read_request(arms.request(BASELINE, 42))
+    request = read_request(arms.request(BASELINE, 42))
     held = Path(request.result).with_suffix(".lock")
     with open(held, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -86,7 +86,7 @@ class Folder:
             self.move_baseline(repository, arm)
             return arm
         try:
-            return repository.arm(said["commit"], tuple(said["flags"]), words=said["words"])
+            return repository.recalled(said)
         except (KeyError, TypeError):
             raise PlumblineError(
                 f"{self.own / 'baseline.json'} names no commit; delete it, and HEAD becomes the baseline"
@@ -96,8 +96,7 @@ class Folder:
         """Make an arm the baseline, and hold its commit."""
         self.make()
         repository.hold("baseline", arm.commit)
-        record = {"commit": arm.commit, "flags": list(arm.flags), "words": arm.words, "at": process_record.now()}
-        atomic_write_json(self.own / "baseline.json", record)
+        atomic_write_json(self.own / "baseline.json", arm.record | {"at": process_record.now()})
 
     def has_rows(self) -> bool:
         """Whether `results.tsv` has a row below its head."""

@@ -29,7 +29,8 @@ LONGEST, SECONDS = 16_384, 60.0
 #: Bytes from the end of a running log that are looked at.
 TAIL = 2**18
 _BLOCK = 2**20
-_METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
+#: A line that says a metric by its name, whatever else is printed.
+METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
 
 
 class Read(Struct, frozen=True):
@@ -124,7 +125,7 @@ def _matches(patterns: dict[str, re.Pattern[str]], path: Path, most: int | None)
 def _metric_lines(path: Path, most: int | None) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in backwards(path, most):
-        if match := _METRIC_LINE.match(line):
+        if match := METRIC_LINE.match(line):
             found.setdefault(match[1], match[2])
     return found
 

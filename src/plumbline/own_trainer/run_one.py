@@ -46,8 +46,6 @@ from plumbline.own_trainer.requests import (
     read_result,
 )
 
-__all__ = ["Request", "Result", "interrupted_file", "make", "read_request", "read_result"]
-
 #: What goes in front of the child's PYTHONPATH.
 CHILD = Path(__file__).parent / "child"
 #: Seconds between looks at a running log, and those that a run is given to end when it is asked to.

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
@@ -54,6 +55,11 @@ class Arm:
     def method(self) -> str:
         """The arm's name in the bank: its code and its flags."""
         return f"{self.tree[:12]}{'-' + sha256_text(repr(self.flags))[:8] if self.flags else ''}"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What a file keeps of the arm; `Repository.recalled` makes it again."""
+        return {"commit": self.commit, "flags": list(self.flags), "words": self.words}
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,14 @@ class Repository:
             self._run("read-tree", commit, environment=environment)
             tree = self._code(environment)
         return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+
+    def recalled(self, record: Mapping[str, Any]) -> Arm:
+        """Make an arm again of its record.
+
+        Raises:
+            PlumblineError: its commit is gone.
+        """
+        return self.arm(record["commit"], record["flags"], words=record["words"])
 
     def candidate(self, flags: Sequence[str] = (), words: str = "") -> Arm:
         """Make an arm of the working tree as it is, and hold its commit by a ref.

@@ -81,7 +81,7 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides: the fields are those of `experiment.decision.settle.Question`."""
+    """What decides, and how many runs there are: `bank` of the baseline, `max_seeds` of the candidate at most."""
 
     alpha: float = 0.05
     min_gain: float = 0.0

@@ -10,8 +10,6 @@ from plumbline.core.files import make_folder, naming, sha256_file, sha256_text
 from plumbline.core.process_record import now
 from plumbline.own_trainer.trainer_file import NAME, TrainerFile
 
-__all__ = ["is_trusted", "trust"]
-
 
 def is_trusted(folder: Path, file: TrainerFile) -> bool:
     """Whether this user has run this folder's command before, as it is now."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, count, islice
 
+from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import CLAIM, LOOP, Bank
 from plumbline.experiment.decision.loop import Schedule, Trainer, schedule
 from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms, Session
@@ -53,6 +54,10 @@ class Question:
     varies: str = "initialisation"
     scope: str = ""
     differs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.session == "fwer" and not self.planned) or (self.session == "each" and self.planned):
+            raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
 
 
 def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:

@@ -104,8 +104,6 @@ def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) ->
     """Say what is asked of a candidate: what decides, and how many runs there are."""
     mine, asked = project.mine, arms.given
     bank, most = _sizes(given)
-    if (given.session == "fwer" and not given.planned) or (given.session == "each" and given.planned):
-        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
     minimum = mine.asked["minimum_gain"] if mine and given.minimum_gain is None else given.minimum_gain or 0.0
     paired = given.paired or bool(mine and mine.asked["paired"] and not given.interleave)
     order = "paired" if paired else "interleaved" if given.interleave else "bank"

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment.decision import decision_page
+from plumbline.experiment.decision import announced, decision_page
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
+from plumbline.experiment.decision.settle import Question, settle
 from plumbline.experiment.formatting import counted, seconds
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.place import Place
@@ -38,6 +40,41 @@ class Settled:
     entry: LedgerEntry
     record: Mapping[str, Any]
     checks: Mapping[str, Any] = field(default_factory=dict)
+
+
+def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str) -> LedgerEntry:
+    """Make the entry of the ledger; `baseline` is what it calls what candidates are compared with."""
+    arms = [trainer.method(BASELINE), trainer.method(asked.candidate)]
+    return LedgerEntry(
+        kind="try",
+        name=asked.name,
+        fingerprint=sha256_text(canonical_json(arms)),
+        baseline=baseline,
+        metric=asked.metric,
+        test=test,
+    )
+
+
+def settle_try(
+    place: Place,
+    asked: Question,
+    trainer: Trainer,
+    bank: Bank,
+    baseline: str,
+    record: Mapping[str, Any],
+    checks: Mapping[str, Any] | None = None,
+) -> Settled:
+    """Settle a try by what the ledger has of its session.
+
+    Raises:
+        PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
+    """
+    entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked)), place.tried()
+    level = announced.session_level(asked, entry, ledger)
+    since = announced.last_keep(entry, ledger) if asked.session == "each" else ""
+    terms, plan = settle(replace(asked, alpha=level, bank_since=since), trainer, bank)
+    announced.require_announced(entry, plan, trainer, bank, ledger)
+    return Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {})
 
 
 def decide(

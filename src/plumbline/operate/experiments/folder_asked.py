@@ -8,10 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import canonical_json, sha256_text
-from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.experiment.decision.settle import Question
-from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.snapshot import Arm
@@ -35,10 +32,6 @@ def question_of(given: argparse.Namespace, baseline: Baseline, candidate: Arm, o
     asked = baseline.file.decide
     order = "paired" if given.paired else "interleaved" if given.interleave else None
     order = order or ("paired" if asked.pair else "interleaved" if asked.interleave else "bank")
-    session = given.session or asked.session
-    planned = given.planned or asked.planned or None
-    if (session == "fwer") != (planned is not None) and session != "fdr":
-        raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, baseline.trainer(candidate, other), name)
@@ -50,8 +43,8 @@ def question_of(given: argparse.Namespace, baseline: Baseline, candidate: Arm, o
         min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
         worth=given.worth_sigmas or asked.worth,
         plan=order,  # type: ignore[arg-type]
-        session=session,
-        planned=planned,
+        session=given.session or asked.session,
+        planned=given.planned or asked.planned or None,
         first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
     )
 
@@ -77,25 +70,12 @@ def question_again(baseline: Baseline, candidate: Arm, other: Arm, trainer: Comm
 def record_of(question: Question, candidate: Arm, other: Arm, trainer: CommandTrainer) -> dict[str, Any]:
     """What was asked for, to be asked again."""
     design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
-    arms = [{"commit": arm.commit, "flags": list(arm.flags), "words": arm.words} for arm in (candidate, other)]
     return {
         "trainer": trainer.group,
         "design": [*design, question.first_seed, question.session, question.planned],
-        "arms": arms,
+        "arms": [candidate.record, other.record],
         "methods": [candidate.method, other.method],
     }
-
-
-def entry_of(question: Question, trainer: CommandTrainer, test: str) -> LedgerEntry:
-    """The entry of the ledger."""
-    return LedgerEntry(
-        kind="try",
-        name=question.name,
-        fingerprint=sha256_text(canonical_json([trainer.method(BASELINE), trainer.method(question.candidate)])),
-        baseline=trainer.method(BASELINE),
-        metric=question.metric,
-        test=test,
-    )
 
 
 def slug(words: str) -> str:

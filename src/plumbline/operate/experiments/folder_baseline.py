@@ -61,7 +61,7 @@ class Baseline:
         """
         if "start" not in self.said:
             raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
-        return self._arm(self.said["start"])
+        return self.repository.recalled(self.said["start"])
 
     @property
     def first_seed(self) -> int:
@@ -105,7 +105,7 @@ class Baseline:
     def keep(self, arm: Arm, bank: Bank, asked: dict[str, Any]) -> None:
         """Let an arm become the baseline as soon as it has its fresh runs (`settle_pending`); `asked`: what kept it."""
         fresh = max(bank.seeds(self.trainer(arm).group), default=0) + 1
-        self._say(pending=_record(arm) | {"first_seed": fresh, "asked": asked})
+        self._say(pending=arm.record | {"first_seed": fresh, "asked": asked})
 
     def kept_by(self, message: str, flags: list[str]) -> str | None:
         """The page of the try that made the baseline, where these are its words and the working tree is its code."""
@@ -119,7 +119,7 @@ class Baseline:
         pending = self.said.get("pending")
         if pending is None:
             return ""
-        arm, size = self._arm(pending), self.file.decide.bank
+        arm, size = self.repository.recalled(pending), self.file.decide.bank
         self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
         runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
         if lost := [run for run in runs if not run.has_value]:
@@ -128,7 +128,7 @@ class Baseline:
             return f"It does not become the baseline: seed {lost[0].seed} of its fresh runs {lost[0].outcome}."
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
-            self._say(start=_record(self.arm))
+            self._say(start=self.arm.record)
         self.folder.move_baseline(self.repository, arm)
         del self.said["pending"]
         self._say(first_seed=pending["first_seed"], kept=pending["asked"])
@@ -160,13 +160,6 @@ class Baseline:
         self.said |= more
         self.folder.make()
         atomic_write_json(self.folder.own / "session.json", self.said)
-
-    def _arm(self, said: dict[str, Any]) -> Arm:
-        return self.repository.arm(said["commit"], said["flags"], words=said["words"])
-
-
-def _record(arm: Arm) -> dict[str, Any]:
-    return {"commit": arm.commit, "flags": list(arm.flags), "words": arm.words}
 
 
 def commit(repository: Repository, arm: Arm) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.decision import announced, records
+from plumbline.experiment.decision import records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.decision.settle import Question, claim, settle
-from plumbline.operate.experiments.deciding import Settled, decide, page_of, tell, told
-from plumbline.operate.experiments.folder_asked import arms_of, entry_of, question_again, question_of, record_of, slug
+from plumbline.experiment.decision.settle import Question, claim
+from plumbline.operate.experiments.deciding import Settled, decide, entry_of, page_of, settle_try, tell, told
+from plumbline.operate.experiments.folder_asked import arms_of, question_again, question_of, record_of, slug
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
 from plumbline.own_trainer import trust
@@ -90,13 +90,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         page = page_of(place, question.name if decision is None else decision.terms.name)
         code = None if decision is None else _decided_already(decision, page, given)
         if decision is None:
-            entry = entry_of(question, trainer, announced.rule(question))
-            ledger = place.tried()
-            level = announced.session_level(question, entry, ledger)
-            since = announced.last_keep(entry, ledger) if question.session == "each" else ""
-            terms, plan = settle(replace(question, alpha=level, bank_since=since), trainer, bank)
-            announced.require_announced(entry, plan, trainer, bank, ledger)
-            settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
+            settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
             decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
         # What follows is done again where a try was killed in it.
         _append_rows(trainer, decision)
@@ -142,15 +136,13 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
             candidate, other = baseline.arm, baseline.first
         else:
             arms = place.named(given.name).asked["arms"]
-            candidate, other = (
-                baseline.repository.arm(each["commit"], each["flags"], words=each["words"]) for each in arms
-            )
+            candidate, other = map(baseline.repository.recalled, arms)
         trainer = baseline.trainer(candidate, other)
         trainer.held_out = bool(file.metric.held_out)
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         question = question_again(baseline, candidate, other, trainer, name)
         terms, plan = claim(question, trainer, bank)
-        entry = entry_of(question, trainer, f"t of a claim at {terms.alpha:g}")
+        entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}")
         record = record_of(question, candidate, other, trainer)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
         decision = decide(place, settled, lambda decision: _in_words(decision, trainer))

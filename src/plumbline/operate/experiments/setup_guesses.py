@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.own_trainer.metric import backwards
+from plumbline.own_trainer.metric import METRIC_LINE, backwards
 from plumbline.own_trainer.trainer_file import ENVIRONMENT, INJECT
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
@@ -39,6 +39,11 @@ class Seen:
     text: str
 
     @property
+    def announced(self) -> bool:
+        """Whether the trainer said it as a metric: in a line `METRIC name=value`, which needs no more than the name."""
+        return self.said.keys() == {"name"}
+
+    @property
     def direction(self) -> str:
         """Whether lower or higher is better, by the words of the name."""
         words = re.split(r"[^a-z0-9]+", self.name.lower())
@@ -54,7 +59,7 @@ def metrics(log: Path, folder: Path) -> list[Seen]:
             break
     lines.reverse()
     found = {one.name: one for one in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
-    return sorted(found.values(), key=lambda one: ("METRIC" not in one.said.get("how", ""), _rank(one.name)))
+    return sorted(found.values(), key=lambda one: (not one.announced, _rank(one.name)))
 
 
 def _rank(name: str) -> int:
@@ -65,8 +70,8 @@ def _rank(name: str) -> int:
 def _announced(lines: list[str]) -> list[Seen]:
     found = {}
     for line in lines:
-        if match := re.match(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)", line):
-            found[match[1]] = Seen(name=match[1], said={"how": "METRIC", "name": match[1]}, text=match[2])
+        if match := METRIC_LINE.match(line):
+            found[match[1]] = Seen(name=match[1], said={"name": match[1]}, text=match[2])
     return list(found.values())
 
 

@@ -124,7 +124,7 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     if result.exit_code or chosen is None:
         said = f"ended with exit code {result.exit_code}" if result.exit_code else _nothing(seen, given.metric)
         raise PlumblineError("\n".join([f"{given.command} {said}; nothing was written. {log} ends with:", *_tail(log)]))
-    part = {key: value for key, value in chosen.said.items() if key != "how"} | {"direction": chosen.direction}
+    part = chosen.said | {"direction": chosen.direction}
     file = _file(given, root, way, share, part)
     others = ", ".join(f"{one.name} {one.text}" for one in seen if one is not chosen)
     tell(

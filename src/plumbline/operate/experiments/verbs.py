@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.files import canonical_json, sha256_text
-from plumbline.experiment.decision import announced, records
 from plumbline.experiment.decision import bank as banks
+from plumbline.experiment.decision import records
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
-from plumbline.experiment.decision.settle import FIRST_SEED, Question, claim, settle
-from plumbline.experiment.ledger import LedgerEntry
+from plumbline.experiment.decision.settle import FIRST_SEED, Question, claim
 from plumbline.operate.experiments.after_runs import looked_at_again
 from plumbline.operate.experiments.asked import (
     arms_asked,
@@ -25,7 +23,7 @@ from plumbline.operate.experiments.asked import (
     question_of,
     record_of,
 )
-from plumbline.operate.experiments.deciding import Settled, decide, page_of, told
+from plumbline.operate.experiments.deciding import Settled, decide, entry_of, page_of, settle_try, told
 from plumbline.operate.experiments.place import Place
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
@@ -63,13 +61,7 @@ def try_(given: argparse.Namespace) -> int:
         print("\n".join(failing), file=sys.stderr)
         return EXIT_CODES["cannot be judged"]
     with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
-        bank, ledger = place.bank(), place.tried()
-        entry = _entry(question, arms, announced.rule(question))
-        level = announced.session_level(question, entry, ledger)
-        since = announced.last_keep(entry, ledger) if question.session == "each" else ""
-        terms, plan = settle(replace(question, alpha=level, bank_since=since), arms, bank)
-        announced.require_announced(entry, plan, arms, bank, ledger)
-        settled = Settled(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=record, checks=checks)
+        settled = settle_try(place, question, arms, place.bank(), _baseline(arms), record, checks)
         decision = decide(place, settled, lambda decision: looked_at_again(decision, arms, project.name))
         return told(decision, page, as_json=given.json)
 
@@ -89,21 +81,15 @@ def confirm(given: argparse.Namespace) -> int:
     with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):
         bank = place.bank()
         terms, plan = claim(question, arms, bank)
-        entry = _entry(question, arms, f"t of a claim at {terms.alpha:g}")
+        entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}")
         settled = Settled(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=dict(asked))
         decision = decide(place, settled, lambda decision: looked_at_again(decision, arms, project.name))
         return told(decision, page_of(place, name), as_json=given.json)
 
 
-def _entry(asked: Question, arms: StudyArms, test: str) -> LedgerEntry:
-    return LedgerEntry(
-        kind="try",
-        name=asked.name,
-        fingerprint=sha256_text(canonical_json([arms.method(BASELINE), arms.method(asked.candidate)])),
-        baseline=arms.run_of(BASELINE).key.rpartition("/")[0],
-        metric=asked.metric,
-        test=test,
-    )
+def _baseline(arms: StudyArms) -> str:
+    """What the ledger calls what candidates are compared with, whatever the seed."""
+    return arms.run_of(BASELINE).key.rpartition("/")[0]
 
 
 def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any]]:

@@ -3,7 +3,7 @@
     __main__.py            all checks of a command line (`python -m plumbline.operate.preflight`)
     before_first_job.py    those that the configuration alone allows, at every dry run and before a run's first job
     dry_run.py             the jobs that a command line would run, which all checks are given
-    finding.py             what a check reports
+    check_result.py        what a check reports
 
 One module a concern, each with a function `check` that checks the jobs to be run and returns findings:
     environment.py         the interpreter, packages, Snakemake's executor
@@ -16,6 +16,6 @@ One module a concern, each with a function `check` that checks the jobs to be ru
     in_use.py              another Snakemake in this directory, another trainer of a run
     cluster.py             SLURM's answer to each kind of job
 Only before the first job:
-    own.py                 a user's own method: is it causal, and so on
+    own_method.py          a user's own method: is it causal, and so on (own_checks.py, own_training.py)
     sharing.py             folders that several users share
 """
