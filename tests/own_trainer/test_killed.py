@@ -41,21 +41,22 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "plumbline", *WORDS], cwd=folder, env=environment, **quiet)
 
 
-def bank(folder: Path) -> list[tuple[Any, ...]]:
-    """Every run of the bank, in an order of its own."""
-    lines = map(json.loads, (folder / ".plumbline/runs.jsonl").read_text().splitlines())
-    return sorted((one["method"], one["role"], *(one["run"][key] for key in ("seed", "value"))) for one in lines)
+def bank(folder: Path) -> dict[tuple[Any, ...], float]:
+    """Every run of the bank, which is there once, with its value."""
+    lines = [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
+    found = {(one["method"], one["role"], one["run"]["seed"]): one["run"]["value"] for one in lines}
+    assert len(found) == len(lines), lines
+    return found
 
 
 def state(folder: Path) -> dict[str, Any]:
-    """Everything that a try leaves: decision, bank, baseline, the row of results.tsv."""
+    """What a try leaves, less its bank: decision, baseline, the row of results.tsv."""
     (decided,) = (json.loads(path.read_text()) for path in (folder / ".plumbline/pages").glob("*.json"))
     runs = sorted((run["arm"], run["seed"], run["value"]) for run in decided["runs"])
     baseline = json.loads((folder / ".plumbline/baseline.json").read_text())
     ledger = map(json.loads, (folder / ".plumbline/decisions.jsonl").read_text().splitlines())
     return {
         "decision": (decided["verdict"], decided["sentence"], runs),
-        "bank": bank(folder),
         "baseline": (baseline["commit"], baseline["flags"]),
         "rows": (folder / "results.tsv").read_text(),
         "entered": sum(bool(entry.get("verdict")) for entry in ledger),
@@ -95,4 +96,12 @@ def test_a_try_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
         known = [kill(folder, instants.uniform(0.05, 1.05) * seconds) for _ in range(3)]
         assert start(folder).wait() == 0  # also where it had ended
         assert state(folder) == state(undisturbed)
+        # What fills a device that is free goes by what is there already, so that either may have a run that no look
+        # needed. All that the decision needed both have, and of equal values.
+        ours, theirs = bank(folder), bank(undisturbed)
+        spare = ours.keys() ^ theirs.keys()
+        assert {key: ours[key] for key in ours.keys() - spare} == {key: theirs[key] for key in theirs.keys() - spare}
+        decided = {(seed, value) for _, seed, value in state(folder)["decision"][2]}
+        assert decided <= {(key[2], value) for key, value in ours.items() if key not in spare}
+        assert len(spare) <= 2
         assert all(starts(folder)[seed] == begun for each in known for seed, begun in each.items())
