@@ -4,13 +4,16 @@ One call of a batch is asked several things at once. Its rows are pairs that are
 it on, so that what is written before the cut must be the same; where gradients are enabled, the gradient of some rows'
 logits before their cut, by the embeddings from the cut on and by those of the other rows, must be exactly zero, which
 sees a leak of any size. Its first row must have the logits that it has alone.
+
+What is read comes from a `Source`: sequences like text, since a leak may open where tokens come back alone, or a run's
+own held-out ones.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -109,77 +112,125 @@ def cuts(length: int) -> list[int]:
     return [place for place in dict.fromkeys(chosen) if 0 < place < length]
 
 
-def pairs(length: int, rows: int, places: Sequence[int], vocabulary: int, seed: int = 7) -> torch.Tensor:
-    """Make a batch (B, T): rows 2k and 2k + 1 are equal before ``places[k]`` and differ in every token from it on.
+#: Makes so many rows of so many tokens (B, T); the first row is the same in every batch of a length.
+Source = Callable[[int, int], torch.Tensor]
+#: Tokens that are copied together in a sequence like text.
+SPAN = 3
 
-    The first row is the same in every batch of a length, and an odd batch's last row is the first again.
+
+def like_text(vocabulary: int, seed: int = 7) -> Source:
+    """Make sequences in which tokens come back as in text: drawn by Zipf's law, and half of them copied three at a time
+    from what stands before.
     """
-    generator = torch.Generator().manual_seed(seed)
-    tokens_BT = torch.randint(0, vocabulary, (rows, length), generator=generator)
-    tokens_BT[0] = torch.randint(0, vocabulary, (length,), generator=torch.Generator().manual_seed(seed))
+
+    weights_V = 1.0 / torch.arange(2, vocabulary + 2)
+
+    def drawn(rows: int, length: int, generator: torch.Generator) -> torch.Tensor:
+        tokens_BT = torch.multinomial(weights_V, rows * length, replacement=True, generator=generator).view(rows, -1)
+        for start in range(SPAN, length - SPAN + 1, 2 * SPAN):
+            from_B1 = torch.randint(0, start - SPAN + 1, (rows, 1), generator=generator)
+            tokens_BT[:, start : start + SPAN] = tokens_BT.gather(1, from_B1 + torch.arange(SPAN))
+        return tokens_BT * 7919 % vocabulary  # a prime: frequent tokens are not the first of the vocabulary
+
+    return _with_one_first_row(drawn, seed)
+
+
+def uniform(vocabulary: int, seed: int = 7) -> Source:
+    """Make sequences of tokens that are all equally likely."""
+    return _with_one_first_row(
+        lambda rows, length, generator: torch.randint(0, vocabulary, (rows, length), generator=generator), seed
+    )
+
+
+def _with_one_first_row(drawn: Callable[[int, int, torch.Generator], torch.Tensor], seed: int) -> Source:
+    def source(rows: int, length: int) -> torch.Tensor:
+        parts = [(1, seed), *([(rows - 1, seed + 1)] if rows > 1 else [])]
+        return torch.cat([drawn(many, length, torch.Generator().manual_seed(one)) for many, one in parts])
+
+    return source
+
+
+def pairs(tokens_BT: torch.Tensor, places: Sequence[int], vocabulary: int) -> torch.Tensor:
+    """Give rows 2k and 2k + 1 of a batch the same tokens before ``places[k]``, and another one there.
+
+    From there on the second keeps its own. An odd batch's last row becomes the first again.
+    """
+    tokens_BT = tokens_BT.clone()
+    rows = len(tokens_BT)
     for pair in range(rows // 2):
         place = places[pair % len(places)]
         one, two = tokens_BT[2 * pair], tokens_BT[2 * pair + 1]
         two[:place] = one[:place]
-        two[place:] = (one[place:] + 1 + torch.arange(length - place) % (vocabulary - 1)) % vocabulary
+        if two[place] == one[place]:
+            two[place] = (two[place] + 1) % vocabulary
     if rows % 2:
         tokens_BT[-1] = tokens_BT[0]
     return tokens_BT
 
 
 def found(
-    model: Decoder, mode: Mode, length: int, rows: int, places: Sequence[int], alone_1TV: torch.Tensor | None = None
+    model: Decoder, mode: Mode, tokens_BT: torch.Tensor, places: Sequence[int], alone_1TV: torch.Tensor | None = None
 ) -> Leak | torch.Tensor:
-    """Look for a leak in one call of `rows` sequences; returns the first, or the first row's logits (1, T, V).
+    """Look for a leak in one call of `pairs`; returns the first, or the first row's logits (1, T, V).
 
     Args:
-        places: where the pairs are cut; an odd batch's last row, and a single one, at the last of them.
+        places: where the pairs are cut; an odd batch's last row, and a single one, at the last of them. The second row
+            of a single pair, whose gradient is taken too, at the second of them if there are two.
         alone_1TV: the first row's logits without the others.
     """
-    tokens_BT = pairs(length, rows, places, model.spec.vocabulary).to(model.embedding.device)
+    tokens_BT = tokens_BT.to(model.embedding.device)
+    rows, length = tokens_BT.shape
     size = f" in a batch of {rows}" if rows > 1 else ""
     with mode.of(model):
-        embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
-        hidden_BTD = model.carried(embedded_BTD, model.context(tokens_BT, None, None))
-        logits_BTV = model.logits(hidden_BTD.detach())  # of each token by itself
+        embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
+        read_BTD = hidden_BTD.detach()
         for pair in range(rows // 2):
             place = places[pair % len(places)]
-            one, two = logits_BTV[2 * pair, :place], logits_BTV[2 * pair + 1, :place]
+            one, two = model.logits(read_BTD[2 * pair : 2 * pair + 2, :place])  # of each token by itself
             off = differs(two[None], one[None])
             if off is not None:
                 moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
                 return Leak("causality", f"{_changed(place, length, tokens_BT[2 * pair])} {moved}{mode.words}{size}")
         if mode.gradients:
-            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, places, f"{mode.words}{size}")
+            read = {min(2 * pair + pair % 2, rows - 1): places[pair % len(places)] for pair in range(max(1, rows // 2))}
+            if rows == 2 and len(places) > 1:
+                read[1] = places[1]
+            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, f"{mode.words}{size}")
             if leak is not None:
                 return leak
-    first_1TV = logits_BTV[:1].detach()
-    for row in dict.fromkeys((0, rows - 1 if rows % 2 else 0)):
-        off = (
-            None
-            if alone_1TV is None
-            else differs(
-                logits_BTV[row : row + 1].detach(), alone_1TV, tolerance=HALF_TOLERANCE if mode.half else TOLERANCE
-            )
-        )
-        if off is not None:
-            said = f"row {row} of a batch of {rows}, {named(tokens_BT[row])}, has other logits at token {off[0]}"
-            return Leak("rows", f"{said} than alone (off by {off[1]:.2g}){mode.words}")
+        first_1TV = model.logits(read_BTD[:1])
+        for row in dict.fromkeys((0, rows - 1 if rows % 2 else 0)) if alone_1TV is not None else ():
+            leak = _beside_others(model.logits(read_BTD[row : row + 1]), alone_1TV, mode, row, tokens_BT)
+            if leak is not None:
+                return leak
     return first_1TV
 
 
-def _by_gradient(
-    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, places: Sequence[int], how: str
-) -> Leak | None:
-    """Take the gradient of every other pair's first row and the next one's second, before their cuts.
+def _called(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The embedded tokens, and what the head reads of them; both (B, T, D)."""
+    embedded_BTD = model.embedding[tokens_BT].detach().requires_grad_(mode.gradients)
+    return embedded_BTD, model.carried(embedded_BTD, model.context(tokens_BT, None, None))
 
-    Of what the head reads, which makes a token's logits of it alone.
+
+def _beside_others(
+    found_1TV: torch.Tensor, alone_1TV: torch.Tensor, mode: Mode, row: int, tokens_BT: torch.Tensor
+) -> Leak | None:
+    off = differs(found_1TV, alone_1TV, tolerance=HALF_TOLERANCE if mode.half else TOLERANCE)
+    if off is None:
+        return None
+    said = f"row {row} of a batch of {len(tokens_BT)}, {named(tokens_BT[row])}, has other logits at token {off[0]}"
+    return Leak("rows", f"{said} than alone (off by {off[1]:.2g}){mode.words}")
+
+
+def _by_gradient(
+    embedded_BTD: torch.Tensor, hidden_BTD: torch.Tensor, tokens_BT: torch.Tensor, read: dict[int, int], how: str
+) -> Leak | None:
+    """Take the gradient of the rows that are `read`, each before its place, of what the head reads of them.
+
+    The head makes a token's logits of it alone.
     """
     rows, width = len(hidden_BTD), hidden_BTD.shape[-1]
     weight_D = torch.randn(width, generator=torch.Generator().manual_seed(3)).to(hidden_BTD.device)
-    read: dict[int, int] = {}
-    for pair in range(max(1, rows // 2)):
-        read[min(2 * pair + pair % 2, rows - 1)] = places[pair % len(places)]
     total = sum((hidden_BTD[row, :place].float() @ weight_D).sum() for row, place in read.items())
     assert isinstance(total, torch.Tensor)
     (gradient_BTD,) = torch.autograd.grad(total, embedded_BTD)
@@ -204,28 +255,39 @@ def _by_gradient(
     return None
 
 
-def searched(model: Decoder, calls: Sequence[tuple[Mode, int]], length: int) -> Leak | None:
+def searched(
+    model: Decoder, calls: Sequence[tuple[Mode, int]], length: int, source: Source, again: Source | None = None
+) -> Leak | None:
     """Look for leaks in all `calls` (mode, rows) of one length; each is cut elsewhere, as far as there are cuts.
 
-    Every mode is cut before its last token once, where a leak from some token on shows; a pair of a long input is read
-    again with another cut. A batch is compared with its first row alone in the same mode, which is called for that
-    where `calls` does not; a pair of a long input is not, since that is seen of a short one.
+    Every mode is cut before its last token once, where a leak from some token on shows; a pair of a long input is cut
+    elsewhere too: where no gradient tells, it is read a second time, from `again`. A batch is compared with its first
+    row alone in the same mode, which is called for that where `calls` does not; a pair of a long input is not, since
+    that is seen of a short one.
     """
     last, *others = cuts(length)
     place = itertools.cycle(others or [last])
     alone: dict[Mode, torch.Tensor] = {}
     begun: set[Mode] = set()
-    for mode, rows in [call for call in calls for _ in range(2 if call[1] == 2 and length > LONG else 1)]:
-        if mode not in alone and (rows > 2 or (rows > 1 and length <= LONG)):
-            plain = found(model, mode, length, 1, [next(place)])
-            if isinstance(plain, Leak):
-                return plain
-            alone[mode] = plain
-        places = [next(place) for _ in range(max(1, rows // 2))]
+
+    def asked(mode: Mode, rows: int, tokens: Source, cuts: int) -> Leak | torch.Tensor:
+        places = [next(place) for _ in range(cuts)]
         if mode not in begun:
             places[0] = last
             begun.add(mode)
-        one = found(model, mode, length, rows, places, alone.get(mode))
+        read_BT = pairs(tokens(rows, length), places, model.spec.vocabulary)
+        return found(model, mode, read_BT, places, alone.get(mode))
+
+    for mode, rows in calls:
+        long_pair = rows == 2 and length > LONG
+        if mode not in alone and rows > 1 and not long_pair:
+            plain = found(model, mode, source(1, length), [next(place)])
+            if isinstance(plain, Leak):
+                return plain
+            alone[mode] = plain
+        one = asked(mode, rows, source, 2 if long_pair and mode.gradients else max(1, rows // 2))
+        if not isinstance(one, Leak) and long_pair and not mode.gradients:
+            one = asked(mode, rows, again or source, 1)
         if isinstance(one, Leak):
             return one
         if rows == 1:
@@ -233,12 +295,14 @@ def searched(model: Decoder, calls: Sequence[tuple[Mode, int]], length: int) -> 
     return None
 
 
-def smallest(model: Decoder, calls: Sequence[tuple[Mode, int]], shown: Leak, shortest: int, length: int) -> Leak:
+def smallest(
+    model: Decoder, calls: Sequence[tuple[Mode, int]], shown: Leak, shortest: int, length: int, source: Source
+) -> Leak:
     """Find the shortest input with the leak that was shown at `length`, by halving what lies between."""
     low, best = shortest, shown
     while length - low > 1:
         middle = (low + length) // 2
-        leak = searched(model, calls, middle)
+        leak = searched(model, calls, middle, source)
         if leak is not None and leak.check == shown.check:
             length, best = middle, leak
         else:

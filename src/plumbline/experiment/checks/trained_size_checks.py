@@ -1,8 +1,9 @@
 """Checks a model as its runs call it: at the trained context, in every mode, in batches of several sizes.
 
-Two layers of a small width, so that a context of 1,024 takes seconds. Short inputs are tried in every mode and batch;
-the trained context in every mode with a pair of rows, and as it is trained in larger batches too. As many layers as are
-trained read an input past the first chunks alone, as they are trained.
+What is read is like text, in which tokens come back, and beside it tokens that are all equally likely. Two layers of a
+small width, so that a context of 1,024 takes seconds. Short inputs are tried in every mode and batch; the trained
+context in every mode with a pair of rows, and as it is trained in larger batches too. As many layers as are trained
+read shorter inputs, as they are trained and as they are validated.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ LAYERS = 2
 SHORT = (2, 9, LONG)
 #: Tokens of the largest batch that is tried at the trained context.
 TOKENS = 8192
-#: Tokens that a model of the trained depth reads.
-DEEP = 80
+#: Tokens of the largest batch that a model of the trained depth reads, times its layers; and tokens of a row at least.
+DEEP, DEEP_ROW = 24_576, 80
 #: In how many parts a sequence of the trained context is decoded.
 PARTS = 13
 
@@ -39,11 +40,13 @@ def reduced(spec: ModelSpec, size: TrainedSize) -> ModelSpec:
 
 def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
     """List the calls (mode, rows) that are made of inputs of a length."""
-    trained = TRAINED[size.half]
+    trained, validated = TRAINED[size.half], Mode(half=size.half)
     if length <= LONG:
         powers = [2**k for k in range(3, size.rows.bit_length()) if 2**k < size.rows]
-        larger = [*powers, size.rows] if length == SHORT[1] else []
-        return [(mode, rows) for mode in MODES for rows in BATCHES] + [(trained, rows) for rows in larger if rows > 7]
+        larger = [rows for rows in (*powers, size.rows) if rows > 7 and length == SHORT[1]]
+        return [(mode, rows) for mode in MODES for rows in BATCHES] + [
+            (mode, rows) for mode in (trained, validated) for rows in larger
+        ]
     most = max(4, TOKENS // length)
     whole = [size.rows] if 4 < size.rows <= most else [rows for rows in (7,) if rows <= most]
     return [*((mode, 2) for mode in MODES), *((trained, rows) for rows in (4, *whole))]
@@ -52,35 +55,40 @@ def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
 def leak(model: Decoder, size: TrainedSize) -> Leak | None:
     """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
     before = 1
+    source, again = leaks.like_text(model.spec.vocabulary), leaks.uniform(model.spec.vocabulary)
     for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
         asked = calls(size, length)
-        shown = leaks.searched(model, asked, length)
+        shown = leaks.searched(model, asked, length, source, again)
         if shown is not None:
-            return leaks.smallest(model, asked, shown, before, length)
+            return leaks.smallest(model, asked, shown, before, length, source)
         before = length
     return None
+
+
+def deep(size: TrainedSize) -> tuple[int, int]:
+    """Tokens of a row, and rows, that a model of the trained depth reads: four, or a small trained batch."""
+    length = min(size.context, max(DEEP_ROW, DEEP // (4 * size.layers)))
+    return length, max(4, size.rows) if size.rows * length * size.layers <= DEEP else 4
 
 
 def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
     """Look for a leak of a layer that the reduced model has not."""
     if size.layers <= LAYERS:
         return None
-    model, length = (
-        leaks.lively(msgspec.structs.replace(spec, layers=size.layers, context=size.context)),
-        min(DEEP, size.context),
-    )
-    asked = [(TRAINED[size.half], 2)]
+    model = leaks.lively(msgspec.structs.replace(spec, layers=size.layers, context=size.context))
+    length, rows = deep(size)
+    source, asked = leaks.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
     with torch.no_grad():
-        if not model(leaks.pairs(length, 1, [1], spec.vocabulary)).isfinite().all():
+        if not model(source(2, length)).isfinite().all():
             return None  # off its start, what has no norms grows beyond numbers
-    shown = leaks.searched(model, asked, length)
-    return None if shown is None else leaks.smallest(model, asked, shown, 1, length)
+    shown = leaks.searched(model, asked, length, source)
+    return None if shown is None else leaks.smallest(model, asked, shown, 1, length, source)
 
 
 @torch.no_grad()
 def decoding(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the trained context, read in parts, gives the logits that it gives at once."""
-    tokens_BT = leaks.pairs(size.context, 1, [1], model.spec.vocabulary)
+    tokens_BT = leaks.like_text(model.spec.vocabulary)(1, size.context)
     expected, cache = model(tokens_BT), DecodingCache()
     parts = tokens_BT.split(-(-size.context // PARTS), dim=1)
     off = leaks.differs(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
@@ -94,7 +102,7 @@ def decoding(model: Decoder, size: TrainedSize) -> str | None:
 
 def loss(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the loss that training asks a model for is the cross-entropy of its logits."""
-    tokens_BT = leaks.pairs(size.context, 2, [size.context // 2], model.spec.vocabulary)
+    tokens_BT = leaks.like_text(model.spec.vocabulary)(2, size.context)
     mode = TRAINED[size.half]
     with mode.of(model):
         asked = float(model(tokens_BT, loss=True).detach())
@@ -129,9 +137,11 @@ def failed(spec: ModelSpec, size: TrainedSize) -> dict[str, str]:
 def words(size: TrainedSize, spec: ModelSpec) -> str:
     """Say for the page what was looked at."""
     small = reduced(spec, size)
+    length, rows = deep(size)
     return (
         f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "
-        f"{small.width}), in training and in evaluation mode, with gradients enabled and without, in float32 and in "
-        f"bfloat16, in batches of 1, 2, 4 and 7 rows and, of short inputs, up to the {size.rows:,} of a training step, "
-        f"and in {size.layers} layers at {min(DEEP, size.context)} tokens"
+        f"{small.width}), of sequences like text and of random tokens, in training and in evaluation mode, with "
+        "gradients enabled and without, in float32 and in bfloat16, in batches of 1, 2, 4 and 7 rows and, of short "
+        f"inputs, up to the {size.rows:,} of a training step, and in {size.layers} layers at {length:,} tokens in "
+        f"batches of {rows} as it is trained and as it is validated"
     )
