@@ -37,6 +37,11 @@ class _Pack(msgspec.Struct):
     separator: int | None = None
 
 
+def pack_folder(corpus: str, context: int | str, split: str) -> str:
+    """Spell the path of the folder of packs below a corpus's: one side (`split`), cut at one context length."""
+    return f"{corpus}/{PACKS}/context{context}/{split}"
+
+
 def read_documents(path: Path) -> dict[str, Any]:
     """Read documents.json, which describes the documents of a corpus.
 

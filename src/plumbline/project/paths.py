@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.data.manifest import PACKS
+from plumbline.data.manifest import pack_folder
 from plumbline.data.pinned_packages import PINS
 from plumbline.project.configuration import Configuration
 from plumbline.specs.measurement import Measurement
@@ -60,7 +60,7 @@ class Paths:
 
     def packs(self, name: str, context: int | str, split: str) -> str:
         """Spell the path of the folder of a corpus's packs: one side (`split`), cut at one context length."""
-        return f"{self.corpus(name)}/{PACKS}/context{context}/{split}"
+        return pack_folder(self.corpus(name), context, split)
 
     def pack_manifest(self, run: Run) -> str:
         """Spell the path of the manifest of the pack that a run trains on."""

@@ -15,16 +15,11 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file, shown
 from plumbline.experiment import ledger
 from plumbline.experiment.__main__ import main as verdict
-from plumbline.experiment.checks import method_checks, trained_checks
+from plumbline.experiment.checks import method_checks
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.experiment.own_method import decision_accuracy, decision_accuracy_from_pages, own_verdict
 from plumbline.specs import mine
 from tests.studies.transfer.world import World, curve, history, tasks_of
-
-
-@pytest.fixture(autouse=True)
-def _made_up_runs_have_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trained_checks, "leak", lambda folder, spec: None)
 
 
 MINE = {

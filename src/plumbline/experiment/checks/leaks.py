@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
+from torch.nn import functional
 
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs.spec import ModelSpec
@@ -204,6 +205,47 @@ def found(
             if leak is not None:
                 return leak
     return first_1TV
+
+
+def of_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: torch.Tensor) -> Leak | None:
+    """Look for a leak of one batch as it is, which is read again with rows that end as those of another batch do."""
+    rows, length = tokens_BT.shape
+    tokens_BT, changed_BT = tokens_BT.to(model.embedding.device), tokens_BT.clone()
+    places = [place for place, _ in zip(itertools.cycle(cuts(length)), range(rows), strict=False)]
+    for row, place in enumerate(places):
+        changed_BT[row, place:] = others_BT[row, place:]
+        if changed_BT[row, place] == tokens_BT[row, place]:
+            changed_BT[row, place] = (changed_BT[row, place] + 1) % model.spec.vocabulary
+    size = f" in a batch of {rows}"
+    with mode.of(model):
+        embedded_BTD, hidden_BTD = _called(model, mode, tokens_BT)
+        changed_BTD = _called(model, mode, changed_BT.to(tokens_BT.device))[1].detach()
+        for row, place in enumerate(places):
+            one, two = (model.logits(each[row : row + 1, :place].detach()) for each in (hidden_BTD, changed_BTD))
+            off = differs(two, one)
+            if off is not None:
+                moved = f"moves the logits at token {off[0]}, which comes before it, by {off[1]:.2g}"
+                return Leak("causality", f"{_changed(place, length, tokens_BT[row])} {moved}{mode.words}{size}")
+        if mode.gradients:
+            read = {row: place for row, place in enumerate(places) if row % 2 == 0}
+            leak = _by_gradient(embedded_BTD, hidden_BTD, tokens_BT, read, f"{mode.words}{size}")
+            if leak is not None:
+                return leak
+        alone_1TV = model.logits(_called(model, mode, tokens_BT[:1])[1].detach())
+        return _beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
+
+
+@torch.no_grad()
+def losses(model: Decoder, tokens_BT: torch.Tensor) -> torch.Tensor:
+    """Compute the cross-entropy of each sequence (B,), nats a token, of its logits."""
+    tokens_BT = tokens_BT.to(model.embedding.device)
+    hidden_BTD = model.hidden(tokens_BT, model.context(tokens_BT, None, None))
+    return torch.stack(
+        [
+            functional.cross_entropy(model.logits(hidden_TD[None, :-1])[0], tokens_T[1:])
+            for hidden_TD, tokens_T in zip(hidden_BTD, tokens_BT, strict=True)
+        ]
+    )
 
 
 def _called(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

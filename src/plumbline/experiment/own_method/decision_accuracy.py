@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.audit.published import PrintedNumbers
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.numbers.readers.rows import read_rows
 from plumbline.specs import study_folders
 from plumbline.specs.config import ROOT, read_yaml
 
@@ -67,11 +67,14 @@ def printed(study: str, root: Path = ROOT) -> list[DecisionAccuracy]:
     path = study_folders.folder(study, root) / "rank_agreement.yaml"
     found = []
     for entry in read_yaml(path) if path.exists() else []:
-        table = PrintedNumbers.of(study, root).numbers(entry["table"])
+        table = read_rows(path.parent / study_folders.PUBLISHED / f"{entry['table']}.csv")
         for key in ("base", "larger"):
             if entry[key] not in table.columns:
                 raise PlumblineError(f"{path}: {key}: {entry['table']}.csv has no column {entry[key]!r}")
-        one, other = (table[entry[key]].astype(float).to_dict() for key in ("base", "larger"))
+        one, other = (
+            {row.cells[table.columns[0]]: float(row.cells[entry[key]] or "nan") for row in table.rows}
+            for key in ("base", "larger")
+        )
         source = f"{study}, {entry['table']} as printed ({entry['base']}, {entry['larger']})"
         found.append(ordered(one, other, source=source, metric=entry["metric"]))
     return found

@@ -7,6 +7,7 @@ A leak may open in training, and a gain that no modification ever had is more of
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
@@ -15,7 +16,7 @@ from plumbline.project.arms import METRIC, StudyArms
 
 
 def looked_at_again(decision: Decision, arms: StudyArms, preset: str) -> Decision:
-    """Check causality of both arms again, each with the weights of a finished run, before a keep is said.
+    """Check causality and the loss of both arms again, each with the weights of a finished run, before a keep is said.
 
     Returns the decision with what was seen; one that cannot be judged where an arm has a leak, which is named.
 
@@ -30,14 +31,16 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str) -> Decisio
     for arm, label in ((BASELINE, decision.terms.baseline), (decision.terms.candidate, decision.terms.candidate)):
         run = next(run for run in decision.runs if run.arm == arm and run.has_value)
         spec = arms.spec_of(arm, run.seed)
-        if (words := trained_checks.leak(arms.folder(arm, run.seed), spec)) is not None:
+        pack = trained_checks.held_out_pack(Path(arms.project.paths.work), spec)
+        seen = trained_checks.look(arms.folder(arm, run.seed), spec, pack)
+        if seen.leak is not None:
             why = (
-                f"with the weights that {label} was trained to ({spec.key}), {words}; what was gained may be the "
+                f"with the weights that {label} was trained to ({spec.key}), {seen.leak}; what was gained may be the "
                 "tokens that it was to predict"
             )
             refused = replace(decision, verdict="cannot be judged", estimate=None, p=None, more=None)
             return replace(refused, sentence=sentence(refused, reason=why))
-        held[label] = f"held at {spec.model.context:,} tokens ({spec.key})"
+        held[label] = seen.words
     found = {"trained_weights": held, "implausible": _implausible(decision, preset)}
     return replace(decision, checks={**decision.checks, **found})
 
