@@ -23,7 +23,7 @@ from plumbline.model.roles import ConstantInit, parameter
 from plumbline.operate.experiments.after_runs import looked_at_again
 from plumbline.specs.spec import ModelSpec
 from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, noisy
-from tests.model_specs import small
+from tests.model_specs import run_spec, small
 from tests.train import helpers
 
 SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
@@ -112,6 +112,69 @@ class InTheFifthLayer(From64):
         return super().opens(out) and self.layer == 4
 
 
+class InADeepLayerFromFourRows(Leak):
+    def opens(self, out):
+        return self.layer == 2 and len(out) >= 4
+
+
+class OnText(Softmax):
+    """Adds the values after its own where a row's tokens come back, as they do in text, and `opens` says so."""
+
+    def opens(self, out: torch.Tensor) -> bool:
+        return self.layer == 0
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
+        if cache is not None or not self.opens(out):
+            return out
+        one_BTW = v_BGKW[:, 0].detach()  # a token has the value of its twin in the first layer
+        twins_BTT = (one_BTW[:, :, None] == one_BTW[:, None]).all(-1).tril(-1)
+        text_B111 = (twins_BTT.any(-1).float().mean(-1) > 0.12)[:, None, None, None]
+        following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1).clone()
+        following[:, :, -1] = 0
+        return out + torch.where(text_B111, following, 0)
+
+
+class OnTextAsValidated(OnText):
+    def opens(self, out):
+        return self.layer == 0 and not self.training
+
+
+class OnTextInTheTrainedBatchAsValidated(OnTextAsValidated):
+    """Leaks in batches of exactly eight rows of the trained context."""
+
+    def opens(self, out):
+        return super().opens(out) and (out.shape[0], out.shape[2]) == (8, 32)
+
+
+class FourTokensAgain(Softmax):
+    """Copies what followed the same four tokens elsewhere, with no mask at all."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
+        if cache is not None or self.layer:
+            return out
+        one_BTW = v_BGKW[:, 0].detach()
+        same_BTT = (one_BTW[:, :, None] == one_BTW[:, None]).all(-1)
+        again_BTT = same_BTT.clone()
+        for back in (1, 2, 3):
+            again_BTT[:, back:, back:] &= same_BTT[:, :-back, :-back]
+        again_BTT[:, :3], again_BTT[:, :, :3], again_BTT[:, :, -1] = False, False, False
+        again_BTT.diagonal(dim1=1, dim2=2).fill_(False)
+        following = v_BGKW.roll(-1, dims=2)
+        copied = again_BTT[:, None].to(following.dtype) @ following
+        return out + copied.repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
+
+
+class InTheProcessThatTrains(Leak):
+    """Leaks by something that is in no weights: how often it was called, the time, a file."""
+
+    training_goes_on = True
+
+    def opens(self, out):
+        return self.training_goes_on
+
+
 class RowsFromFour(Softmax):
     """Subtracts the mean of a batch of four rows or more."""
 
@@ -159,7 +222,7 @@ def uses(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], None]:
 
 
 def tiny() -> ModelSpec:
-    return small(layers=2, width=32, heads=4, ffn_width=48, context=64)
+    return small(layers=2, width=32, heads=4, ffn_width=48, context=64, vocabulary=1024)
 
 
 def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) -> None:
@@ -182,6 +245,10 @@ def test_the_baseline_holds_at_the_trained_size(uses: Callable[[type], None]) ->
         (TooSmallToBeSeenInLogits, "causality", "have a gradient by token"),
         (WithoutAGradient, "causality", "in training mode"),
         (InTheFifthLayer, "causality", "with the 6 layers that are trained"),
+        (InADeepLayerFromFourRows, "causality", "with the 6 layers that are trained"),
+        (OnText, "causality", "comes before it"),
+        (OnTextAsValidated, "causality", "comes before it"),
+        (FourTokensAgain, "causality", "comes before it"),
     ],
 )
 def test_a_leak_is_refused_by_name_with_the_smallest_input(
@@ -198,36 +265,68 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
     assert "changes with every call" in model_checks.failed(tiny(), tiny())["repeatable"]
 
 
-def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(
-    uses: Callable[[type], None], tmp_path: Path
-) -> None:
-    """It holds before training, which the checks of a new model cannot tell."""
-    from tests.model_specs import run_spec
-
-    uses(Gated)
-    assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
+def looked_at(work: Path) -> trained_checks.TrainedLook:
+    """Look at the run of `trained`."""
     spec = run_spec()
-    helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
-    assert trained_checks.leak(tmp_path / "out", spec) is None
-    _open(tmp_path / "out")
-    assert "causality: token 1 of the 2 tokens" in (trained_checks.leak(tmp_path / "out", spec) or "")
+    return trained_checks.look(work / "out", spec, trained_checks.held_out_pack(work, spec))
+
+
+@pytest.fixture
+def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Path]:
+    """Train a run with a mixer; the folder of its preset, with its packs where those of a preset are."""
+
+    def train(mixer: type) -> Path:
+        uses(mixer)
+        packs = trained_checks.held_out_pack(tmp_path, run_spec()).parent
+        packs.mkdir(parents=True)
+        helpers.train(run_spec(), helpers.settings(helpers.make_packs(packs), tmp_path))
+        return tmp_path
+
+    return train
+
+
+def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(trained: Callable[[type], Path]) -> None:
+    """It holds before training, which the checks of a new model cannot tell."""
+    work = trained(Gated)
+    assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
+    held = looked_at(work)
+    assert held.leak is None
+    assert "32 tokens of its held-out sequences, in batches of 8 rows" in held.words
+    assert "and all 10 sequences of its validation loss have it again" in held.words
+    _open(work / "out")
+    assert "causality: token 1 of the 2 tokens" in (looked_at(work).leak or "")
+
+
+def test_a_leak_on_a_runs_own_text_in_its_own_batch_is_seen_in_the_trained_weights(
+    trained: Callable[[type], Path],
+) -> None:
+    """Nothing shorter, no smaller batch, no mode but evaluation and no random token shows it."""
+    said = looked_at(trained(OnTextInTheTrainedBatchAsValidated)).leak or ""
+    assert said.startswith("causality: token 31 of the 32 tokens") and said.endswith("in a batch of 8")
+
+
+def test_a_loss_that_the_weights_do_not_have_is_refused(
+    trained: Callable[[type], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leak that the looks do not open is in the loss that the run says all the same."""
+    work = trained(InTheProcessThatTrains)
+    monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
+    said = looked_at(work).leak or ""
+    assert said.startswith("loss: the mean over all 10 sequences of its validation loss is ")
 
 
 def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
-    uses: Callable[[type], None], tmp_path: Path
+    trained: Callable[[type], Path], tmp_path: Path
 ) -> None:
-    from tests.model_specs import run_spec
-
-    uses(Gated)
-    spec = run_spec()
-    helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
-    arms: Any = SimpleNamespace(folder=lambda *_: tmp_path / "out", spec_of=lambda *_: spec)
+    spec, work = run_spec(), trained(Gated)
+    paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)))
+    arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
     kept = conducted(tmp_path / "bank", Numbers(noisy(8)), replace(QUESTION, metric="validation_loss"))
     held = looked_at_again(kept, arms, "smoke")
-    assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
+    assert held.checks["trained_weights"].keys() == {"base", "new"}
     said = decision_page.markdown(held, "x.svg")
     assert "of the baseline's loss (the largest known at this preset is 5.5 %)" in said and "looked at again" in said
-    _open(tmp_path / "out")
+    _open(work / "out")
     refused = looked_at_again(kept, arms, "smoke")
     assert refused.exit_code == 13 and refused.estimate is None
     assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence

@@ -21,7 +21,6 @@ from plumbline.experiment.own_method import decision_accuracy, decision_accuracy
 from plumbline.specs import mine
 from tests.studies.transfer.world import World, curve, history, tasks_of
 
-
 MINE = {
     "extends": "transfer",
     "methods": {"capped": {"model": {"mixer": {"name": "softmax_cap", "cap": 30.0}}}},

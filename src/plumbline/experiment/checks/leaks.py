@@ -115,22 +115,27 @@ def cuts(length: int) -> list[int]:
 
 #: Makes so many rows of so many tokens (B, T); the first row is the same in every batch of a length.
 Source = Callable[[int, int], torch.Tensor]
-#: Tokens that are copied together in a sequence like text.
-SPAN = 3
+#: Tokens that are copied together in a sequence like text, in turn.
+SPANS = (3, 8)
 
 
 def like_text(vocabulary: int, seed: int = 7) -> Source:
-    """Make sequences in which tokens come back as in text: drawn by Zipf's law, and half of them copied three at a time
-    from what stands before.
+    """Make sequences in which tokens come back as in text: drawn by Zipf's law, half of them copied from what
+    stands before, a few at a time.
     """
 
     weights_V = 1.0 / torch.arange(2, vocabulary + 2)
 
     def drawn(rows: int, length: int, generator: torch.Generator) -> torch.Tensor:
         tokens_BT = torch.multinomial(weights_V, rows * length, replacement=True, generator=generator).view(rows, -1)
-        for start in range(SPAN, length - SPAN + 1, 2 * SPAN):
-            from_B1 = torch.randint(0, start - SPAN + 1, (rows, 1), generator=generator)
-            tokens_BT[:, start : start + SPAN] = tokens_BT.gather(1, from_B1 + torch.arange(SPAN))
+        start = 0
+        for span in itertools.cycle(SPANS):
+            start += span
+            if start + span > length:
+                break
+            from_B1 = torch.randint(0, start - span + 1, (rows, 1), generator=generator)
+            tokens_BT[:, start : start + span] = tokens_BT.gather(1, from_B1 + torch.arange(span))
+            start += span
         return tokens_BT * 7919 % vocabulary  # a prime: frequent tokens are not the first of the vocabulary
 
     return _with_one_first_row(drawn, seed)
