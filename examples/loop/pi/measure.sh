@@ -8,7 +8,7 @@ change=$(git diff HEAD | git hash-object --stdin | cut -c1-7)
 plumbline try --json -m "change $change" "$@" > .auto/plumbline.json.new
 code=$?
 case $code in
-0 | 10 | 11 | 12) mv .auto/plumbline.json.new .auto/plumbline.json ;;
+0 | 10 | 11 | 12 | 14) mv .auto/plumbline.json.new .auto/plumbline.json ;;
 *)
   rm -f .auto/plumbline.json.new
   echo "no decision (exit code $code): nothing is known of the change" >&2

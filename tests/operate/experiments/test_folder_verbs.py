@@ -155,6 +155,24 @@ def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(
     assert "worse against better" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
+    change(folder, "GAIN = 1.0")
+    words = ("try", "-m", "too good", "--commit")
+    done = plumbline(folder, *words, "--json")
+    assert done.returncode == json.loads(done.stdout)["exit_code"] == 14
+    runs = banked(folder)
+    assert plumbline(folder, *words).returncode == 14 and "Flagged: `too good`" in plumbline(folder, "page").stdout
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert log[-1]["verdict"] == "implausible" and "is not kept" in log[-1]["sentence"]
+    assert git(folder, "log", "--format=%s").split("\n")[0] == "start"
+    looked = plumbline(folder, *words, "--looked-at")
+    assert looked.returncode == 0 and "Committed: too good" in looked.stderr
+    assert banked(folder)[: len(runs)] == runs and len(banked(folder)) == len(runs) + 5  # the fresh runs of a keep
+    rows = [line.split("\t")[3] for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows == ["status", "keep", "implausible", "keep"]
+
+
 def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
     change(folder)
     done = plumbline(folder, "try", "-m", "better", "--commit")
@@ -317,9 +335,9 @@ def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) ->
 
 
 def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
-    change(folder, "GAIN = -0.5")
+    change(folder, "GAIN = -0.2")
     git(folder, "commit", "-qam", "a step back")
-    change(folder, "GAIN = 0.0", "GAIN = -0.5")
+    change(folder, "GAIN = 0.0", "GAIN = -0.2")
     change(folder, "GAIN = 0.00")
     done = plumbline(folder, "try", "-m", "no step back", "--baseline", "HEAD")
     assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr

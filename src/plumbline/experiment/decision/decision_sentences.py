@@ -35,7 +35,12 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
         said = f"{_candidate(decision)} has no gain to tell: {_lost(decision, terms.candidate)}, while {base}"
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
-    told = {"keep": _kept, "discard": _discarded, "undecided": _undecided}[decision.verdict]
+    told = {
+        "keep": _kept,
+        "discard": _discarded,
+        "undecided": _undecided,
+        "implausible": _implausible,
+    }[decision.verdict]
     return told(decision)
 
 
@@ -114,6 +119,14 @@ def _kept(decision: Decision) -> str:
     if terms.claim:
         return f"{_candidate(decision)} improves {_metric(decision)} {gain}, with {_fresh(decision)}."
     return f"{_candidate(decision)} improves {_metric(decision)} {gain}: kept {_after(decision)}."
+
+
+def _implausible(decision: Decision) -> str:
+    gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
+    return (
+        f"{_candidate(decision)} is not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
+        "modification gained so much. Look at what it does; then the same command with --looked-at keeps it."
+    )
 
 
 def _discarded(decision: Decision) -> str:

@@ -20,11 +20,18 @@ BASELINE = "baseline"
 #: The outcomes of a run that are its arm's own doing; `finished` is the only one that has a value.
 FINISHED, DIVERGED, CRASHED, TIMEOUT = "finished", "diverged", "crashed", "timeout"
 
-Verdict = Literal["keep", "discard", "undecided", "crashed", "cannot be judged"]
+Verdict = Literal["keep", "discard", "undecided", "crashed", "cannot be judged", "implausible"]
 Session = Literal["each", "fdr", "fwer"]
 
 #: What a program is told by the exit code. (A loop must never read a full disk as "discard": that is 1.)
-EXIT_CODES: dict[Verdict, int] = {"keep": 0, "discard": 10, "undecided": 11, "crashed": 12, "cannot be judged": 13}
+EXIT_CODES: dict[Verdict, int] = {
+    "keep": 0,
+    "discard": 10,
+    "undecided": 11,
+    "crashed": 12,
+    "cannot be judged": 13,
+    "implausible": 14,  # a leak must not be kept by an exit code alone
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -94,7 +94,7 @@ def write(request: VerdictInputs) -> str:
     found["implausible"] = {
         method: words
         for method, one in unpaid.items()
-        if (words := implausible.flagged(one.gain, one.sigma, one.mean_baseline, preset, loss=loss))
+        if (words := implausible.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss))
     }
     published = prints.beside(mine, seen)
     with _entered(request) as ledger:

@@ -4,8 +4,9 @@
 that is decided: checks, runs, a page, one sentence. In a folder with a `plumbline.toml` (`plumbline setup-trainer`
 writes one) `plumbline try -m WORDS` runs the working tree against the baseline's commit, with the trainer of that
 folder; `plumbline try -m WORDS -- FLAGS` gives it other flags too. Exit codes: 0 keep, 10 discard, 11 undecided at the
-budget, 12 the candidate crashed or diverged, 13 cannot be judged; 1 an error of Plumbline's own, 2 usage, 75 stopped on
-request, 130 interrupted. The same command continues what was stopped.
+budget, 12 the candidate crashed or diverged, 13 cannot be judged, 14 implausible, a gain that no modification had, not
+kept before it is looked at; 1 an error of Plumbline's own, 2 usage, 75 stopped on request, 130 interrupted. The same
+command continues what was stopped.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ def _try(verbs: Any) -> None:
     decide.add_argument("--first-seed", type=command_line.not_negative, metavar="SEED", help="of the bank")
     _where(parser)
     add("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake: where the runs are made")
+    _looked_at(parser)
     add("--json", action="store_true", help="print one object instead of words")
     add("-n", "--dry-run", action="store_true", help="say what would be run, and run nothing")
 
@@ -112,7 +114,13 @@ def _confirm(verbs: Any) -> None:
     parser.add_argument("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     _where(parser)
     parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake")
+    _looked_at(parser)
     parser.add_argument("--json", action="store_true", help="print one object instead of words")
+
+
+def _looked_at(parser: argparse.ArgumentParser) -> None:
+    words = "keep a gain that no modification ever had: you have looked at what it does (else exit code 14)"
+    parser.add_argument("--looked-at", action="store_true", help=words)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:

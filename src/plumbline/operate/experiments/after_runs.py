@@ -12,13 +12,15 @@ from pathlib import Path
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.own_method import implausible
+from plumbline.operate.experiments.deciding import require_plausible
 from plumbline.project.arms import METRIC, StudyArms
 
 
-def looked_at_again(decision: Decision, arms: StudyArms, preset: str) -> Decision:
+def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_at: bool) -> Decision:
     """Check causality and the loss of both arms again, each with the weights of a finished run, before a keep is said.
 
-    Returns the decision with what was seen; one that cannot be judged where an arm has a leak, which is named.
+    Returns the decision with what was seen; one that cannot be judged where an arm has a leak, which is named; and one
+    that is implausible where nothing ever gained so much, unless it is said to have been `looked_at`.
 
     Raises:
         PlumblineError: weights of a run cannot be read.
@@ -41,12 +43,8 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str) -> Decisio
             refused = replace(decision, verdict="cannot be judged", estimate=None, p=None, more=None)
             return replace(refused, sentence=sentence(refused, reason=why))
         held[label] = seen.words
-    found = {"trained_weights": held, "implausible": _implausible(decision, preset)}
-    return replace(decision, checks={**decision.checks, **found})
-
-
-def _implausible(decision: Decision, preset: str) -> dict[str, str]:
+    decision = replace(decision, checks={**decision.checks, "trained_weights": held})
     terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
     mean = sum(values) / len(values)
-    words = implausible.flagged(at.gain, at.sigma, mean, preset, loss=terms.metric == METRIC)
-    return {terms.candidate: words} if words else {}
+    words = implausible.flagged(at.gain, at.sigma, at.df, mean, preset, loss=terms.metric == METRIC)
+    return require_plausible(decision, words, looked_at=looked_at)

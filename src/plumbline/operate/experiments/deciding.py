@@ -14,7 +14,7 @@ from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import announced, decision_page
 from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.decision_sentences import session_line
+from plumbline.experiment.decision.decision_sentences import sentence, session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
 from plumbline.experiment.decision.settle import Question, settle
@@ -99,6 +99,17 @@ def decide(
         )
         decision_page.write(decision, page_of(place, terms.name))
     return decision
+
+
+def require_plausible(decision: Decision, words: str | None, *, looked_at: bool) -> Decision:
+    """Keep nothing for a gain that no modification had (`words`: which), before somebody says that it was looked at."""
+    if words is None:
+        return decision
+    found = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: words}})
+    if looked_at:
+        return replace(found, notes=(*found.notes, "So large a gain was said to have been looked at (--looked-at)."))
+    found = replace(found, verdict="implausible", more=None)
+    return replace(found, sentence=sentence(found))
 
 
 def page_of(place: Place, name: str) -> Path:

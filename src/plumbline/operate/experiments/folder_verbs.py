@@ -15,7 +15,17 @@ from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.decision.settle import Question, claim
-from plumbline.operate.experiments.deciding import Settled, decide, entry_of, page_of, settle_try, tell, told
+from plumbline.experiment.own_method import implausible
+from plumbline.operate.experiments.deciding import (
+    Settled,
+    decide,
+    entry_of,
+    page_of,
+    require_plausible,
+    settle_try,
+    tell,
+    told,
+)
 from plumbline.operate.experiments.folder_asked import arms_of, question_again, question_of, record_of, slug
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
@@ -30,6 +40,7 @@ STATUS = {
     "keep": "keep",
     "discard": "discard",
     "undecided": "undecided",
+    "implausible": "implausible",
     "crashed": "crash",
 }
 
@@ -87,11 +98,13 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
         decision = _decided(place, question, record)
+        if decision is not None and decision.verdict == "implausible" and given.looked_at:
+            decision = None
         page = page_of(place, question.name if decision is None else decision.terms.name)
         code = None if decision is None else _decided_already(decision, page, given)
         if decision is None:
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
-            decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
+            decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.looked_at))
         # What follows is done again where a try was killed in it.
         _append_rows(trainer, decision)
         moves = decision.verdict == "keep" and given.baseline is None
@@ -111,7 +124,7 @@ def _decided(place: Place, question: Question, record: dict[str, Any]) -> Decisi
     for path in place.pages.glob(f"*{of_these}.json"):
         known = records.read(path)
         same = all(known.asked.get(key) == record[key] for key in ("trainer", "design", "methods"))
-        if same and known.verdict in ("keep", "discard", "undecided") and path.with_suffix(".md").exists():
+        if same and known.verdict in STATUS and known.verdict != "crashed" and path.with_suffix(".md").exists():
             return known
     return None
 
@@ -145,7 +158,7 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
         entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}")
         record = record_of(question, candidate, other, trainer)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
+        decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.looked_at))
         return told(decision, page_of(place, name), as_json=given.json)
 
 
@@ -171,8 +184,14 @@ def require_trust(file: TrainerFile, said: bool) -> None:
     trust.trust(file.folder, file)
 
 
-def _in_words(decision: Decision, trainer: CommandTrainer) -> Decision:
-    """Name the parts of the machine that differ, where means would cross them, and what to run."""
+def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> Decision:
+    """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
+    would cross them, with what to run.
+    """
+    if decision.verdict == "keep":
+        at, values = decision.looks[-1], decision.baseline_values
+        words = implausible.flagged_of_own_trainer(at.gain, at.sigma, at.df, sum(values) / len(values))
+        return require_plausible(decision, words, looked_at=looked_at)
     if decision.verdict != "cannot be judged" or not all(run.has_value for run in decision.runs):
         return decision
     differ = trainer.changed(decision.runs)
@@ -220,6 +239,8 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
         return f"Next: the whole log is {log}; plumbline try again when that is put right."
     if decision.verdict == "cannot be judged":
         return ""
+    if decision.verdict == "implausible":
+        return "Next: look at what the change does (git diff); plumbline try again with --looked-at keeps it."
     return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
 
 

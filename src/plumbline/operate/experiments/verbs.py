@@ -53,7 +53,7 @@ def try_(given: argparse.Namespace) -> int:
         return EXIT_CODES["cannot be judged"] if failing else 0
     if page.with_suffix(".json").exists():
         known = records.read(page.with_suffix(".json"))
-        if known.asked == record and page.exists():
+        if known.asked == record and page.exists() and not (known.verdict == "implausible" and given.looked_at):
             print(f"decided already, {known.at}; for other seeds: --first-seed", file=sys.stderr)
             return told(known, page, as_json=given.json)
     failing, checks = _checks(project, arms)
@@ -62,7 +62,10 @@ def try_(given: argparse.Namespace) -> int:
         return EXIT_CODES["cannot be judged"]
     with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
         settled = settle_try(place, question, arms, place.bank(), _baseline(arms), record, checks)
-        decision = decide(place, settled, lambda decision: looked_at_again(decision, arms, project.name))
+        looked_at = given.looked_at
+        decision = decide(
+            place, settled, lambda decision: looked_at_again(decision, arms, project.name, looked_at=looked_at)
+        )
         return told(decision, page, as_json=given.json)
 
 
@@ -83,7 +86,10 @@ def confirm(given: argparse.Namespace) -> int:
         terms, plan = claim(question, arms, bank)
         entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}")
         settled = Settled(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=dict(asked))
-        decision = decide(place, settled, lambda decision: looked_at_again(decision, arms, project.name))
+        looked_at = given.looked_at or bool(kept.checks.get("implausible"))
+        decision = decide(
+            place, settled, lambda decision: looked_at_again(decision, arms, project.name, looked_at=looked_at)
+        )
         return told(decision, page_of(place, name), as_json=given.json)
 
 
