@@ -322,15 +322,15 @@ def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
     paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)))
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
     kept = conducted(tmp_path / "bank", Numbers(noisy(8)), replace(QUESTION, metric="validation_loss"))
-    asked = looked_at_again(kept, arms, "smoke", looked_at=False)
+    asked = looked_at_again(kept, arms, "paper", looked_at=False)
     assert (asked.verdict, asked.exit_code) == ("implausible", 14)
     assert "is not kept" in asked.sentence and "--looked-at" in asked.sentence
-    held = looked_at_again(kept, arms, "smoke", looked_at=True)
+    held = looked_at_again(kept, arms, "paper", looked_at=True)
     assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
     said = decision_page.markdown(held, "x.svg")
-    assert "of the baseline's loss (the largest known at this preset is 8.1 %)" in said and "looked at again" in said
+    assert "of the baseline's loss (the largest known at this preset is 0.68 %)" in said and "looked at again" in said
     _open(work / "out")
-    refused = looked_at_again(kept, arms, "smoke", looked_at=True)
+    refused = looked_at_again(kept, arms, "paper", looked_at=True)
     assert refused.exit_code == 13 and refused.estimate is None
     assert "causality: token 1 of the 2 tokens" in refused.sentence and spec.key in refused.sentence
     assert "causality: token 1" in decision_page.markdown(refused, "x.svg")
