@@ -71,8 +71,8 @@ def settle_try(
     """
     entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked)), place.tried()
     level = announced.session_level(asked, entry, ledger)
-    since = announced.last_keep(entry, ledger) if asked.session == "each" else ""
-    terms, plan = settle(replace(asked, alpha=level, bank_since=since), trainer, bank)
+    question = replace(asked, alpha=level, bank_since=announced.last_keep(entry, ledger))
+    terms, plan = settle(question, trainer, bank)
     announced.require_announced(entry, plan, trainer, bank, ledger)
     return Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {})
 
