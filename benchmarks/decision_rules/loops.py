@@ -19,7 +19,8 @@ from plumbline.experiment.decision.announced import last_keep, require_announced
 from plumbline.experiment.decision.bank import Bank, BankedRun
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.experiment.decision.settle import Question, settle
+from plumbline.experiment.decision.question import Question
+from plumbline.experiment.decision.settle import settle
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.stats.sequential import Plan
 

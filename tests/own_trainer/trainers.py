@@ -8,7 +8,8 @@ from pathlib import Path
 
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.decision.settle import Question, settle
+from plumbline.experiment.decision.question import Question
+from plumbline.experiment.decision.settle import settle
 from plumbline.own_trainer import trainer_file
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder

@@ -74,7 +74,8 @@ def run(main: Callable[[], int | None]) -> None:
     """Run the main function of a verb and exit with its code.
 
     A PlumblineError, a package of the extra `[pipeline]` that is not installed, a disk that is full or fails and a file
-    that belongs to another user are shown as one line, and the exit code is 1; any other error gives a traceback.
+    that belongs to another user are shown as one line, and the exit code is 1, or 2 of a command line that cannot be
+    meant; any other error gives a traceback.
     Ctrl-C ends the process by its signal, without a word. On a system that Plumbline does not support, nothing is run.
     """
     if words := unsupported():
@@ -83,7 +84,7 @@ def run(main: Callable[[], int | None]) -> None:
         code = main()
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         interruption.end()
     except ModuleNotFoundError as error:

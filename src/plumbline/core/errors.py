@@ -15,8 +15,17 @@ class PlumblineError(ValueError):
     The message may quote what others wrote, and is `visible`.
     """
 
+    #: What a command ends with.
+    exit_code = 1
+
     def __str__(self) -> str:
         return visible(super().__str__())
+
+
+class UsageError(PlumblineError):
+    """A command line that cannot be meant."""
+
+    exit_code = 2
 
 
 def visible(text: str) -> str:

@@ -27,7 +27,8 @@ from plumbline.experiment.decision.decision_page import decides
 from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
-from plumbline.experiment.decision.settle import Question, claim, settle
+from plumbline.experiment.decision.question import Question
+from plumbline.experiment.decision.settle import claim, settle
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.stats.e_value import e_value
 from plumbline.stats.sequential import boundary

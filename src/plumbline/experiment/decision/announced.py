@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.loop import Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE
-from plumbline.experiment.decision.settle import Question
+from plumbline.experiment.decision.question import Question
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.stats.sessions import fdr_level, fwer_level
 

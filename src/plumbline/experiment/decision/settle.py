@@ -3,61 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain, count, islice
 
-from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import CLAIM, LOOP, Bank
 from plumbline.experiment.decision.loop import Schedule, Trainer, schedule
-from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms, Session
+from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms
+from plumbline.experiment.decision.question import Question
 from plumbline.stats.sentinel import due
-from plumbline.stats.sequential import Plan, SequentialDesign
+from plumbline.stats.sequential import SequentialDesign
 
-#: Runs of the baseline before the first look, and of a candidate at most, unless others are asked for.
-BANK, MOST = 5, 8
-#: The same of a quick look, which promises a minute.
-QUICK_BANK, QUICK_MOST = 3, 3
 #: Of a claim: fresh runs of each side, and its one-sided level.
 CLAIM_RUNS, CLAIM_ALPHA = 5, 0.025
-#: The first seed of the bank; candidates' seeds, and those of pairs and claims, begin so much later.
-FIRST_SEED, APART = 42, 1000
+#: Seeds of candidates, and those of pairs and claims, begin so much later than the bank's.
+APART = 1000
 #: Seeds that each candidate has for itself.
 BLOCK = 100
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`.
-
-    `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
-    its candidates, where they were planned. Runs of the baseline that are not later than `bank_since` are in no bank.
-    """
-
-    name: str
-    baseline: str
-    candidate: str
-    metric: str
-    higher: bool
-    bank: int = BANK
-    most: int = MOST
-    alpha: float = 0.05
-    min_gain: float = 0.0
-    worth: float | None = 2.0
-    plan: Plan = "bank"
-    session: Session = "each"
-    planned: int | None = None
-    first_seed: int = FIRST_SEED
-    bank_since: str = ""
-    unit: str = ""
-    trainer: str = ""
-    budget: str = ""
-    varies: str = "initialisation"
-    scope: str = ""
-    differs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if (self.session == "fwer" and not self.planned) or (self.session == "each" and self.planned):
-            raise PlumblineError("--session fwer needs --planned N, the candidates of the session; each takes none")
 
 
 def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:

@@ -15,9 +15,10 @@ import argparse
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from plumbline.core import command_line
+from plumbline.core.errors import UsageError
 
 #: What tells that a folder has a trainer of its own.
 TRAINER_FILE = "plumbline.toml"
@@ -143,7 +144,7 @@ def main() -> int:
         return folder_verbs.run(given, folder)
     if given.verb == "try":
         if given.what is None:
-            _wrong(
+            raise UsageError(
                 "try what? Name a method or a file (plumbline ls methods; plumbline try qknorm), or try the training "
                 f"script of a folder with {TRAINER_FILE}, which neither this one nor one above it has: "
                 'plumbline setup-trainer "python train.py" writes it'
@@ -165,7 +166,7 @@ def parsed(words: list[str]) -> argparse.Namespace:
     if at < len(words):
         given.flags = words[at + 1 :]
         if given.verb != "try":
-            _wrong(f"plumbline {given.verb} takes no flags for the trainer's command")
+            raise UsageError(f"plumbline {given.verb} takes no flags for the trainer's command")
     return given
 
 
@@ -181,13 +182,7 @@ def _refuse(given: argparse.Namespace, names: tuple[str, ...], why: str) -> None
     for name in names:
         if getattr(given, name):
             said = "--" if name == "flags" else f"--{name}"
-            _wrong(f"{said} {why}; leave out one of the two")
-
-
-def _wrong(words: str) -> NoReturn:
-    """End as on a command line that cannot be meant."""
-    print(f"error: {words}", file=sys.stderr)
-    raise SystemExit(2)
+            raise UsageError(f"{said} {why}; leave out one of the two")
 
 
 if __name__ == "__main__":

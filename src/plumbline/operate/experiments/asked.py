@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms
-from plumbline.experiment.decision.settle import BANK, MOST, QUICK_BANK, QUICK_MOST, Question
+from plumbline.experiment.decision.question import BANK, MOST, QUICK_BANK, QUICK_MOST, Question
 from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs

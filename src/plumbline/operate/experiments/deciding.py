@@ -17,7 +17,8 @@ from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence, session_line
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
-from plumbline.experiment.decision.settle import Question, settle
+from plumbline.experiment.decision.question import Question
+from plumbline.experiment.decision.settle import settle
 from plumbline.experiment.formatting import counted, seconds
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.place import Place

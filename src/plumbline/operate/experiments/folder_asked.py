@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.decision.settle import Question
+from plumbline.experiment.decision.question import Question
 from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.snapshot import Arm
@@ -44,7 +44,7 @@ def question_of(given: argparse.Namespace, baseline: Baseline, candidate: Arm, o
         worth=given.worth_sigmas or asked.worth,
         plan=order,  # type: ignore[arg-type]
         session=given.session or asked.session,
-        planned=given.planned or asked.planned or None,
+        planned=given.planned or (asked.planned if given.session != "each" else 0) or None,
         first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
     )
 

@@ -7,13 +7,10 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plumbline.experiment.decision import bank as banks
-from plumbline.experiment.decision import records
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
-from plumbline.experiment.decision.settle import FIRST_SEED, Question, claim
-from plumbline.operate.experiments.after_runs import looked_at_again
+from plumbline.experiment.decision.question import FIRST_SEED, Question
 from plumbline.operate.experiments.asked import (
     arms_asked,
     arms_of,
@@ -23,13 +20,14 @@ from plumbline.operate.experiments.asked import (
     question_of,
     record_of,
 )
-from plumbline.operate.experiments.deciding import Settled, decide, entry_of, page_of, settle_try, told
-from plumbline.operate.experiments.place import Place
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
 from plumbline.project.paths import EXPERIMENTS
 from plumbline.specs.config import load_config
 from plumbline.specs.experiment_runs import INITIALISATION
+
+if TYPE_CHECKING:
+    from plumbline.operate.experiments.place import Place
 
 #: What decides where the command line does not say it.
 DEFAULTS = {"alpha": 0.05, "worth_sigmas": 2.0, "session": "each", "vary": INITIALISATION, "first_seed": FIRST_SEED}
@@ -44,13 +42,19 @@ def try_(given: argparse.Namespace) -> int:
     project, asked = arms_asked(given, config)
     arms = arms_of(project, asked, [*words, *profile_words(given)])
     question = question_of(given, project, arms)
-    place = _place(project)
-    record = record_of(project, asked, question, arms)
-    page = page_of(place, question.name)
     if given.dry_run:
         failing, _ = _checks(project, arms)
         print("\n".join([*failing, _plan(question, arms)]), file=sys.stderr if failing else sys.stdout)
         return EXIT_CODES["cannot be judged"] if failing else 0
+    # numpy and scipy, which a dry run needs not
+    from plumbline.experiment.decision import bank as banks
+    from plumbline.experiment.decision import records
+    from plumbline.operate.experiments.after_runs import looked_at_again
+    from plumbline.operate.experiments.deciding import decide, page_of, settle_try, told
+
+    place = _place(project)
+    record = record_of(project, asked, question, arms)
+    page = page_of(place, question.name)
     if page.with_suffix(".json").exists():
         known = records.read(page.with_suffix(".json"))
         if known.asked == record and page.exists() and not (known.verdict == "implausible" and given.looked_at):
@@ -71,6 +75,11 @@ def try_(given: argparse.Namespace) -> int:
 
 def confirm(given: argparse.Namespace) -> int:
     """Run what was kept again with fresh seeds."""
+    from plumbline.experiment.decision import bank as banks
+    from plumbline.experiment.decision.settle import claim
+    from plumbline.operate.experiments.after_runs import looked_at_again
+    from plumbline.operate.experiments.deciding import Settled, decide, entry_of, page_of, told
+
     configuration = configuration_of(given)[0]
     place = _place(load(configuration))
     kept = place.named(given.name, kept=True)
@@ -126,6 +135,8 @@ def place_of(given: argparse.Namespace) -> Place:
 
 
 def _place(project: Project) -> Place:
+    from plumbline.operate.experiments.place import Place
+
     return Place(
         pages=Path(project.paths.results) / EXPERIMENTS,
         work=Path(project.paths.work) / EXPERIMENTS,
