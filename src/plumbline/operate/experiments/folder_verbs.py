@@ -149,7 +149,7 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
         if given.name is None:
             candidate, other = baseline.arm, baseline.first
         else:
-            arms = place.named(given.name).asked["arms"]
+            arms = place.named(given.name, kept=True).asked["arms"]
             candidate, other = map(baseline.repository.recalled, arms)
         trainer = baseline.trainer(candidate, other)
         trainer.held_out = bool(file.metric.held_out)

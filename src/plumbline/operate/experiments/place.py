@@ -46,7 +46,7 @@ class Place:
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
     def named(self, name: str | None, *, kept: bool = False) -> Decision:
-        """Read a decision by its name, or the newest one.
+        """Read a decision by its name, or the newest one; `kept`: of a candidate that was kept.
 
         Raises:
             PlumblineError: there is none.
@@ -55,8 +55,16 @@ class Place:
         if name is not None:
             there = [path.stem for path in known]
             if name not in there:
-                raise PlumblineError(f"there is no experiment {name!r} {self.where}{nearest(name, there)}")
-            return records.read(self.pages / f"{name}.json")
+                like = nearest(name, there) or "; plumbline log lists them"
+                raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
+            decision = records.read(self.pages / f"{name}.json")
+            if kept and (decision.verdict != "keep" or decision.terms.claim):
+                which = "is a claim" if decision.terms.claim else f"ended as {decision.verdict!r}"
+                raise PlumblineError(
+                    f"{name} {which}, and only what a try kept is run again for a claim: fresh seeds for what was not "
+                    "kept are a second chance that nothing paid for"
+                )
+            return decision
         for path in reversed(known):
             decision = records.read(path)
             if not kept or (decision.verdict == "keep" and not decision.terms.claim):
