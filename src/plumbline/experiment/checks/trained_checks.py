@@ -21,7 +21,7 @@ from plumbline.core.files import read_json
 from plumbline.core.run_files import REMEDY
 from plumbline.data.loader import Pack
 from plumbline.data.manifest import pack_folder
-from plumbline.experiment.checks import leaks
+from plumbline.experiment.checks import leak_inputs, leaks
 from plumbline.experiment.checks.leaks import TRAINED, Leak, Mode
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
@@ -71,7 +71,7 @@ def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     validated = Mode(half=half, compiled=compiled)
     trained = Mode(training=True, gradients=True, half=half, compiled=compiled)
     there = pack.is_file()
-    text_BT = _sequences(pack, spec, rows) if there else leaks.like_text(spec.model.vocabulary)(2 * rows, context)
+    text_BT = _sequences(pack, spec, rows) if there else leak_inputs.like_text(spec.model.vocabulary)(2 * rows, context)
     shown = _of_pairs(model, text_BT) or _of_batches(model, [validated, trained], text_BT, rows)
     if shown is not None:
         return TrainedLook(leak=f"{shown.check}: {shown.words}", words="")
@@ -99,7 +99,7 @@ def _of_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
         return text_BT[:rows, :length]
 
     calls = [(Mode(), min(2, len(text_BT))), (TRAINED[False], min(2, len(text_BT)))]
-    shown = leaks.searched(model, calls, context, source, leaks.uniform(model.spec.vocabulary))
+    shown = leaks.searched(model, calls, context, source, leak_inputs.uniform(model.spec.vocabulary))
     return None if shown is None else leaks.smallest(model, calls, shown, 1, context, source)
 
 

@@ -12,7 +12,7 @@ import msgspec
 import torch
 from torch.nn import functional
 
-from plumbline.experiment.checks import leaks
+from plumbline.experiment.checks import leak_inputs, leaks
 from plumbline.experiment.checks.leaks import BATCHES, LONG, MODES, TRAINED, Leak, Mode
 from plumbline.experiment.checks.trained_size import TrainedSize
 from plumbline.model.cache import DecodingCache
@@ -55,7 +55,7 @@ def calls(size: TrainedSize, length: int) -> list[tuple[Mode, int]]:
 def leak(model: Decoder, size: TrainedSize) -> Leak | None:
     """Look for a leak from the shortest input to the trained context; it is told of the shortest that shows it."""
     before = 1
-    source, again = leaks.like_text(model.spec.vocabulary), leaks.uniform(model.spec.vocabulary)
+    source, again = leak_inputs.like_text(model.spec.vocabulary), leak_inputs.uniform(model.spec.vocabulary)
     for length in sorted({*(one for one in SHORT if one < size.context), size.context}):
         asked = calls(size, length)
         shown = leaks.searched(model, asked, length, source, again)
@@ -77,7 +77,7 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
         return None
     model = leaks.lively(msgspec.structs.replace(spec, layers=size.layers, context=size.context))
     length, rows = deep(size)
-    source, asked = leaks.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
+    source, asked = leak_inputs.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
     with torch.no_grad():
         if not model(source(2, length)).isfinite().all():
             return None  # off its start, what has no norms grows beyond numbers
@@ -88,7 +88,7 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
 @torch.no_grad()
 def decoding(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the trained context, read in parts, gives the logits that it gives at once."""
-    tokens_BT = leaks.like_text(model.spec.vocabulary)(1, size.context)
+    tokens_BT = leak_inputs.like_text(model.spec.vocabulary)(1, size.context)
     expected, cache = model(tokens_BT), DecodingCache()
     parts = tokens_BT.split(-(-size.context // PARTS), dim=1)
     off = leaks.differs(torch.cat([model(part, cache=cache) for part in parts], dim=1), expected)
@@ -102,7 +102,7 @@ def decoding(model: Decoder, size: TrainedSize) -> str | None:
 
 def loss(model: Decoder, size: TrainedSize) -> str | None:
     """Check that the loss that training asks a model for is the cross-entropy of its logits."""
-    tokens_BT = leaks.like_text(model.spec.vocabulary)(2, size.context)
+    tokens_BT = leak_inputs.like_text(model.spec.vocabulary)(2, size.context)
     mode = TRAINED[size.half]
     with mode.of(model):
         asked = float(model(tokens_BT, loss=True).detach())

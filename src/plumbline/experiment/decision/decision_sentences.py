@@ -85,8 +85,8 @@ def session_line(decision: Decision) -> str:
     terms, design = decision.terms, decision.terms.design
     if terms.session == "fwer":
         return (
-            "Session `fwer`: the level was spread over the candidates that were planned, so that it holds for all of "
-            "them together."
+            "Session `fwer`: the level was spread over the candidates that were planned against this baseline, so that "
+            "it holds for all of them together; another baseline begins another session."
         )
     if terms.session == "fdr":
         two, three = (percent(operating(design, gain).kept) for gain in (2, 3))
