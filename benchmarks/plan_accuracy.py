@@ -17,10 +17,10 @@ from machine import command, describe
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.plan.calibration import finished, job_seconds
-from plumbline.plan.estimate import Estimator, estimator
+from plumbline.plan.run_estimate import Estimator, estimator
 from plumbline.project import load
-from plumbline.specs.config import PRESETS, load_config
 from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import PRESETS, load_config
 
 
 def compare(priced: Estimator, runs: list[Run]) -> pd.DataFrame:

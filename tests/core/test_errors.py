@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.operate import status
-from plumbline.operate.console.display import Console
+from plumbline.operate.console.job_display import Console
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError
-from plumbline.core.system import unsupported
+from plumbline.core.operating_system import unsupported
 from plumbline.operate.preflight import sharing
 from plumbline.project import invocation, snakemake_internals
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders, suites
-from plumbline.specs.config import ROOT
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.experiment_runs import ExperimentRuns
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import Mine
 from plumbline.specs.study_config import Run, Study
+from plumbline.specs.yaml_files import ROOT
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.project.configuration import Configuration
-from plumbline.project.measurements import Measurements
 from plumbline.project.paths import Paths
+from plumbline.project.planned_measurements import Measurements
 
 #: What this process loaded last: a profile's expressions see a job's wildcards and nothing else.
 _LOADED: Configuration | None = None

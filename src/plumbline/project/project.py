@@ -12,21 +12,29 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
-from plumbline.project.bundles import Bundles
-from plumbline.project.commands import Commands
+from plumbline.project.bundle_products import Bundles
 from plumbline.project.configuration import Configuration
+from plumbline.project.external_inputs import Inputs
 from plumbline.project.fingerprints import Fingerprints
-from plumbline.project.inputs import Inputs
-from plumbline.project.measurements import Measurements
+from plumbline.project.job_command_lines import Commands
 from plumbline.project.paths import Paths
-from plumbline.project.reports import Reports
-from plumbline.project.targets import Targets
+from plumbline.project.planned_measurements import Measurements
+from plumbline.project.report_files import Reports
+from plumbline.project.study_targets import Targets
 from plumbline.project.unknown_paths import UnknownPaths
 from plumbline.project.user_token_files import UserTokenFiles
-from plumbline.project.verdicts import Verdicts
-from plumbline.specs import corpus, duplicate_runs, experiment_runs, mine, study_config, study_folders, suites
-from plumbline.specs.config import ROOT, check, load_preset, require_work
-from plumbline.specs.config import studies as known_studies
+from plumbline.project.verdict_pages import Verdicts
+from plumbline.specs import (
+    corpus,
+    duplicate_runs,
+    experiment_runs,
+    own_methods_file,
+    study_config,
+    study_folders,
+    suites,
+)
+from plumbline.specs.yaml_files import ROOT, check, load_preset, require_work
+from plumbline.specs.yaml_files import studies as known_studies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +156,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
                 )
     studies |= {name: study_config.load(name, config["preset"], root, source) for name in names}
-    own = mine.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
+    own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
     project = Project(

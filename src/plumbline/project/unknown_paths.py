@@ -8,11 +8,11 @@ from functools import cached_property
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.data.pinned_packages import PINS
 from plumbline.project.configuration import Configuration
-from plumbline.project.measurements import Measurements
 from plumbline.project.paths import REPORT_INDEX, RESULTS, Paths
-from plumbline.project.targets import Targets
-from plumbline.project.verdicts import Verdicts
-from plumbline.specs.config import PRESETS
+from plumbline.project.planned_measurements import Measurements
+from plumbline.project.study_targets import Targets
+from plumbline.project.verdict_pages import Verdicts
+from plumbline.specs.yaml_files import PRESETS
 
 
 class UnknownPaths:

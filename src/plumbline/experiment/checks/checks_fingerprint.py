@@ -8,7 +8,7 @@ from typing import Any
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment.checks.trained_size import trained_sizes
 from plumbline.specs import code_hash
-from plumbline.specs.mine import Mine, models
+from plumbline.specs.own_methods_file import Mine, models
 
 
 def of_checks(mine: Mine) -> str:

@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.fingerprint_file import read
 from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.experiment.checks.trained_size import trained_sizes
-from plumbline.specs.mine import Mine, models
+from plumbline.specs.own_methods_file import Mine, models
 from plumbline.specs.spec import RunSpec
 
 #: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.

@@ -15,7 +15,7 @@ from plumbline.experiment.checks import leaks
 from plumbline.experiment.checks.leaks import TRAINED, Mode
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import Mine
 from plumbline.specs.spec import RunSpec
 
 #: Rows of a batch: one pair, of a model of any size.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import Mine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

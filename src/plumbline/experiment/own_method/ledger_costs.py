@@ -10,7 +10,7 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 
 if TYPE_CHECKING:
-    from plumbline.specs.mine import Mine
+    from plumbline.specs.own_methods_file import Mine
 
 
 def terms(mine: Mine, *, higher: bool) -> ComparisonTerms:

@@ -25,7 +25,7 @@ from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
 from plumbline.experiment.own_method.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import Mine
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by method, and each gain with its interval"

@@ -10,7 +10,7 @@ from plumbline.specs.compared_metrics import METRICS
 
 if TYPE_CHECKING:
     from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
-    from plumbline.specs.mine import Mine
+    from plumbline.specs.own_methods_file import Mine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

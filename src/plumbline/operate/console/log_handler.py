@@ -38,7 +38,7 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
-        from plumbline.operate.console.display import Console
+        from plumbline.operate.console.job_display import Console
         from plumbline.project import snakemake_internals
 
         given = self.common_settings

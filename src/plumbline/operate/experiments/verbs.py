@@ -36,7 +36,7 @@ from plumbline.operate.experiments.asked import (
 from plumbline.operate.experiments.place import Place
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
-from plumbline.specs.config import load_config
+from plumbline.specs.yaml_files import load_config
 
 
 def try_(given: argparse.Namespace) -> int:

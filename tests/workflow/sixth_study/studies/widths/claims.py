@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.registry import ClaimChecks, Evidence, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_registry import ClaimChecks, Evidence, Values
 
 __all__ = ["CHECKS", "Evidence"]
 
