@@ -52,19 +52,19 @@ assert sum(1 for _ in shuffle.lines()) == shuffle.documents
 """
 SAMPLE = """
 import sys
-from plumbline.data import budget
+from plumbline.data import hub_read_budget
 from plumbline.data.sources import jsonl
 from pathlib import Path
-budget.measure((one.text for one in jsonl.read(Path(sys.argv[1]))), "byte_level_bpe", 65536, None, "made_up")
+hub_read_budget.measure((one.text for one in jsonl.read(Path(sys.argv[1]))), "byte_level_bpe", 65536, None, "made_up")
 """
 
 #: Runs of the transfer study with the numbers that its paper prints, and so many answers for each task.
 WORLD = """
 import functools, sys
 from pathlib import Path
-from tests.studies.transfer import world
-world.answers_of = functools.partial(world.answers_of, items=int(sys.argv[2]))
-world.published_world(Path(sys.argv[1]))
+from tests.studies.transfer import synthetic_runs
+synthetic_runs.answers_of = functools.partial(synthetic_runs.answers_of, items=int(sys.argv[2]))
+synthetic_runs.published_world(Path(sys.argv[1]))
 """
 #: Starts a process from one that is small: a peak is never below that of who started it.
 STARTED = """

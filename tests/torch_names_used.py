@@ -1,8 +1,9 @@
 """What is used of torch, and whether an older torch has it: ``python -m tests.torch_names_used torch-2.11.0-*.whl``.
 
 A GPU machine may bring torch 2.11, which the pinned one is newer than. `torch_names_used.txt` lists every name and
-keyword argument of torch that the package and the GPU check use and that torch 2.11 has. This command writes it, by reading the
-sources in that torch's wheel, of any platform: nothing of it is imported. A wheel of 80 MB, no package that it needs:
+keyword argument of torch that the package and the GPU check use and that torch 2.11 has. This command writes it, by
+reading the sources in that torch's wheel, of any platform: nothing of it is imported. A wheel of 80 MB, no package that
+it needs:
 
     pip download torch==2.11.0 --no-deps --only-binary=:all: --platform macosx_11_0_arm64 --python-version 3.11
 

@@ -29,7 +29,7 @@ NAME = "gpu_check_cpu_tiny"
 #: All sections as far as their rows are planned, in one process: what they import at the top and for that.
 PLANS = """
 import importlib
-from benchmarks.gpu_check import __main__, bare, conduct, worker
+from benchmarks.gpu_check import __main__, bare_machine, run_sections, section_worker
 from benchmarks.gpu_check.sections import MODULES
 from benchmarks.gpu_check.call_settings import SectionCall
 from plumbline.core.errors import PlumblineError

@@ -84,10 +84,10 @@ def test_a_component_that_nobody_counted_gets_a_time_limit_and_a_plan(repository
     assert rows["table2"]["not_counted"] == ""
     assert minutes(own.snakemake("-n", run, *paper).stdout) == pytest.approx(estimated, rel=0.1)
     code = (
-        "from pathlib import Path; from plumbline.plan import counts; from plumbline.project import load;"
+        "from pathlib import Path; from plumbline.plan import model_counts; from plumbline.project import load;"
         "from plumbline.specs.yaml_files import load_config;"
         "whole = load(load_config() | {'preset': 'paper', 'studies': ['warm']});"
-        "size = counts.ModelCostLookup(counts.read(Path(whole.paths.counts)));"
+        "size = model_counts.ModelCostLookup(model_counts.read(Path(whole.paths.counts)));"
         "keys = ('warm/base/warmed/s42', 'transfer/base/baseline/s42');"
         "one, other = (size(whole.runs[key].spec.model) for key in keys);"
         "print(one.exact, one.parameters - other.parameters)"
