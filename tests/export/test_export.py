@@ -156,7 +156,7 @@ def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_pat
 def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
-        found = capability_check.Capabilities(cache=bears, padding=bears, hidden_states=bears)
+        found = capability_check.DecodingCapabilities(cache=bears, padding=bears, hidden_states=bears)
         said = model_card.card(run, record, requires=(), evaluation=None, bears=found)
         for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
             assert (words in said) is not bears, words

@@ -166,7 +166,7 @@ def test_a_fault_of_the_console_ends_no_workflow(
     def broken(*_: object) -> None:
         raise RuntimeError("no bars today")
 
-    monkeypatch.setattr(job_display.Console, "planned", broken)
+    monkeypatch.setattr(job_display.JobDisplay, "planned", broken)
     handler = LogHandler(OutputSettings(), None)
     for event, text in ((LogEvent.WORKFLOW_STARTED, "begun"), (LogEvent.RUN_INFO, "Job stats"), (None, "more")):
         record = logging.LogRecord("snakemake", logging.INFO, "", 0, text, None, None)

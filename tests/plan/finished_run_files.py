@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.plan.run_estimate import Estimator
+from plumbline.plan.run_estimate import RunEstimator
 from plumbline.plan.target_costs import table
 from plumbline.project import Project
 from plumbline.specs.study_config import Run
@@ -46,5 +46,5 @@ def benchmark(work: Path, rule: str, run: Run, seconds: float) -> None:
     path.write_text(json.dumps({"s": seconds}) + "\n")
 
 
-def by_target(priced: Estimator) -> pd.DataFrame:
+def by_target(priced: RunEstimator) -> pd.DataFrame:
     return table(priced).set_index("target")

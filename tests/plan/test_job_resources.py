@@ -14,7 +14,7 @@ from plumbline.data import split
 from plumbline.operate.preflight import dry_run
 from plumbline.plan import data_stage
 from plumbline.plan.evaluation_workload import amount
-from plumbline.plan.run_estimate import Estimator, estimator
+from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project, load, snakemake_internals
 from plumbline.specs.yaml_files import ROOT, load_config
 
@@ -57,7 +57,7 @@ def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float 
     return Need(law(row["mb"], units), seconds / 60, disk)
 
 
-def units_of(project: Project, priced: Estimator, job: Any) -> tuple[dict[str, float], float]:
+def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str, float], float]:
     """The size of a job, and the seconds that the plan says, where it says some."""
     rule, wildcards = job.rule.name, job.wildcards
     if rule in ("documents", "tokenizer", "tokenize", "pack"):

@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.plan import __main__ as plan_verb
 from plumbline.plan import machines, model_counts, plan_page
-from plumbline.plan.run_estimate import Estimator, estimator
+from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.plan.target_costs import WHOLE, table
 from plumbline.project import Project
 from plumbline.specs import study_config
@@ -34,7 +34,7 @@ def several(whole: Project) -> Project:
     return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
 
 
-def counted(whole: Project, **changes: float) -> Estimator:
+def counted(whole: Project, **changes: float) -> RunEstimator:
     machine = dataclasses.replace(machines.load("h100"), **changes)
     return estimator(whole, machine, sizes=sizes())
 

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
-from plumbline.project.paths import Paths
+from plumbline.project.paths import WorkflowPaths
 from plumbline.specs.study_config import overlay
 from plumbline.specs.yaml_files import load_config
 
@@ -68,7 +68,7 @@ def test_the_same_again_makes_no_new_page_and_another_try_does(
     from plumbline.experiment.own_method import ledger_costs
 
     path = tmp_path / "ledger.jsonl"
-    monkeypatch.setattr(Paths, "verdict_ledger", str(path))
+    monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(path))
     asked = planned(mine=mine)
     assert asked.mine is not None
     before = asked.fingerprints.verdict()
@@ -86,7 +86,7 @@ def test_an_earlier_page_that_knows_both_scales_makes_a_page_anew(
 ) -> None:
     from plumbline.experiment.own_method import decision_accuracy_from_pages
 
-    monkeypatch.setattr(Paths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
+    monkeypatch.setattr(WorkflowPaths, "verdict_ledger", str(tmp_path / "ledger.jsonl"))
     asked = planned(mine=mine)
     before = asked.fingerprints.verdict()
     (tmp_path / "plain.json").write_text(json.dumps({decision_accuracy_from_pages.KEY: None}))

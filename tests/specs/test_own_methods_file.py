@@ -30,7 +30,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def load(root: Path, name: str = "caps", **changes: Any) -> own_methods_file.Mine:
+def load(root: Path, name: str = "caps", **changes: Any) -> own_methods_file.OwnMethodsFile:
     path = root / "my" / f"{name}.yaml"
     said = {key: value for key, value in (MINE | changes).items() if value != "left out"}
     path.write_text(yaml.safe_dump(said))

@@ -19,7 +19,7 @@ from plumbline.specs.corpus import DOCUMENTS, REPRODUCTION
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plumbline.export.capability_check import Capabilities
+    from plumbline.export.capability_check import DecodingCapabilities
 
 #: The run's manifest in an exported folder.
 MANIFEST = "run_manifest.json"
@@ -53,7 +53,7 @@ def card(
     *,
     requires: tuple[str, ...],
     evaluation: pd.DataFrame | None,
-    bears: Capabilities | None = None,
+    bears: DecodingCapabilities | None = None,
 ) -> str:
     """The text of README.md.
 
@@ -148,7 +148,7 @@ def _facts(run: FinishedRun) -> str:
     return "\n".join(["| | |", "|---|---|", *lines])
 
 
-def _takes(bears: Capabilities) -> str:
+def _takes(bears: DecodingCapabilities) -> str:
     """What may be asked of a model by its own code, and what is refused."""
     gives = ["logits", "the loss of `labels`"]
     refused = ["attention weights", "`position_ids` (they follow from `attention_mask`)", "another size of vocabulary"]

@@ -89,7 +89,9 @@ def export_hf(
     return ExportedFolder(folder=out, form=form, difference=difference)
 
 
-def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[VendoredSources, capability_check.Capabilities]:
+def write_code(
+    folder: Path, model: Decoder, tokenizer: Path
+) -> tuple[VendoredSources, capability_check.DecodingCapabilities]:
     """Write configuration, weights, tokenizer and sources of a model that brings its own code.
 
     Returns:
@@ -115,7 +117,7 @@ def write_code(folder: Path, model: Decoder, tokenizer: Path) -> tuple[VendoredS
     return found, bears
 
 
-def _configuration(model: Decoder, bears: capability_check.Capabilities) -> dict[str, Any]:
+def _configuration(model: Decoder, bears: capability_check.DecodingCapabilities) -> dict[str, Any]:
     """The content of `config.json` without special tokens."""
     spec, dtype = model.spec, model.embedding.dtype
     return {

@@ -14,7 +14,7 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import data_stage, machines, model_counts
-from plumbline.plan.run_estimate import Estimator, estimator
+from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project
 from plumbline.specs.experiment_runs import budget, load, own_scale
 from plumbline.specs.spec import RunSpec
@@ -109,7 +109,7 @@ def fitted(
 
 
 def _at(
-    priced: Estimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
+    priced: RunEstimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
 ) -> FittedBudget | None:
     """What fits at a scale; None if fewer than FEWEST_STEPS do."""
     price, read = _price(priced, study, method, against, scale), priced.project.corpora[study.corpus]
@@ -135,7 +135,7 @@ def _at(
     return FittedBudget(given=given, seconds=all_runs, per_parameter=tokens / price.parameters, words=words)
 
 
-def _price(priced: Estimator, study: Study, method: str, against: str, scale: str) -> _Price:
+def _price(priced: RunEstimator, study: Study, method: str, against: str, scale: str) -> _Price:
     """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
     project = priced.project
 
@@ -156,7 +156,7 @@ def _price(priced: Estimator, study: Study, method: str, against: str, scale: st
     )
 
 
-def _data(priced: Estimator, price: _Price, pack: str) -> float:
+def _data(priced: RunEstimator, price: _Price, pack: str) -> float:
     """Seconds of the data stage for a pack, which may be none that is there."""
     replaced = msgspec.structs.replace
     runs = [

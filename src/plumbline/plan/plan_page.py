@@ -7,7 +7,7 @@ import textwrap
 import pandas as pd
 from tabulate import tabulate
 
-from plumbline.plan.run_estimate import Estimator
+from plumbline.plan.run_estimate import RunEstimator
 from plumbline.plan.target_costs import NODE, memory_in_words, published, speed_in_words
 from plumbline.specs.yaml_files import ROOT
 
@@ -18,7 +18,7 @@ WORDS = ("study", "target", "run", "published", "estimated")
 WORD_WIDTH, PUBLISHED_WIDTH = 15, 28
 
 
-def markdown(priced: Estimator, frame: pd.DataFrame) -> str:
+def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
     figures.
     """
@@ -26,7 +26,7 @@ def markdown(priced: Estimator, frame: pd.DataFrame) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def beside_papers(priced: Estimator) -> str:
+def beside_papers(priced: RunEstimator) -> str:
     """Write the section that sets what the papers say they cost next to the plan; empty where none says it."""
     beside = published(priced, ROOT)
     if not len(beside):
@@ -35,7 +35,7 @@ def beside_papers(priced: Estimator) -> str:
     return "\n\n".join(parts)
 
 
-def terminal(priced: Estimator, frame: pd.DataFrame) -> str:
+def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
     """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
     parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
     for study, rows in frame.groupby("study", sort=False):
@@ -47,7 +47,7 @@ def terminal(priced: Estimator, frame: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
-def notes(priced: Estimator, frame: pd.DataFrame) -> list[str]:
+def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
     """Say in a few sentences what the plan rests on, and what its figures mean."""
     machine = priced.machine
     relative = (
@@ -157,7 +157,7 @@ def _hours(value: float) -> str:
     return f"{value:.1f} h" if value >= 1 else f"{value * 60:.1f} min"
 
 
-def _beside_note(priced: Estimator) -> str:
+def _beside_note(priced: RunEstimator) -> str:
     return (
         f"The paper does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
         f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "

@@ -32,7 +32,7 @@ WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimator:
+class RunEstimator:
     """Prices the runs of one configuration on one machine."""
 
     project: Project
@@ -192,7 +192,7 @@ def estimator(
     sizes: Sizes | None = None,
     calibrate_on: Iterable[Run] | None = None,
     root: Path = ROOT,
-) -> Estimator:
+) -> RunEstimator:
     """Make an estimator for a configuration.
 
     Args:
@@ -206,6 +206,6 @@ def estimator(
     machine = machine or machines.load(project.config["machine"], root)
     sizes = sizes or model_counts.ModelCostLookup(model_counts.read(Path(project.paths.counts)))
     runs = project.runs.values() if calibrate_on is None else calibrate_on
-    return Estimator(
+    return RunEstimator(
         project=project, machine=machine, calibration=calibrate(project, machine, sizes, runs), sizes=sizes
     )

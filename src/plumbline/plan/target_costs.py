@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from plumbline.plan import data_stage
-from plumbline.plan.run_estimate import Estimator
+from plumbline.plan.run_estimate import RunEstimator
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Run, Study
 
@@ -18,7 +18,7 @@ WHOLE = "(whole study)"
 NODE = 8
 
 
-def table(estimator: Estimator) -> pd.DataFrame:
+def table(estimator: RunEstimator) -> pd.DataFrame:
     """Make the plan's table: a row for each target of each study, each whole study, and all studies where there are
     several.
 
@@ -52,7 +52,7 @@ def _of(kind: str, run: Run) -> str:
 
 
 def row(
-    estimator: Estimator,
+    estimator: RunEstimator,
     study: str,
     name: str,
     runs: list[Run],
@@ -145,7 +145,7 @@ def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
     return max(free)
 
 
-def speed_in_words(estimator: Estimator) -> str:
+def speed_in_words(estimator: RunEstimator) -> str:
     """Say where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
     machine, calibration = estimator.machine, estimator.calibration
     peak = f"{machine.peak_tflops:g} TFLOP/s"
@@ -155,7 +155,7 @@ def speed_in_words(estimator: Estimator) -> str:
     return f"measured on {calibration.runs} run{'s' * (calibration.runs > 1)}, MFU {words} of {peak}"
 
 
-def memory_in_words(estimator: Estimator) -> str:
+def memory_in_words(estimator: RunEstimator) -> str:
     """Say how much of a device's memory finished runs took at most.
 
     Empty where none recorded it, since nothing is guessed.
@@ -171,12 +171,12 @@ def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
     )
 
 
-def runs_bytes(estimator: Estimator, runs: list[Run]) -> float:
+def runs_bytes(estimator: RunEstimator, runs: list[Run]) -> float:
     """Estimate the bytes on disk that runs and their probe checkpoints take when all are done."""
     return sum(estimator.disk_bytes(run) for run in runs)
 
 
-def published(estimator: Estimator, root: Path) -> pd.DataFrame:
+def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
     """Set the hours of a run that a study's paper prints next to the estimate for this machine, a row a scale.
 
     Read from the paper's running text, where it has `nodes_<scale>` and `hours_<scale>` or `days_<scale>`; they are
@@ -188,7 +188,7 @@ def published(estimator: Estimator, root: Path) -> pd.DataFrame:
     return pd.DataFrame([found for study in studies for found in _published_rows(estimator, study, root)])
 
 
-def _published_rows(estimator: Estimator, study: Study, root: Path) -> list[dict[str, object]]:
+def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
     from plumbline.audit.printed_numbers import PrintedNumbers
 
     printed = PrintedNumbers.of(study.name, root)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.project.configuration import Configuration
-from plumbline.project.paths import Paths
-from plumbline.project.study_targets import Targets
+from plumbline.project.paths import WorkflowPaths
+from plumbline.project.study_targets import StudyTargets
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import studies as known_studies
 
@@ -54,10 +54,10 @@ class BundleProduct:
         return tuple(f"{self.path}{ending}" for ending in FILES[self.kind])
 
 
-class Bundles:
+class BundleProducts:
     """Names what the release bundle of a configuration holds."""
 
-    def __init__(self, configuration: Configuration, paths: Paths, targets: Targets) -> None:
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths, targets: StudyTargets) -> None:
         self.configuration, self.paths, self.targets = configuration, paths, targets
 
     @property

@@ -12,7 +12,7 @@ from plumbline.project.user_token_files import UserTokenFiles
 from plumbline.specs import suites
 
 
-class Inputs:
+class ExternalInputs:
     """Names the packages and files that corpora and items are made from."""
 
     def __init__(self, configuration: Configuration, tokens: UserTokenFiles) -> None:

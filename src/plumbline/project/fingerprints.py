@@ -14,10 +14,10 @@ from plumbline.core.files import canonical_json, sha256_file, sha256_text
 from plumbline.data import hub_read_budget
 from plumbline.data.sources import hub
 from plumbline.project.configuration import Configuration
-from plumbline.project.external_inputs import Inputs
-from plumbline.project.paths import REPORT, VERDICTS, Paths
-from plumbline.project.study_targets import Targets
-from plumbline.project.verdict_pages import Verdicts
+from plumbline.project.external_inputs import ExternalInputs
+from plumbline.project.paths import REPORT, VERDICTS, WorkflowPaths
+from plumbline.project.study_targets import StudyTargets
+from plumbline.project.verdict_pages import VerdictPages
 from plumbline.specs import code_hash, components, study_config, study_parts, suites
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import of_measurement
@@ -41,7 +41,12 @@ class Fingerprints:
     """
 
     def __init__(
-        self, configuration: Configuration, paths: Paths, inputs: Inputs, targets: Targets, verdicts: Verdicts
+        self,
+        configuration: Configuration,
+        paths: WorkflowPaths,
+        inputs: ExternalInputs,
+        targets: StudyTargets,
+        verdicts: VerdictPages,
     ) -> None:
         self.configuration, self.paths, self.inputs = configuration, paths, inputs
         self.targets, self.verdicts = targets, verdicts

@@ -6,15 +6,15 @@ import shlex
 
 from plumbline.data.token_files import TOKENIZER
 from plumbline.project.configuration import Configuration
-from plumbline.project.external_inputs import Inputs
-from plumbline.project.paths import Paths
+from plumbline.project.external_inputs import ExternalInputs
+from plumbline.project.paths import WorkflowPaths
 from plumbline.specs.study_config import Run
 
 
-class Commands:
+class JobCommandLines:
     """Spells the flags of each verb of the data stage and of evaluation."""
 
-    def __init__(self, configuration: Configuration, paths: Paths, inputs: Inputs) -> None:
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths, inputs: ExternalInputs) -> None:
         self.configuration, self.paths, self.inputs = configuration, paths, inputs
 
     def documents(self, name: str) -> str:

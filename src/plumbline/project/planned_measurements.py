@@ -6,15 +6,15 @@ import re
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
-from plumbline.project.paths import Paths
+from plumbline.project.paths import WorkflowPaths
 from plumbline.specs import study_folders
 from plumbline.specs.measurement import Measurement
 
 
-class Measurements:
+class PlannedMeasurements:
     """The measurements of a configuration. A study that extends another one has that one's measurements."""
 
-    def __init__(self, configuration: Configuration, paths: Paths) -> None:
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths) -> None:
         self.configuration, self.paths = configuration, paths
 
     @property

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from plumbline.project.configuration import Configuration
-from plumbline.project.paths import Paths
-from plumbline.project.study_targets import Targets
-from plumbline.project.verdict_pages import Verdicts
+from plumbline.project.paths import WorkflowPaths
+from plumbline.project.study_targets import StudyTargets
+from plumbline.project.verdict_pages import VerdictPages
 
 
-class Reports:
+class ReportFiles:
     """Names the files that the report of a configuration is made from."""
 
-    def __init__(self, configuration: Configuration, paths: Paths, targets: Targets, verdicts: Verdicts) -> None:
+    def __init__(
+        self, configuration: Configuration, paths: WorkflowPaths, targets: StudyTargets, verdicts: VerdictPages
+    ) -> None:
         self.configuration, self.paths, self.targets, self.verdicts = configuration, paths, targets, verdicts
 
     def files(self) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
-from plumbline.project.paths import RESULTS, Paths
-from plumbline.project.planned_measurements import Measurements
+from plumbline.project.paths import RESULTS, WorkflowPaths
+from plumbline.project.planned_measurements import PlannedMeasurements
 from plumbline.specs import study_folders
 from plumbline.specs.study_config import Run, expected_digest
 from plumbline.specs.yaml_files import papers
@@ -17,10 +17,10 @@ from plumbline.specs.yaml_files import papers
 ENDINGS = {"table": "csv", "figure": "png"}
 
 
-class Targets:
+class StudyTargets:
     """The targets of a configuration, and the files that they read."""
 
-    def __init__(self, configuration: Configuration, paths: Paths, measurements: Measurements) -> None:
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths, measurements: PlannedMeasurements) -> None:
         self.configuration, self.paths, self.measurements = configuration, paths, measurements
 
     def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project.configuration import Configuration
-from plumbline.project.paths import VERDICTS, Paths
+from plumbline.project.paths import VERDICTS, WorkflowPaths
 from plumbline.specs.study_config import expected_digest
 
 
-class Verdicts:
+class VerdictPages:
     """The verdict that a configuration asks for; without a user's own file (`mine`) there is none."""
 
-    def __init__(self, configuration: Configuration, paths: Paths) -> None:
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths) -> None:
         self.configuration, self.paths = configuration, paths
 
     @property

@@ -137,7 +137,7 @@ def _claims(given: argparse.Namespace) -> None:
     named = {name for entry in entries for name in entry.get("measurements", ())}
     probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
     frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
-    evidence = getattr(own, "Evidence", claim_registry.Evidence)(frames, study, published)
+    evidence = getattr(own, "Evidence", claim_registry.ClaimEvidence)(frames, study, published)
     rows = claim_verdicts.judge_claims(published.claims(), own.CHECKS, evidence)
     page = claim_verdicts.to_markdown(rows, study.definition["title"], study, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)

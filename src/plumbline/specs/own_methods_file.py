@@ -43,7 +43,7 @@ METHODS, REFERENCES, LARGER = "methods", "references", "larger"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mine:
+class OwnMethodsFile:
     """What a user's file asks for, under one preset.
 
     Attributes:
@@ -104,7 +104,7 @@ class Mine:
         return sorted(found, key=lambda run: run.spec.init_seed)
 
 
-def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> Mine:
+def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> OwnMethodsFile:
     """Read a user's own file, and make the spec of every run that its verdict needs.
 
     Raises:
@@ -131,7 +131,7 @@ def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_
         asked["published"] = str(Path(path).parent / asked["published"])
     own_definition = _definition(parent, asked, own, against, name, path)
     study = study_config.made(own_definition, path, preset, root, source, parent)
-    mine = Mine(path=path, study=study, against=against, asked=asked)
+    mine = OwnMethodsFile(path=path, study=study, against=against, asked=asked)
     if asked["decides"] != "validation_loss" and "suite" not in study.definition:
         raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; use the loss")
     for method, baseline in against.items():
@@ -242,7 +242,7 @@ def _definition(
     }
 
 
-def _require_pairs(mine: Mine, method: str, baseline: str) -> None:
+def _require_pairs(mine: OwnMethodsFile, method: str, baseline: str) -> None:
     """Refuse pairs where fewer than two seeds are of both: nothing could be judged once all was trained."""
     ours, theirs = ([run.spec.init_seed for run in mine.runs(mine.scale, name)] for name in (method, baseline))
     if len(shared := set(ours) & set(theirs)) < 2:
@@ -273,7 +273,7 @@ def _require_same_data(one: RunSpec, other: RunSpec, path: str) -> None:
 _TRAIN = ("steps", "batch_tokens", "validate_every", "validation_sequences")
 
 
-def models(mine: Mine, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
+def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
     """The models to check before training: for every method and baseline a small spec, and by scale the model to be
     trained.
 

@@ -3,7 +3,7 @@
 Missing values are NaN going in and NaN coming out: never zero, never dropped from an index.
 """
 
-from plumbline.stats.bootstrap import Interval, bootstrap_interval, probability_not_above
+from plumbline.stats.bootstrap import BootstrapInterval, bootstrap_interval, probability_not_above
 from plumbline.stats.curve_crossing import first_at_or_below
 from plumbline.stats.item_noise import (
     MeanDifference,
@@ -37,7 +37,7 @@ from plumbline.stats.welch_and_stouffer import (
 )
 
 __all__ = [
-    "Interval",
+    "BootstrapInterval",
     "MeanDifference",
     "NoiseFloor",
     "PairedRatio",

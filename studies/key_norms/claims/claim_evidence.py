@@ -26,7 +26,7 @@ from ..norm_curves import (
 )
 
 
-class Evidence(claim_registry.Evidence):
+class Evidence(claim_registry.ClaimEvidence):
     """Accessors raise `MissingRun` where a run is missing or diverged: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:

@@ -36,7 +36,7 @@ ENTROPY, LOGIT, WRITE, COPY = near(0.04), factor(1.15), factor(1.15), factor(1.2
 ON_THE_GRID = near(0.26)
 
 
-class Evidence(claim_registry.Evidence):
+class Evidence(claim_registry.ClaimEvidence):
     """Accessors raise `MissingRun` where a run gave no value: the claim then has none here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:

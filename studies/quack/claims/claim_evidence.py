@@ -21,7 +21,7 @@ from ..run_grid import ATTENTION, COMPETITIVE, DIFFERENT, RunGrid
 BOTH = tuple(ATTENTION)
 
 
-class Evidence(claim_registry.Evidence):
+class Evidence(claim_registry.ClaimEvidence):
     """Accessors raise `MissingRun` where a run is missing: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:

@@ -21,7 +21,7 @@ from ..run_values import BASELINE, SAME, SCALE, ParameterCounts, RunValues, coun
 LEVEL, PERCENT = factor(1.05), near(SAME)
 
 
-class Evidence(claim_registry.Evidence):
+class Evidence(claim_registry.ClaimEvidence):
     """Accessors raise `MissingRun` where a run gave no value: the claim then has none here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:

@@ -26,7 +26,7 @@ from ..two_scales import two_scales
 SIGNIFICANT_Z = 2.0
 
 
-class Evidence(claim_registry.Evidence):
+class Evidence(claim_registry.ClaimEvidence):
     """Accessors raise `MissingRun` where a run is missing or diverged: the claim then has no value here."""
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:

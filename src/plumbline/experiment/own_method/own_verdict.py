@@ -51,7 +51,7 @@ class VerdictInputs:
         fingerprint: the page's fingerprint, to be recorded.
     """
 
-    mine: own.Mine
+    mine: own.OwnMethodsFile
     work: Path
     checks: Path
     ledger: Path

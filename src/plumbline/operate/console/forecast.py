@@ -15,7 +15,7 @@ from typing import Any
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
 from plumbline.operate.console.run_progress import roughly
 from plumbline.plan import data_stage
-from plumbline.plan.run_estimate import Estimator
+from plumbline.plan.run_estimate import RunEstimator
 from plumbline.project import snakemake_internals
 from plumbline.specs.study_config import Run
 
@@ -35,7 +35,7 @@ class Forecast:
     wall: float | None
 
 
-def announce(workflow: Any, estimator: Estimator) -> None:
+def announce(workflow: Any, estimator: RunEstimator) -> None:
     """Put the forecast of a Snakemake `workflow` into its log. One that fails is a warning, never the end of a run."""
     logger = snakemake_internals.logger()
     try:
@@ -54,7 +54,7 @@ def announce(workflow: Any, estimator: Estimator) -> None:
 def foresee(
     jobs: Iterable[tuple[int, str, Any, Mapping[str, Any]]],
     limits: Mapping[str, Any],
-    estimator: Estimator,
+    estimator: RunEstimator,
     *,
     cluster: bool = False,
 ) -> Forecast:

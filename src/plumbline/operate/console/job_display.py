@@ -24,7 +24,7 @@ _COUNTED = {"train": "run"}
 TOGETHER = "\xa0"
 
 
-class Console:
+class JobDisplay:
     """Shows a person what the records of Snakemake's log mean. Its methods are called from one thread."""
 
     def __init__(self, stream: TextIO, *, color: bool = True) -> None:
@@ -66,7 +66,7 @@ class Console:
         if wall is not None:
             self.say(f"That takes about {roughly(wall)}.")
         if self.terminal:
-            from rich.console import Console as Terminal
+            from rich.console import JobDisplay as Terminal
             from rich.live import Live
 
             terminal = Terminal(file=self.stream, no_color=not self.color, highlight=False)

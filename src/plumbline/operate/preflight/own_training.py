@@ -109,7 +109,7 @@ def settings(data: tuple[Path, Path], folder: Path) -> TrainerSettings:
         state=folder / "state",
         out=folder / "out",
         device="cpu",
-        overlap=False,
+        background_io=False,
         checkpoint_seconds=math.inf,
         report_seconds=math.inf,
     )

@@ -17,7 +17,7 @@ Scope = Literal["training", "arithmetic"]
 Values = dict[str, Any] | ComputedValues
 
 
-class Evidence:
+class ClaimEvidence:
     """The evidence that claims are judged by: a study's runs and what its paper prints.
 
     `used` notes the runs, and the keys of the measurements, that gave a value. A study with accessors of its own calls

@@ -14,7 +14,7 @@ import numpy as np
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.claims.claim_checkers import ComputedValues, check
-from plumbline.results.claims.claim_registry import ClaimChecks, Evidence, MissingRun
+from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.results.tables.write_table import markdown
 from plumbline.specs.paper import named
@@ -41,7 +41,7 @@ VERDICTS = "paper"
 OTHER_TEXTS = "not judged (other texts)"
 
 
-def judge_claims(claims: list[PaperClaim], checks: ClaimChecks, evidence: Evidence) -> list[dict[str, str]]:
+def judge_claims(claims: list[PaperClaim], checks: ClaimChecks, evidence: ClaimEvidence) -> list[dict[str, str]]:
     """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
     Raises:
@@ -55,7 +55,7 @@ def judge_claims(claims: list[PaperClaim], checks: ClaimChecks, evidence: Eviden
     return [_judged(claim, checks, evidence) for claim in claims]
 
 
-def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: Evidence) -> dict[str, str]:
+def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> dict[str, str]:
     preset, elsewhere = evidence.study.preset, evidence.study.other_texts
     row = {"id": claim.id, "study": evidence.study.name, "kind": claim.kind, "text": claim.text}
     row |= {"source": claim.source, "published": _spell(claim.values), "reproduced": "nothing"}
