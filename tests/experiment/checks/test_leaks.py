@@ -24,7 +24,7 @@ from plumbline.operate.experiments.after_runs import looked_at_again
 from plumbline.specs.spec import ModelSpec
 from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, noisy
 from tests.model_specs import small
-from tests.train import helpers
+from tests.train import small_runs
 
 SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
 
@@ -207,7 +207,7 @@ def test_a_leak_that_opens_in_training_is_seen_in_the_trained_weights(
     uses(Gated)
     assert trained_size_checks.failed(tiny(), TrainedSize(context=32, rows=4, half=False, layers=2)) == {}
     spec = run_spec()
-    helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
+    small_runs.train(spec, small_runs.settings(small_runs.make_packs(tmp_path), tmp_path))
     assert trained_checks.leak(tmp_path / "out", spec) is None
     _open(tmp_path / "out")
     assert "causality: token 1 of the 2 tokens" in (trained_checks.leak(tmp_path / "out", spec) or "")
@@ -220,7 +220,7 @@ def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
 
     uses(Gated)
     spec = run_spec()
-    helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path))
+    small_runs.train(spec, small_runs.settings(small_runs.make_packs(tmp_path), tmp_path))
     arms: Any = SimpleNamespace(folder=lambda *_: tmp_path / "out", spec_of=lambda *_: spec)
     kept = conducted(tmp_path / "bank", Numbers(noisy(8)), replace(QUESTION, metric="validation_loss"))
     held = looked_at_again(kept, arms, "smoke")

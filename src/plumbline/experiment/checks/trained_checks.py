@@ -15,7 +15,7 @@ from plumbline.experiment.checks import leaks
 from plumbline.experiment.checks.leaks import TRAINED, Mode
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
 #: Rows of a batch: one pair, of a model of any size.
@@ -41,7 +41,7 @@ def leak(folder: Path, spec: RunSpec) -> str | None:
     return f"{shown.check}: {leaks.smallest(model, calls, shown, 1, context).words}"
 
 
-def causality(mine: Mine, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
+def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
     """Look at one run of each arm and scale; returns words for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_folders
-from plumbline.specs.config import ROOT, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

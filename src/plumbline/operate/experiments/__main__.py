@@ -116,7 +116,7 @@ def _confirm(verbs: Any) -> None:
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
-    from plumbline.specs.config import PRESETS
+    from plumbline.specs.yaml_files import PRESETS
 
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "as snakemake --config"

@@ -28,8 +28,8 @@ from plumbline.operate.experiments.place import Place
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
 from plumbline.project.paths import EXPERIMENTS
-from plumbline.specs.config import load_config
 from plumbline.specs.experiment_runs import INITIALISATION
+from plumbline.specs.yaml_files import load_config
 
 #: What decides where the command line does not say it.
 DEFAULTS = {"alpha": 0.05, "worth_sigmas": 2.0, "session": "each", "vary": INITIALISATION, "first_seed": FIRST_SEED}
