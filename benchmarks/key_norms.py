@@ -26,18 +26,18 @@ import torch
 from machine import describe
 from step_time import seconds, trainer
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.results.figures import style
+from plumbline.results.figures import figure_style
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
-from plumbline.results.tables import render
+from plumbline.results.tables import write_table
 from plumbline.specs import corpus, study_config
-from plumbline.specs.config import ROOT
-from plumbline.studies.key_norms.curves import AS_PUBLISHED, SCALE, spec_of
+from plumbline.specs.yaml_files import ROOT
 from plumbline.studies.key_norms.figures.fig1 import fig1
 from plumbline.studies.key_norms.figures.fig2 import fig2
+from plumbline.studies.key_norms.norm_curves import AS_PUBLISHED, SCALE, spec_of
 from plumbline.studies.key_norms.tables.table1 import table1
 
 #: By parameters: layers, width, heads, key/value heads. Head width, ratios and all else are the paper's.
@@ -160,10 +160,10 @@ def write(study: study_config.Study, frames: RunFrames, size: str, out: Path) ->
     ]
     for name, draw in (("", fig1), ("_entropy", fig2)):
         picture = draw(frames, study, PrintedNumbers.of("key_norms"))
-        with style.mpl.rc_context(style.RC):
+        with figure_style.mpl.rc_context(figure_style.RC):
             picture.figure.savefig(out.with_name(f"{out.stem}{name}.png"), metadata={"Software": None})
     figures = f"![Key norms]({out.stem}.png)\n\n![Attention entropy]({out.stem}_entropy.png)\n"
-    out.write_text(f"{render.to_markdown(table)}\n{figures}", encoding="utf-8")
+    out.write_text(f"{write_table.to_markdown(table)}\n{figures}", encoding="utf-8")
     print(out.read_text(encoding="utf-8"))
 
 

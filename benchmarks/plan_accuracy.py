@@ -17,13 +17,13 @@ from machine import command, describe
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.plan.calibration import finished, job_seconds
-from plumbline.plan.estimate import Estimator, estimator
+from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import load
-from plumbline.specs.config import PRESETS, load_config
 from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import PRESETS, load_config
 
 
-def compare(priced: Estimator, runs: list[Run]) -> pd.DataFrame:
+def compare(priced: RunEstimator, runs: list[Run]) -> pd.DataFrame:
     """Predicted and measured seconds of each job of `runs` that has been measured undisturbed."""
     rows = []
     for run in runs:

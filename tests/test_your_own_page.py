@@ -12,9 +12,9 @@ import yaml
 
 from plumbline.project import load
 from plumbline.specs import study_config
-from plumbline.specs.config import check, load_config
 from plumbline.specs.spec_changes import changed
 from plumbline.specs.study_config import overlay
+from plumbline.specs.yaml_files import check, load_config
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@
     python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --page    # only the page, of what is there
     python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without a GPU, some minutes
 
-From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare`. Sections come in the order of
-their worth, each with its share of the time (docs/gpu-box.md lists them). Rows are written as they come into
+From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
+order of their worth, each with its share of the time (docs/gpu-box.md lists them). Rows are written as they come into
 benchmarks/gpu_check_<device>.json, and the Markdown beside it is drawn from that after every section.
 """
 
@@ -22,12 +22,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.gpu_check.conduct import conduct
-from benchmarks.gpu_check.page import page
-from benchmarks.gpu_check.places import RUNS
+from benchmarks.gpu_check.call_settings import SIZES, SectionCall
+from benchmarks.gpu_check.measured_rows import NOT_HERE, MeasuredRows
+from benchmarks.gpu_check.output_folders import RUNS
+from benchmarks.gpu_check.results_page import page
+from benchmarks.gpu_check.run_sections import conduct
 from benchmarks.gpu_check.sections import MODULES, ORDER
-from benchmarks.gpu_check.setting import SIZES, SectionCall
-from benchmarks.gpu_check.state import NOT_HERE, MeasuredRows
 from plumbline.core.command_line import EXIT_RUN_AGAIN, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_text
@@ -41,7 +41,7 @@ def machine(device: str) -> dict[str, object]:
     Raises:
         PlumblineError: the device is not there.
     """
-    command = [sys.executable, "-m", "benchmarks.gpu_check.device", device]
+    command = [sys.executable, "-m", "benchmarks.gpu_check.device_under_test", device]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise PlumblineError(done.stderr.strip().splitlines()[-1].removeprefix("error: "))

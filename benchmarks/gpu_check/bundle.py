@@ -19,11 +19,11 @@ from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
-from benchmarks.gpu_check.places import BEFORE, CARRIED, PACKS, TOLD, WHEELS
+from benchmarks.gpu_check.output_folders import BEFORE, CARRIED, PACKS, TOLD, WHEELS
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_json, atomic_write_text
-from plumbline.specs.config import ROOT
+from plumbline.specs.yaml_files import ROOT
 
 #: Packages that the check needs and images with torch have not; of these jsonschema needs the last three.
 PACKAGES = ("msgspec", "jsonschema", "jsonschema-specifications", "referencing", "rpds-py")

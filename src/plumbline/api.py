@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from plumbline.experiment.comparison_terms import ComparisonTerms as ComparisonTerms
     from plumbline.experiment.judge import judge as judge
     from plumbline.experiment.judge import judge_all as judge_all
-    from plumbline.export.write import export_hf as export_hf
+    from plumbline.export.write_export import export_hf as export_hf
     from plumbline.project import load as load_project  # noqa: F401
     from plumbline.results.runs.expected_runs import expected_runs as expected_runs
     from plumbline.results.runs.finished_runs import load as load_runs  # noqa: F401
     from plumbline.runtime.finished_run import FinishedRun as FinishedRun
-    from plumbline.runtime.stop import StopRequest as StopRequest
-    from plumbline.specs.config import load_config as load_config
+    from plumbline.runtime.stop_request import StopRequest as StopRequest
     from plumbline.specs.spec import RunSpec as RunSpec
     from plumbline.specs.spec_changes import changed as changed
     from plumbline.specs.study_config import load as load_study  # noqa: F401
+    from plumbline.specs.yaml_files import load_config as load_config
     from plumbline.train.pretrain import pretrain as pretrain
     from plumbline.train.trainer_settings import TrainerSettings as TrainerSettings
 
@@ -39,14 +39,14 @@ _PLACES = {
     "PlumblineError": "plumbline.core.errors:PlumblineError",
     "RunSpec": "plumbline.specs.spec:RunSpec",
     "TrainerSettings": "plumbline.train.trainer_settings:TrainerSettings",
-    "StopRequest": "plumbline.runtime.stop:StopRequest",
+    "StopRequest": "plumbline.runtime.stop_request:StopRequest",
     "ComparisonTerms": "plumbline.experiment.comparison_terms:ComparisonTerms",
     "changed": "plumbline.specs.spec_changes:changed",
     "expected_runs": "plumbline.results.runs.expected_runs:expected_runs",
-    "export_hf": "plumbline.export.write:export_hf",
+    "export_hf": "plumbline.export.write_export:export_hf",
     "judge": "plumbline.experiment.judge:judge",
     "judge_all": "plumbline.experiment.judge:judge_all",
-    "load_config": "plumbline.specs.config:load_config",
+    "load_config": "plumbline.specs.yaml_files:load_config",
     "load_runs": "plumbline.results.runs.finished_runs:load",
     "load_study": "plumbline.specs.study_config:load",
     "load_project": "plumbline.project:load",

@@ -3,11 +3,11 @@ more than once."""
 
 from __future__ import annotations
 
-from plumbline.audit.functions import between, sqrt
-from plumbline.audit.number import BILLION, exact
-from plumbline.audit.parameters import DecoderSize
-from plumbline.audit.rows import AuditRows
-from plumbline.audit.settings import PrintedSetup
+from plumbline.audit.audit_rows import AuditRows
+from plumbline.audit.math_functions import between, sqrt
+from plumbline.audit.parameter_counts import DecoderSize
+from plumbline.audit.printed_number import BILLION, exact
+from plumbline.audit.printed_setup import PrintedSetup
 
 #: Entry of setup.yaml with the sizes, which the summary does not print.
 PAPER = "external_full_paper"

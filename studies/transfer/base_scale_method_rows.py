@@ -17,7 +17,7 @@ from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, co
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, verdicts
 
-from .headline import BASE, base_values, best_first, headline_runs
+from .headline_runs import BASE, base_values, best_first, headline_runs
 
 #: Numbers of `plumbline.stats.verdicts` by what a row without them says, and by the runs that are behind them.
 DISTANCES = ("delta", "z", "t_run_vs_seeds")

@@ -15,7 +15,7 @@ from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats import SpearmanResult, descending_ranks, spearman
 
-from .headline import LARGE, base_values, first_seed
+from .headline_runs import LARGE, base_values, first_seed
 
 
 def two_scales(frames: RunFrames, study: Study, reference: str) -> pd.DataFrame:

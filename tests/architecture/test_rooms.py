@@ -51,8 +51,8 @@ def test_an_upward_import_breaks_the_contract(form: str, tmp_path: Path) -> None
     ("file", "line"),
     [
         ("project/paths.py", "import plumbline.studies.transfer.audit"),
-        ("specs/mine.py", "from plumbline.studies.transfer import audit"),
-        ("studies/quack/grid.py", "import plumbline.studies.transfer.audit"),
+        ("specs/own_methods_file.py", "from plumbline.studies.transfer import audit"),
+        ("studies/quack/run_grid.py", "import plumbline.studies.transfer.audit"),
         ("studies/quack/tables/table1.py", "from ...transfer import audit"),
     ],
     ids=["the engine above", "the engine below", "a study", "a study, relatively"],
@@ -77,6 +77,9 @@ def test_a_room_that_nobody_placed_breaks_the_contract(tmp_path: Path) -> None:
 def test_an_import_past_the_doors_of_checkpoints_breaks_the_contract(importer: str, tmp_path: Path) -> None:
     rooms.assemble(tmp_path)
     path = tmp_path / f"src/plumbline/{importer}/window.py"
-    path.write_text("from plumbline.train.checkpoint import rolling\n", encoding="utf-8")
+    path.write_text("from plumbline.train.checkpoint import rolling_checkpoints\n", encoding="utf-8")
     done = lint(tmp_path / "src")
-    assert done.returncode != 0 and f"plumbline.{importer}.window -> plumbline.train.checkpoint.rolling" in done.stdout
+    assert (
+        done.returncode != 0
+        and f"plumbline.{importer}.window -> plumbline.train.checkpoint.rolling_checkpoints" in done.stdout
+    )

@@ -12,18 +12,29 @@ import pytest
 from mpmath import iv
 
 import plumbline.audit
+from plumbline.audit.audit_csv import build, choose, covered, findings, summary, to_csv
+from plumbline.audit.audit_page import WIDTH, to_markdown
+from plumbline.audit.audit_rows import (
+    CLASSES,
+    COLUMNS,
+    EDGE,
+    MATCH,
+    MIDDLE,
+    MISMATCH,
+    VALUE,
+    VERDICTS,
+    WITHIN,
+    AuditRows,
+)
 from plumbline.audit.expression import FUNCTIONS, function, lift
-from plumbline.audit.interval import high, low
-from plumbline.audit.number import PrintedNumber, exact
-from plumbline.audit.page import WIDTH, to_markdown
-from plumbline.audit.published import PrintedNumbers
-from plumbline.audit.report import build, choose, covered, findings, summary, to_csv
-from plumbline.audit.rows import CLASSES, COLUMNS, EDGE, MATCH, MIDDLE, MISMATCH, VALUE, VERDICTS, WITHIN, AuditRows
+from plumbline.audit.interval_arithmetic import high, low
+from plumbline.audit.printed_number import PrintedNumber, exact
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_parts
-from plumbline.specs.config import papers
 from plumbline.specs.study_config import paper_of
-from plumbline.studies.transfer.audit.compute import FLOPS
+from plumbline.specs.yaml_files import papers
+from plumbline.studies.transfer.audit.parameters_and_flops import FLOPS
 
 #: Documents that have rows; the fewest that each may have.
 LEAST = {"transfer": 360, "premature": 145, "query_free": 65, "quack": 10, "key_norms": 29}

@@ -3,8 +3,8 @@
 import pytest
 
 from plumbline.audit.counting import count, falling, in_same_order, rank, rising
-from plumbline.audit.interval import high, low
-from plumbline.audit.number import PrintedNumber
+from plumbline.audit.interval_arithmetic import high, low
+from plumbline.audit.printed_number import PrintedNumber
 
 
 def number(text):

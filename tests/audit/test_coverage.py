@@ -2,12 +2,12 @@
 
 import pytest
 
+from plumbline.audit.audit_csv import covered
+from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.coverage import UncheckedNumbers, coverage, printed_cells, read_unchecked
 from plumbline.audit.expression import cells_of
-from plumbline.audit.number import PrintedColumn, PrintedNumber
-from plumbline.audit.published import PrintedNumbers
-from plumbline.audit.report import covered
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.bundle import archive, crate
+from plumbline.bundle import archive, ro_crate
 from plumbline.core.errors import PlumblineError
 
 FILES = {
@@ -25,8 +25,8 @@ FILES = {
 }
 
 
-def described() -> crate.CrateMetadata:
-    return crate.CrateMetadata(
+def described() -> ro_crate.CrateMetadata:
+    return ro_crate.CrateMetadata(
         name="Made up",
         description="For a test.",
         date="2026-01-02",
@@ -72,7 +72,7 @@ def test_the_same_files_give_the_same_bytes_and_come_back(tmp_path: Path, made: 
         again[name] = path
     archive.write(tmp_path / "again.tar.xz", again, described())
     assert (tmp_path / "again.tar.xz").read_bytes() == made.read_bytes()
-    assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (crate.NAME, *FILES)]
+    assert [member.name for member, _ in members(made)] == [f"bundle/{name}" for name in (ro_crate.NAME, *FILES)]
     listed = archive.unpack(made, tmp_path / "out", {"results": "bundled"})
     assert listed.keys() == FILES.keys()
     assert (tmp_path / "out/bundled/smoke/a b.csv").read_bytes() == b"1,2\n"
@@ -200,10 +200,10 @@ def test_a_file_that_changes_meanwhile_is_no_bundle(tmp_path: Path, monkeypatch:
 
 def bomb(path: Path, name: str = "results/big.csv", size: int = 40 << 20) -> Path:
     """A file of zeros, a seven-thousandth of its size."""
-    entries = [crate.ArchivedFile(name, size, hashlib.sha256(bytes(size)).hexdigest())]
-    metadata = crate.text(crate.build(entries, described())).encode()
+    entries = [ro_crate.ArchivedFile(name, size, hashlib.sha256(bytes(size)).hexdigest())]
+    metadata = ro_crate.text(ro_crate.build(entries, described())).encode()
     with tarfile.open(path, "w:xz", preset=0) as tar:
-        for inside, content in ((crate.NAME, metadata), (name, bytes(size))):
+        for inside, content in ((ro_crate.NAME, metadata), (name, bytes(size))):
             member = tarfile.TarInfo(f"{archive.TOP}/{inside}")
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))

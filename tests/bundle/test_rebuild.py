@@ -17,15 +17,15 @@ import pandas as pd
 import pytest
 
 from plumbline.bundle import __main__ as verb
-from plumbline.bundle import archive, crate, description, rebuild, records
+from plumbline.bundle import archive, description, rebuild, records, ro_crate
 from plumbline.core import fingerprint_file, frames
 from plumbline.core.errors import PlumblineError
 from plumbline.project import Project, load
-from plumbline.project.bundles import BundleProduct
+from plumbline.project.bundle_products import BundleProduct
 from plumbline.results import __main__ as results
 from plumbline.results import interpretations
 from plumbline.specs import code_hash
-from plumbline.specs.config import ROOT, load_config
+from plumbline.specs.yaml_files import ROOT, load_config
 
 SCRATCH = "/scratch/somebody"
 
@@ -99,7 +99,7 @@ def edited(bundle: Path, files: dict[str, tuple[str, str]] | None = None, **chan
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }
     found[description.NAME] = msgspec.json.encode(msgspec.structs.replace(said, **changes))
-    about = crate.CrateMetadata(
+    about = ro_crate.CrateMetadata(
         name="edited", description="edited", date="1970-01-01", commit="", version="", results=frozenset()
     )
     archive.write(bundle, found, about)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from plumbline.bundle import archive, crate, description, rebuild, records
+from plumbline.bundle import archive, description, rebuild, records, ro_crate
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from tests.bundle.test_archive import described
@@ -109,7 +109,7 @@ def test_the_records_that_are_here_are_whole(repository: Path) -> None:
         assert f"| [{name}]({name}/record.json) |" in page and kept.commit[:7] in page
         with pytest.raises(PlumblineError, match="has no nothing"):  # having read all of it
             archive.read_one(folder / "bundle.tar.xz", "nothing")
-        assert crate.NAME and kept.studies
+        assert ro_crate.NAME and kept.studies
 
 
 def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path) -> None:

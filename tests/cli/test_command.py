@@ -14,8 +14,8 @@ from plumbline.cli import VERBS, main
 from plumbline.cli import ls as listing
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
-from plumbline.specs.config import studies
 from plumbline.specs.spec_changes import changed
+from plumbline.specs.yaml_files import studies
 
 
 def plumbline(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:

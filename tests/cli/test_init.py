@@ -12,7 +12,7 @@ from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight import before_first_job
 from plumbline.project import load
-from plumbline.specs.config import load_config
+from plumbline.specs.yaml_files import load_config
 
 
 @pytest.fixture

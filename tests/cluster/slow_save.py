@@ -13,14 +13,14 @@ import threading
 import time
 from pathlib import Path
 
-from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint import weight_files
 from plumbline.train.loop import TrainingLoop
 
-write, train_step = snapshot.write, TrainingLoop.train_step
+write, train_step = weight_files.write, TrainingLoop.train_step
 writing = threading.Event()
 
 
-def slow_write(directory: Path, files: list[snapshot.TensorFile]) -> None:
+def slow_write(directory: Path, files: list[weight_files.TensorFile]) -> None:
     """In the writer's thread."""
     first = not writing.is_set()
     writing.set()
@@ -37,7 +37,7 @@ def held_step(self: TrainingLoop) -> tuple[bool, bool]:
 
 
 if __name__ == "__main__":
-    snapshot.write = slow_write
+    weight_files.write = slow_write
     TrainingLoop.train_step = held_step  # type: ignore[method-assign]
     module = sys.argv[2]
     sys.argv = [module, *sys.argv[3:]]

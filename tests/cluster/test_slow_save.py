@@ -20,7 +20,7 @@ from harness import HERE, REPOSITORY, free_port, until
 
 from plumbline.operate import gpu_queue
 from tests.model_specs import run_spec
-from tests.train.helpers import make_packs, products
+from tests.train.small_runs import make_packs, products
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 SAVE_SECONDS = 40

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.train.conftest import packs
-from tests.train.helpers import products, read
+from tests.train.small_runs import products, read
 from tests.train.test_network_folder import start, two
 
 __all__ = ["packs", "two"]

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.operate import status
-from plumbline.operate.console.display import Console
+from plumbline.operate.console.job_display import JobDisplay
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from plumbline.operate.console.display import Console
 def test_a_foreign_name_is_shown_as_it_is(name: str, shown: str) -> None:
     assert visible(name) == shown
     assert str(PlumblineError(f"there is no {name}")) == f"there is no {shown}"
-    console = Console(io.StringIO())
+    console = JobDisplay(io.StringIO())
     console.say(f"failed: {name}")
     assert console.stream.getvalue() == f"failed: {shown}\n"
     assert shown.partition("\n")[0] in status.view(

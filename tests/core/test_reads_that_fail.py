@@ -19,7 +19,7 @@ from plumbline.core.files import read_json
 from plumbline.data import npy, tokenizer
 from plumbline.data.sources import packaged
 from plumbline.evaluate.score_models import one_by_one
-from plumbline.plan import calibration, warnings
+from plumbline.plan import calibration, plan_warnings
 from plumbline.results.measurements import measurement_file
 from plumbline.runtime import export_record
 from tests.core.fuse_folder import mounted
@@ -76,7 +76,7 @@ def test_the_file_is_named(sick: Path, name: str, read: Callable[[Path], Any], c
 
 def test_a_plan_does_without_and_says_so(sick: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(warnings, "warn", said.append)
+    monkeypatch.setattr(plan_warnings, "warn", said.append)
     (sick.parent / "held/benchmarks/pretrain").mkdir(parents=True)
     (sick.parent / "held/benchmarks/pretrain/a.jsonl").write_text('{"s": 3}')
 

@@ -26,7 +26,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.data import documents, pinned_packages
 from plumbline.data.split import held_out
-from plumbline.data.text import paragraphs, pieces
+from plumbline.data.text_cleaning import paragraphs, pieces
 from tests.data.conftest import Stages, corpus, write_jsonl
 
 

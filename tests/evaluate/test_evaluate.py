@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as verb
-from plumbline.evaluate import harness
+from plumbline.evaluate import harness_tasks
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.suites import suite
 
@@ -39,8 +39,8 @@ def evaluate(finished: Path, items_folder: Path, tokenizer_file: Path, tmp_path:
 
 def test_scores_and_examples_of_a_run_agree_with_each_other_and_with_the_harness(evaluate, monkeypatch):
     kept = {}
-    plain = harness.run
-    monkeypatch.setattr(harness, "run", lambda *args: kept.setdefault("results", plain(*args)))
+    plain = harness_tasks.run
+    monkeypatch.setattr(harness_tasks, "run", lambda *args: kept.setdefault("results", plain(*args)))
     out = evaluate("--limit", "5", "--fingerprint", "0123456789abcdef-fedcba9876543210")
     scores = frames.read(out / "scores.parquet", "scores")
     examples = frames.read(out / "examples.parquet", "examples")
@@ -192,18 +192,18 @@ def test_mmlu_with_subjects_is_the_harness_s_group(tmp_path: Path):
     subjects = ["virology", "anatomy", "anatomy", "anatomy"]
     path = tmp_path / "mmlu.jsonl"
     path.write_text("".join(json.dumps(MMLU | {"subject": subject}) + "\n" for subject in subjects))
-    leaves = harness.leaves(CLIMB12.task("mmlu"), path, 3)
+    leaves = harness_tasks.leaves(CLIMB12.task("mmlu"), path, 3)
     assert {name: len(leaf.eval_docs) for name, leaf in leaves.items()} == {"mmlu_anatomy": 2, "mmlu_virology": 1}
     assert "about virology" in leaves["mmlu_virology"].config.description
-    assert set(harness.yaml_checksums(CLIMB12.task("mmlu"), leaves)) == {
+    assert set(harness_tasks.yaml_checksums(CLIMB12.task("mmlu"), leaves)) == {
         "mmlu/default/_default_template_yaml",
         "mmlu/default/mmlu_anatomy.yaml",
         "mmlu/default/mmlu_virology.yaml",
     }
     path.write_text(json.dumps(MMLU | {"subject": "cookery"}) + "\n")
     with pytest.raises(PlumblineError, match="'cookery' is no subject of mmlu"):
-        harness.leaves(CLIMB12.task("mmlu"), path, None)
+        harness_tasks.leaves(CLIMB12.task("mmlu"), path, None)
 
 
 def test_all_fifty_seven_subjects_are_known():
-    assert len(harness.subjects(CLIMB12.task("mmlu"))) == 57
+    assert len(harness_tasks.subjects(CLIMB12.task("mmlu"))) == 57

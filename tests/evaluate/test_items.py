@@ -16,9 +16,9 @@ from plumbline.evaluate import check_items, convert_released, hub_items, item_fi
 from plumbline.evaluate.proxy_makers import MAKERS
 from plumbline.evaluate.proxy_material import ProxyMaterial
 from plumbline.specs import tasks
-from plumbline.specs.config import ROOT, read_yaml
 from plumbline.specs.suites import suite
 from plumbline.specs.tasks import task as read_task
+from plumbline.specs.yaml_files import ROOT, read_yaml
 
 CLIMB12 = suite("climb12").tasks
 PIQA = {"goal": "g", "sol1": "a", "sol2": "b", "label": 1}

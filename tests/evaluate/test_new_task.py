@@ -15,7 +15,7 @@ import yaml
 
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate import harness
+from plumbline.evaluate import harness_tasks
 from plumbline.model import hf_export
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs import tasks
@@ -107,7 +107,7 @@ def theirs(project: Path, model: Path, *shots: int) -> dict[int, tuple[dict[str,
     the right answer."""
     there = {"train": "sciq.few_shot", "validation": "sciq", "test": "sciq"}
     files = {split: str(project / f"mine/{file}.jsonl") for split, file in there.items()}
-    content = yaml.safe_load((harness.TASK_FOLDER / "sciq/sciq.yaml").read_text())
+    content = yaml.safe_load((harness_tasks.TASK_FOLDER / "sciq/sciq.yaml").read_text())
     content |= {"dataset_path": "json", "dataset_kwargs": {"data_files": files}}
     for number in shots:
         said = yaml.safe_dump(content | {"task": f"theirs_{number}", "num_fewshot": number})
@@ -171,6 +171,6 @@ def test_the_pages_show_this_task_and_the_first_of_these_items(project: Path, re
 def test_too_few_solved_examples_are_refused() -> None:
     task = dataclasses.replace(tasks.task("mmlu"), few_shot=tasks.FewShot(number=2, split="dev"))
     shown = [{"subject": "anatomy"}, {"subject": "anatomy"}, {"subject": "virology"}]
-    assert len(harness.examples(task, shown, "anatomy")) == 2
+    assert len(harness_tasks.examples(task, shown, "anatomy")) == 2
     with pytest.raises(PlumblineError, match=r"mmlu\.yaml: few_shot\.number: 2 .* there are 1 of subject 'virology'"):
-        harness.examples(task, shown, "virology")
+        harness_tasks.examples(task, shown, "virology")

@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 import torch
 
+from plumbline.evaluate.prefix_tree_reader import PrefixTreeReader
+from plumbline.evaluate.prefix_tree_rows import cut
 from plumbline.evaluate.prefix_trees import SHORTEST, PrefixNode, TokenSegment, trees
-from plumbline.evaluate.tree_reader import PrefixTreeReader
-from plumbline.evaluate.tree_rows import cut
 from plumbline.experiment.checks.model_checks import lively
 from plumbline.model.decoder import Decoder
 from plumbline.specs import study_config

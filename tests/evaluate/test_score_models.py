@@ -15,10 +15,10 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score_models
-from plumbline.export.write import export_hf
+from plumbline.export.write_export import export_hf
 from plumbline.model import hf_export
 from plumbline.runtime.finished_run import FinishedRun
-from tests.new_process import forget
+from tests.forget_caches import forget
 
 
 def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:

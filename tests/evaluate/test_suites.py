@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from plumbline.core.errors import PlumblineError
-from plumbline.evaluate import harness
+from plumbline.evaluate import harness_tasks
 from plumbline.specs import suites, tasks
 from plumbline.specs.suites import suite
 from plumbline.specs.tasks import Task, TaskWorkload
@@ -72,8 +72,8 @@ def test_the_suite_of_the_transfer_study() -> None:
 def test_every_task_of_every_suite_is_the_harness_s() -> None:
     for name in tasks.known():
         task = tasks.task(name)
-        assert harness.configuration(task, harness.TASK_FOLDER / task.harness)["task"] == name
-        assert task.subjects is None or list(harness.TASK_FOLDER.glob(task.subjects))
+        assert harness_tasks.configuration(task, harness_tasks.TASK_FOLDER / task.harness)["task"] == name
+        assert task.subjects is None or list(harness_tasks.TASK_FOLDER.glob(task.subjects))
 
 
 def test_the_primary_metric_is_acc_norm_where_the_harness_has_it() -> None:
@@ -149,7 +149,7 @@ def test_a_task_that_cannot_be_meant_is_refused(root: Path, change: dict, messag
 def test_a_task_that_does_not_go_with_the_harness_is_refused(change: dict, message: str) -> None:
     task = dataclasses.replace(tasks.task("piqa"), **change)
     with pytest.raises(PlumblineError, match=rf"^config/tasks/piqa\.yaml: {message}"):
-        harness.configuration(task, harness.TASK_FOLDER / task.harness)
+        harness_tasks.configuration(task, harness_tasks.TASK_FOLDER / task.harness)
 
 
 def test_reading_a_suite_imports_no_torch() -> None:

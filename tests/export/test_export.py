@@ -18,8 +18,8 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.evaluate import score_models
-from plumbline.export import capability_check, card, check, output_folder
-from plumbline.export.write import export_hf
+from plumbline.export import capability_check, check_export, model_card, output_folder
+from plumbline.export.write_export import export_hf
 from plumbline.model.decoder import create
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.specs.spec import RunSpec
@@ -102,7 +102,7 @@ def test_the_verb(
     ):
         assert text in said, text
     # Once more is the same, byte for byte; and nothing is left beside it.
-    monkeypatch.setattr(check, "checked", lambda *_, **__: record["checked"])
+    monkeypatch.setattr(check_export, "checked", lambda *_, **__: record["checked"])
     verb.main()
     assert contents(out) == files
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "run", "scores.parquet"]
@@ -114,10 +114,10 @@ def test_scores_of_other_weights_or_another_tokenizer_stand_on_no_card(softpick:
     rows = pd.DataFrame([row | {"task_source": "proxy", "primary": True, "harness_version": "0"}])
     own = {"suite": "climb12", "tokenizer_sha256": run.manifest["tokenizer_sha256"]}
     frames.write(rows, "scores", path, own)
-    assert len(card.evaluation(path, run)) == 1
+    assert len(model_card.evaluation(path, run)) == 1
     frames.write(rows, "scores", path, own | {"tokenizer_sha256": "1" * 64})
     with pytest.raises(PlumblineError, match=rf"was made with tokenizer_sha256 1{{64}}, and {softpick} has "):
-        card.evaluation(path, run)
+        model_card.evaluation(path, run)
 
 
 def test_an_exported_folder_that_was_changed_is_not_scored(
@@ -139,7 +139,7 @@ def test_a_model_of_the_documents_size_on_other_texts_says_so(finished: Path, so
     manifest = json.loads((finished / "manifest.json").read_text())
     manifest["spec"] |= {"preset": "paper", "data": manifest["spec"]["data"] | {"source": source}}
     run = replace(FinishedRun.read(finished), spec=RunSpec.from_dict(manifest["spec"]))
-    text = card.card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
+    text = model_card.card(run, {"form": "llama", "checked": None}, requires=(), evaluation=None)
     assert said in text and ("no reproduction of the paper" in text) == bool(said)
 
 
@@ -156,8 +156,8 @@ def test_a_llama_is_written_as_one(finished: Path, tokenizer_file: Path, tmp_pat
 def test_what_a_model_does_not_bear_is_on_its_card(finished: Path) -> None:
     run, record = FinishedRun.read(finished), {"form": "code", "checked": None}
     for bears in (True, False):
-        found = capability_check.Capabilities(cache=bears, padding=bears, hidden_states=bears)
-        said = card.card(run, record, requires=(), evaluation=None, bears=found)
+        found = capability_check.DecodingCapabilities(cache=bears, padding=bears, hidden_states=bears)
+        said = model_card.card(run, record, requires=(), evaluation=None, bears=found)
         for words in ("hidden states (its layers", "a cache (`generate`", "padding (its attention"):
             assert (words in said) is not bears, words
 
@@ -187,7 +187,7 @@ def test_an_export_that_gives_other_logits_leaves_all_as_it_was(
         assert (folder / "modeling_plumbline.py").is_file()
         raise PlumblineError("transformers gives other logits")
 
-    monkeypatch.setattr(check, "checked", other)
+    monkeypatch.setattr(check_export, "checked", other)
     with pytest.raises(PlumblineError, match="other logits"):
         export_hf(softpick, out, tokenizer=tokenizer_file)
     assert contents(out) == before and sorted(path.name for path in tmp_path.iterdir()) == ["out", "run"]

@@ -23,7 +23,7 @@ from plumbline.train.interventions.qk_clip import CLIPPED
 from plumbline.train.learning_rate import factor
 from plumbline.train.online_probes import OnlineProbes
 from plumbline.train.run_optimizer import RunOptimizer
-from tests.golden.runs import SEQUENCES, tokens
+from tests.golden.method_runs import SEQUENCES, tokens
 from tests.model_specs import BASELINE, RUN, run_spec
 
 #: What a training keeps: name -> numbers, to six digits, in the order in which they came.

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu_check import __main__ as command_line
-from benchmarks.gpu_check import worker
-from benchmarks.gpu_check.conduct import FINISHED, OUT_OF_TIME, conduct
-from benchmarks.gpu_check.page import page
-from benchmarks.gpu_check.setting import REHEARSAL, SectionCall
-from benchmarks.gpu_check.state import FAILED, GOES_ON, MEASURED, NO_MEMORY, MeasuredRows
+from benchmarks.gpu_check import section_worker
+from benchmarks.gpu_check.call_settings import REHEARSAL, SectionCall
+from benchmarks.gpu_check.measured_rows import FAILED, GOES_ON, MEASURED, NO_MEMORY, MeasuredRows
+from benchmarks.gpu_check.results_page import page
+from benchmarks.gpu_check.run_sections import FINISHED, OUT_OF_TIME, conduct
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from tests.conftest import REPOSITORY
-from tests.gpu_check import steady
+from tests.gpu_check import steady_section
 
-MODULES = {name: f"tests.gpu_check.{name}" for name in ("ahead", "broken", "failing", "lacking", "slow", "steady")}
+MODULES = {
+    name: f"tests.gpu_check.{name}_section" for name in ("ahead", "broken", "failing", "lacking", "slow", "steady")
+}
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +60,7 @@ def test_what_fails_is_said_and_stops_nothing(tmp_path: Path) -> None:
 
 def test_a_row_that_takes_too_long_is_cut_off_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its section has the least that one has; the next section is not kept waiting."""
-    monkeypatch.setattr("benchmarks.gpu_check.conduct.LEAST", 2.0)
+    monkeypatch.setattr("benchmarks.gpu_check.run_sections.LEAST", 2.0)
     assert not call(tmp_path, "slow", "steady", seconds=30.0)
     state = MeasuredRows.read(tmp_path / "state.json")
     assert statuses(state, "slow") == {"quick": MEASURED, "waiting": GOES_ON}
@@ -136,13 +138,13 @@ def test_nothing_is_carried_out_ahead_on_a_processor(tmp_path: Path) -> None:
 
 
 def test_a_row_that_has_no_time_left_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steady, "LEAST", 1e6, raising=False)
+    monkeypatch.setattr(steady_section, "LEAST", 1e6, raising=False)
     measured = SectionCall(device="cuda", sizes="paper", nanogpt=str(tmp_path), until=time.time() + 1000)
     state = MeasuredRows.read(tmp_path / "state.json")
-    assert worker.carry_out("steady", MODULES["steady"], state, measured) == EXIT_RUN_AGAIN
+    assert section_worker.carry_out("steady", MODULES["steady"], state, measured) == EXIT_RUN_AGAIN
     assert state.missing("steady") == ["first"] and not (tmp_path / "first").exists()
     rehearsal = SectionCall(device="cpu", sizes="tiny", nanogpt=str(tmp_path), until=time.time() + 1000)
-    assert worker.carry_out("steady", MODULES["steady"], state, rehearsal) == 0
+    assert section_worker.carry_out("steady", MODULES["steady"], state, rehearsal) == 0
 
 
 TOLD: dict[str, object] = {"device": "a", "kind": "cuda", "sizes": "paper", "rehearsal": None}

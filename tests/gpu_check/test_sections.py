@@ -15,8 +15,10 @@ import pytest
 import torch
 
 from benchmarks.gpu_check import __main__ as command_line
-from benchmarks.gpu_check import ahead, places, shapes
-from benchmarks.gpu_check.page import page
+from benchmarks.gpu_check import compile_ahead, model_shapes, output_folders
+from benchmarks.gpu_check.call_settings import REHEARSAL, SectionCall
+from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingHere
+from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.sections import (
     MODULES,
     attention,
@@ -34,8 +36,6 @@ from benchmarks.gpu_check.sections import (
     table2,
     training,
 )
-from benchmarks.gpu_check.setting import REHEARSAL, SectionCall
-from benchmarks.gpu_check.state import GOES_ON, MEASURED, MeasuredRows, MissingHere
 from plumbline.core.errors import PlumblineError
 from plumbline.model.flops import counted
 from plumbline.model.mixers.softpick import Softpick
@@ -78,7 +78,7 @@ def test_a_mixer_that_is_not_its_reference_is_found(tmp_path: Path, monkeypatch:
 
 def test_the_floor_of_a_call_is_by_hand(tmp_path: Path) -> None:
     """Paper shape, T 1024, 16 sequences: 524,800 pairs each; 32 heads of width 64, scores and values."""
-    spec = shapes.runs("paper")[shapes.BASELINE].model
+    spec = model_shapes.runs("paper")[model_shapes.BASELINE].model
     mixer = kernels.built({"name": "softmax"}, 64, heads=32, groups=8)
     operations, moved = attention.counts(mixer, spec, 16, 1024)
     forward = 2 * 16 * 524_800 * 2 * 32 * 64
@@ -114,7 +114,7 @@ def test_attention_is_timed(tmp_path: Path) -> None:
 
 def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
     """6 N D and the scores' 12 L H W T / 2 a token: the 1.2B baseline, without norms, at 10,000 tokens a second."""
-    spec = shapes.runs("paper")[shapes.BASELINE].model
+    spec = model_shapes.runs("paper")[model_shapes.BASELINE].model
     counts = {"operations": counted(spec, sequences=1, causal=True), "operations_all_pairs": counted(spec, sequences=1)}
     row = {"seconds": 0.1024, "tokens": 1024, "peak_gib": None, **counts}
     weights = 24 * (2048 * (2048 + 2 * 512 + 2048) + 3 * 2048 * 5632) + 65_664 * 2048
@@ -132,7 +132,10 @@ def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
 def test_a_method_takes_steps_and_the_trainer_too() -> None:
     planned = training.rows(TINY)
     for key in ("softpick", "trainer, micro-batch 2"):
-        row, spec = planned[key](), shapes.runs(TINY.size.preset)[key if key == "softpick" else shapes.BASELINE].model
+        row, spec = (
+            planned[key](),
+            model_shapes.runs(TINY.size.preset)[key if key == "softpick" else model_shapes.BASELINE].model,
+        )
         assert row["seconds"] > 0 and row["tokens"] % spec.context == 0
         sequences = row["tokens"] // spec.context
         assert row["operations"] == counted(spec, sequences=sequences, causal=True) < row["operations_all_pairs"]
@@ -142,7 +145,7 @@ def test_a_method_takes_steps_and_the_trainer_too() -> None:
 
 def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer goes on where the compiler fails; a measurement does not."""
-    baseline, size = shapes.runs(TINY.size.preset)[shapes.BASELINE], TINY.size
+    baseline, size = model_shapes.runs(TINY.size.preset)[model_shapes.BASELINE], TINY.size
     steps = (baseline, 2, True, TINY, size.accumulated, size.repeats, size.warmup)
 
     def broken(graph: Any, inputs: Any) -> Any:
@@ -167,7 +170,7 @@ def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: py
 def test_steps_come_eager_compiled_and_with_a_kernel_of_ours() -> None:
     assert list(first_steps.rows(GPU)) == ["baseline, eager", "baseline, compiled", "softpick, compiled"]
     assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled.rows(TINY) == {}
-    assert set(shapes.methods()) - {"baseline"} < set(compiled.rows(GPU))
+    assert set(model_shapes.methods()) - {"baseline"} < set(compiled.rows(GPU))
     assert first_steps.rows(TINY)["baseline, eager"]()["tokens"] == TINY.size.sequences * 64
 
 
@@ -176,10 +179,10 @@ def test_every_row_can_be_carried_out_ahead(
     section: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a process is told to: by its key, on a command line."""
-    monkeypatch.setattr(ahead, "end_with_the_call", lambda: None)
+    monkeypatch.setattr(compile_ahead, "end_with_the_call", lambda: None)
     command = ["ahead", section.__name__, "--section-call", TINY.to_json(), "--", *section.rows(TINY)]
     monkeypatch.setattr(sys, "argv", command)
-    ahead.main()
+    compile_ahead.main()
     assert section.AHEAD and capsys.readouterr().out == ""
 
 
@@ -230,7 +233,7 @@ def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monk
         (tmp_path / name).touch()
     spec = key_norms.rows(GPU)["as_published"].args[0]
     assert (spec.train.steps, spec.model.context, spec.data.source) == (977, 2048, "packaged_large")
-    assert places.PACKS.name == f"context{spec.model.context}"
+    assert output_folders.PACKS.name == f"context{spec.model.context}"
 
 
 def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +248,7 @@ def test_the_collectives_of_one_rank() -> None:
 
 def test_steps_are_read_late(tmp_path: Path) -> None:
     planned = late.rows(TINY)
-    assert set(shapes.methods()) < set(planned)
+    assert set(model_shapes.methods()) < set(planned)
     row = planned["muon"]()
     assert row == {"steps": 1 + late.LATE + late.MORE, "finite": True, "waited": "not on a CPU"}
     assert late.page(state_of(tmp_path, late={"muon": row}))[-1] == "| muon | 8 | yes | not on a CPU |"

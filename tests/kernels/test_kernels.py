@@ -21,7 +21,7 @@ from plumbline.model.mixers._base import Mixer
 from plumbline.specs.spec import ModelSpec
 from tests.conftest import REPOSITORY
 from tests.kernels.conftest import DEVICE, KERNELS
-from tests.model.methods import overlay
+from tests.model.transfer_methods import overlay
 from tests.model_specs import small
 
 #: Blocks of 32 and 16 that the last one fills in part; on a GPU, blocks are larger.

@@ -16,7 +16,7 @@ from plumbline.model.mixers import softmax
 from plumbline.specs import code_hash
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import inputs, mixer, padded, plain
-from tests.model.methods import ALL, overlay
+from tests.model.transfer_methods import ALL, overlay
 from tests.model_specs import small
 
 MIXERS = {name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name]}

@@ -12,7 +12,7 @@ from plumbline.model.mixers._base import grouped_matmul
 from plumbline.model.roles import roles
 from plumbline.specs.spec import ModelSpec
 from tests.model.attention_cases import mixer, padded, plain
-from tests.model.methods import ALL, PAPER, overlay
+from tests.model.transfer_methods import ALL, PAPER, overlay
 from tests.model_specs import small
 
 

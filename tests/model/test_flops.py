@@ -10,8 +10,8 @@ from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted, measured, operations
 from plumbline.model.mixers._base import Mixer
 from plumbline.specs.spec import ModelSpec
-from plumbline.studies.transfer.flops import appendix_c
-from tests.model.methods import ALL, METHODS, PAPER, overlay
+from plumbline.studies.transfer.step_flops import appendix_c
+from tests.model.transfer_methods import ALL, METHODS, PAPER, overlay
 from tests.model_specs import small
 
 

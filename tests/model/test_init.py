@@ -13,7 +13,7 @@ from plumbline.model.mixers._base import Mixer
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, ExplicitInit, NormalInit, roles
 from plumbline.specs.spec import ModelSpec
-from tests.model.methods import ALL, overlay
+from tests.model.transfer_methods import ALL, overlay
 from tests.model_specs import small
 
 TOKENS = torch.randint(0, 97, (2, 32), generator=torch.Generator().manual_seed(0))

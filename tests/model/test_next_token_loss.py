@@ -12,7 +12,7 @@ from plumbline.model.decoder import create
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import ModelSpec
 from tests.golden.trainings import LATENT
-from tests.model.methods import overlay
+from tests.model.transfer_methods import overlay
 
 N, D, V = 77, 12, 50
 

@@ -15,10 +15,10 @@ import pytest
 from snakemake.settings.types import OutputSettings
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from plumbline.operate.console import display
+from plumbline.operate.console import job_display
 from snakemake_logger_plugin_plumbline import LogHandler
-from tests import warm_starts
-from tests.operate import terminal
+from tests import warm_processes
+from tests.operate import fake_terminal
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
@@ -41,7 +41,7 @@ def snakemake(folder: Path, environment: dict[str, str]) -> Callable[..., subpro
 
     def run(*words: str, logger: str | None = "plumbline") -> subprocess.CompletedProcess[str]:
         chosen = ["--logger", logger] if logger else []
-        return warm_starts.module(
+        return warm_processes.module(
             "snakemake",
             ("--cores", "1", "--latency-wait", "1", *words, *chosen),
             folder,
@@ -113,8 +113,8 @@ def test_a_snakemake_within_a_job_says_nothing_and_the_end_is_told(snakemake) ->
 
 def test_in_a_terminal_there_is_a_bar_a_stage_and_the_run_at_work(folder: Path, environment: dict[str, str]) -> None:
     command = [*SNAKEMAKE, "--keep-going", "--latency-wait", "1", "--logger", "plumbline"]
-    written, code = terminal.run(command, folder, environment)
-    screens = terminal.screens(written)
+    written, code = fake_terminal.run(command, folder, environment)
+    screens = fake_terminal.screens(written)
     assert code == 1
     assert max(len(line) for screen in screens for line in screen.splitlines()) <= 80
     at_work = [screen for screen in screens if "train transfer/base/baseline/s42  step" in screen]
@@ -171,7 +171,7 @@ def test_a_fault_of_the_console_ends_no_workflow(
     def broken(*_: object) -> None:
         raise RuntimeError("no bars today")
 
-    monkeypatch.setattr(display.Console, "planned", broken)
+    monkeypatch.setattr(job_display.JobDisplay, "planned", broken)
     handler = LogHandler(OutputSettings(), None)
     for event, text in ((LogEvent.WORKFLOW_STARTED, "begun"), (LogEvent.RUN_INFO, "Job stats"), (None, "more")):
         record = logging.LogRecord("snakemake", logging.INFO, "", 0, text, None, None)
@@ -184,6 +184,6 @@ def test_a_fault_of_the_console_ends_no_workflow(
 
 def test_names_lose_their_beginning_at_a_slash() -> None:
     name = "transfer/large/attention_residuals.original/s42"
-    assert display.shortened(name, 80) == name
-    assert display.shortened(name, 40) == "…/large/attention_residuals.original/s42"
-    assert display.shortened(name, 10) == "…/attention_residuals.original/s42"
+    assert job_display.shortened(name, 80) == name
+    assert job_display.shortened(name, 40) == "…/large/attention_residuals.original/s42"
+    assert job_display.shortened(name, 10) == "…/attention_residuals.original/s42"

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.operate.console import forecast
 from plumbline.operate.console.job_log import JobCounts, JobLog, StartedJob
-from plumbline.operate.console.progress import clock, roughly
+from plumbline.operate.console.run_progress import clock, roughly
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import warm_starts
+from tests import warm_processes
 
 #: A rank on some devices of which it claims its own by a file that must not be there.
 JOB = """
@@ -43,7 +43,7 @@ rule pretrain:
 def snakemake(folder: Path, *words: str, devices: str) -> subprocess.CompletedProcess[str]:
     given = {"PLUMBLINE_DEVICES": devices, "PLUMBLINE_DEVICE_LOCKS": str(folder / "locks")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return warm_starts.module(
+    return warm_processes.module(
         "snakemake", words, folder, os.environ | given | {"PATH": path}, timeout=300, together=False
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate import rulegraph
-from tests import in_process
+from tests import run_in_process
 
 EDGES = [("tokenize", "pack"), ("documents", "tokenize"), ("fetch", "documents"), ("documents", "items")]
 BLOCK = """\
@@ -51,5 +51,5 @@ def test_it_replaces_the_one_block_of_a_page(tmp_path: Path, monkeypatch: pytest
 
 def test_the_readme_shows_the_rules_of_today(repository: Path) -> None:
     """To mend: python -m plumbline.operate.rulegraph --replace-in README.md."""
-    done = in_process.run(rulegraph.main, cwd=repository)
+    done = run_in_process.run(rulegraph.main, cwd=repository)
     assert rulegraph.BLOCK.findall((repository / "README.md").read_text()) == [done.stdout]

@@ -11,7 +11,7 @@ from snakemake.scheduling.job_scheduler import JobRateLimiter
 from snakemake.settings.types import MaxJobsPerTimespan
 
 from plumbline.project.snakemake_internals import without_default_rate_limit
-from tests import warm_starts
+from tests import warm_processes
 
 #: Ten jobs at once, and then one that sleeps; how often the scheduler looked for jobs is written down at the end.
 SNAKEFILE = """
@@ -54,7 +54,7 @@ def looks(folder: Path, call: str) -> int:
     (folder / "Snakefile").write_text(SNAKEFILE.format(source=source, call=call))
     words = ("all", "busy/1", "busy/2", "--cores", "1", "--quiet", "all")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
-    done = warm_starts.module("snakemake", words, folder, environment, timeout=300, together=True)
+    done = warm_processes.module("snakemake", words, folder, environment, timeout=300, together=True)
     assert done.returncode == 0, done.stdout
     return int((folder / "looked").read_text())
 

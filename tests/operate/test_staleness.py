@@ -16,7 +16,7 @@ from plumbline.core.files import sha256_file
 from plumbline.data.manifest import fingerprint
 from plumbline.operate import staleness
 from plumbline.operate.staleness import held, stale
-from tests.new_process import forget
+from tests.forget_caches import forget
 
 SPEC = '{"key":"a run"}'
 

@@ -17,7 +17,7 @@ from plumbline.core.files import atomic_write_json
 from plumbline.operate import status
 from plumbline.train.checkpoint import run_lock
 from tests.model_specs import run_spec
-from tests.train import helpers
+from tests.train import small_runs
 
 
 def state_of(work: Path, method: str, **overrides: Any) -> Path:
@@ -91,10 +91,10 @@ def test_an_outcome_of_another_spec_is_not_this_runs(tmp_path: Path) -> None:
 
 def test_a_trained_run_is_finished(packs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path("transfer/base/baseline/s42")
-    chosen = helpers.settings(
+    chosen = small_runs.settings(
         packs, tmp_path, state=tmp_path / "smoke/state" / folder, out=tmp_path / "smoke/runs" / folder
     )
-    assert helpers.train(run_spec(), chosen) == 0
+    assert small_runs.train(run_spec(), chosen) == 0
     (row,) = status.collect(tmp_path)
     assert (row["state"], row["step"], row["run"], row["restarts"]) == ("finished", 12, str(folder), 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.project import Project, load
-from plumbline.specs.config import load_config
+from plumbline.specs.yaml_files import load_config
 
 #: A study of one's own beside it changes no number.
 ALONE = {"studies": ["transfer"]}

@@ -11,11 +11,11 @@ import pytest
 
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
-from plumbline.plan import counts, machines, page
-from plumbline.plan.estimate import estimator
-from plumbline.plan.targets import memory_in_words, table
+from plumbline.plan import machines, model_counts, plan_page
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.target_costs import memory_in_words, table
 from plumbline.project import Project
-from tests.plan.finished import BASELINE, by_target, finish
+from tests.plan.finished_run_files import BASELINE, by_target, finish
 
 #: A manifest but for its seconds and its devices.
 READ = (
@@ -168,7 +168,7 @@ def test_memory_is_told_where_runs_recorded_it_and_nowhere_else(demo: Project) -
         finish(demo, demo.runs[f"transfer/base/{method}/s42"], seconds=30.0, **more)
     finish(demo, demo.runs["transfer/large/baseline/s42"], seconds=30.0)
     assert memory_in_words(estimator(demo)) == "0.51 GB (base)"
-    notes = page.notes(estimator(demo), table(estimator(demo)))
+    notes = plan_page.notes(estimator(demo), table(estimator(demo)))
     assert "Memory of a finished run at its most: 0.51 GB (base), of 2 GiB a device." in notes
     assert not memory_in_words(estimator(demo, calibrate_on=[]))
 
@@ -196,7 +196,7 @@ def test_the_digest_changes_with_what_is_done_and_with_nothing_else(demo: Projec
     finish(demo, other, seconds=30.0, evaluation=8.0)
     third = estimator(demo)
     assert len({first, second, third.digest()}) == 3
-    counts.update(Path(demo.paths.counts), [other])
+    model_counts.update(Path(demo.paths.counts), [other])
     counted = estimator(demo)
     assert counted.calibration.speed != third.calibration.speed
     assert counted.digest() == third.digest()

@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
 from plumbline.specs import study_config
 from plumbline.specs.components import available
-from plumbline.specs.config import ROOT, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_yaml
 
 
 def changed(tmp_path: Path, **changes: Any) -> Path:

@@ -10,11 +10,11 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.plan import machines
-from plumbline.plan.estimate import estimator
-from plumbline.plan.targets import WHOLE, makespan, published
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.target_costs import WHOLE, makespan, published
 from plumbline.project import Project
-from plumbline.specs.config import ROOT
-from tests.plan.finished import BASELINE, by_target, finish
+from plumbline.specs.yaml_files import ROOT
+from tests.plan.finished_run_files import BASELINE, by_target, finish
 
 
 def test_a_paper_run_is_the_arithmetic_of_its_sizes(paper: Project) -> None:

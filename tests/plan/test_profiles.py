@@ -14,11 +14,11 @@ from snakemake.cli import parse_args as snakemake_arguments
 from plumbline import project
 from plumbline.operate import gpu_queue
 from plumbline.plan import machines
-from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import load_config
 from plumbline.train.__main__ import arguments
-from plumbline.train.batches.batching import MicroBatching
-from tests.workflow.project import Project
+from plumbline.train.batches.micro_batches import MicroBatching
+from tests.workflow.project_copy import Project
 
 SIZES = {"node": ("paper", "base"), "two_nodes": ("paper", "large"), "one_gpu": ("mini", "large")}
 

@@ -16,9 +16,9 @@ from plumbline.model.mixers._base import Mixer
 from plumbline.probes import _scores, read
 from plumbline.probes._scores import AttentionScores, AttentionWeights
 from plumbline.probes.attention_concentration import AttentionConcentration
-from tests.model.methods import ALL
+from tests.model.transfer_methods import ALL
 from tests.model_specs import small
-from tests.probes.helpers import Largest, keyed, scrambled, seen, tokens
+from tests.probes.naive_computations import Largest, keyed, scrambled, seen, tokens
 
 #: Every mixer of a method or variant, as an overlay.
 MIXERS = {str(given["mixer"]): {"mixer": given["mixer"]} for given in ALL.values() if "mixer" in given} | {

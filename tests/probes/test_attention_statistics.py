@@ -13,9 +13,9 @@ from plumbline.model.decoder import create
 from plumbline.probes import _scores, read
 from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
-from tests.model.architectures import KEY_NORMS, PREMATURE
+from tests.model.study_architectures import KEY_NORMS, PREMATURE
 from tests.model_specs import small
-from tests.probes.helpers import Largest, hooked, keyed, naive_scores, scrambled, tokens
+from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
 
 
 @pytest.mark.parametrize("rows", [1, 7, 128])

@@ -13,7 +13,7 @@ from plumbline.probes import ProbedDecoder, ProbeValue, observe, read_all
 from plumbline.probes.bilinear import Bilinear, displacement, top_singular_value
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
-from tests.probes.helpers import Key, Largest, keyed, tokens
+from tests.probes.naive_computations import Key, Largest, keyed, tokens
 
 NAMES = {"bilinear_displacement", "bilinear_relative", "bilinear_top", "bilinear_displacement_summed"}
 

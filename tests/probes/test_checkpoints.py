@@ -17,8 +17,8 @@ from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.probes import __main__ as command
 from tests.model_specs import run_spec
-from tests.probes.hugging_face import SIZES, made, probed
-from tests.train.helpers import make_packs, settings, train
+from tests.probes.hugging_face_models import SIZES, made, probed
+from tests.train.small_runs import make_packs, settings, train
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.components import code_class
 from plumbline.specs.spec import RunSpec
 from tests.model_specs import run_spec
-from tests.train import helpers
+from tests.train import small_runs
 
 
 def probe(work: Path, out: Path, *arguments: str, run: Path | None = None) -> pd.DataFrame:
@@ -81,10 +81,10 @@ def test_offline_and_online_are_one_function(tmp_path: Path) -> None:
         {"name": "query_key_norms", "at": [0.0, 0.5, 1.0], "sequences": 3},
         {"name": "query_key_norms", "every": 6, "sequences": 3},
     ]
-    packs = helpers.make_packs(tmp_path)
+    packs = small_runs.make_packs(tmp_path)
     for precision in ("float32", "bfloat16"):
         spec = run_spec(probes=probes, train__precision=precision)
-        assert helpers.train(spec, helpers.settings(packs, tmp_path)) == 0
+        assert small_runs.train(spec, small_runs.settings(packs, tmp_path)) == 0
         frame = probe(tmp_path, tmp_path / "probes.parquet")
         offline, online = (frame[frame.source == name].reset_index(drop=True) for name in ("offline", "online"))
         assert len(offline) == len(online) > 0
@@ -92,8 +92,8 @@ def test_offline_and_online_are_one_function(tmp_path: Path) -> None:
 
 
 def test_a_run_that_diverged_gives_what_it_reached(tmp_path: Path, capfd) -> None:
-    spec = run_spec(probes=helpers.PROBES, optimizer__learning_rate=1e9)
-    assert helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path)) == 0
+    spec = run_spec(probes=small_runs.PROBES, optimizer__learning_rate=1e9)
+    assert small_runs.train(spec, small_runs.settings(small_runs.make_packs(tmp_path), tmp_path)) == 0
     index = json.loads((tmp_path / "out/points/index.json").read_text())["points"]
     missed = [{"fraction": point["fraction"], "step": point["step"]} for point in index if not point["reached"]]
     assert missed[-1] == {"fraction": 1.0, "step": 12} and len(missed) < 4
@@ -120,13 +120,13 @@ def test_weights_that_are_no_numbers_are_read_as_they_are(tmp_path: Path) -> Non
     """The update before the step that diverged may have left infinities at a point that was reached."""
     spec = run_spec(probes=[{"name": "query_key_norms", "at": [0.0, 0.09]}], optimizer__learning_rate=3e38,
                     optimizer__weight_decay=3.0, schedule__warmup_steps=1)  # fmt: skip
-    assert helpers.train(spec, helpers.settings(helpers.make_packs(tmp_path), tmp_path)) == 0
+    assert small_runs.train(spec, small_runs.settings(small_runs.make_packs(tmp_path), tmp_path)) == 0
     frame = probe(tmp_path, tmp_path / "probes.parquet")
     assert frame[frame.step == 0].value.notna().all() and frame[frame.step == 1].value.isna().any()
 
 
 def test_a_run_without_probes_gives_an_empty_frame(tmp_path: Path) -> None:
-    assert helpers.train(run_spec(), helpers.settings(helpers.make_packs(tmp_path), tmp_path)) == 0
+    assert small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(tmp_path), tmp_path)) == 0
     assert probe(tmp_path, tmp_path / "probes.parquet").empty
 
 

@@ -11,7 +11,7 @@ from plumbline.model.decoder import create
 from plumbline.probes import read
 from plumbline.probes.ffn_write import FFNWrite
 from tests.model_specs import small
-from tests.probes.helpers import keyed, scrambled, seen, tokens
+from tests.probes.naive_computations import keyed, scrambled, seen, tokens
 
 
 def test_as_computed_naively_in_float64() -> None:

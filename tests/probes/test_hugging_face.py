@@ -21,8 +21,8 @@ from plumbline.probes import __main__ as command
 from plumbline.probes import read
 from plumbline.probes._transformers import STYLES
 from plumbline.probes.attention_statistics import AttentionStatistics
-from tests.probes.helpers import scrambled, tokens
-from tests.probes.hugging_face import CONFIGS, made, probed
+from tests.probes.hugging_face_models import CONFIGS, made, probed
+from tests.probes.naive_computations import scrambled, tokens
 
 
 class Independent:

@@ -13,7 +13,7 @@ from plumbline.probes import ProbeValue, read_all
 from plumbline.probes.locality import leading_directions, locality, rank_holding, ratios
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import run_spec, small
-from tests.probes.helpers import keyed, scrambled, seen, tokens
+from tests.probes.naive_computations import keyed, scrambled, seen, tokens
 
 
 def pair(**overrides: Any) -> tuple[Decoder, Decoder]:

@@ -13,7 +13,7 @@ from plumbline.probes._scores import AttentionScores
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.lower_copy import LowerCopy, lower_copy_score, nearest_earlier
 from tests.model_specs import small
-from tests.probes.helpers import Largest, hooked, keyed, naive_scores, scrambled, tokens
+from tests.probes.naive_computations import Largest, hooked, keyed, naive_scores, scrambled, tokens
 
 
 def by_hand(sequence: list[int], left_out: int | None = None) -> dict[int, int]:

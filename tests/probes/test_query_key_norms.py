@@ -12,7 +12,7 @@ from plumbline.probes import Probe, ProbeValue, build, read
 from plumbline.probes.query_key_norms import QueryKeyNorms
 from plumbline.specs.spec import ProbeSpec
 from tests.model_specs import small
-from tests.probes.helpers import hooked
+from tests.probes.naive_computations import hooked
 
 
 def tokens(model: Decoder, sequences: int = 2) -> torch.Tensor:

@@ -12,7 +12,7 @@ from plumbline.model.decoder import Decoder
 from plumbline.probes import read
 from plumbline.probes.attention_statistics import AttentionStatistics
 from plumbline.probes.upper_ablation import UpperAblation
-from tests.probes.helpers import keyed, scrambled, tokens
+from tests.probes.naive_computations import keyed, scrambled, tokens
 
 CASES = [
     {"projections": {"name": "grouped_query", "bias": True}},

@@ -13,8 +13,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
-from plumbline.project.invocation import changed
-from plumbline.specs.config import load_config
+from plumbline.project.snakemake_invocation import changed
+from plumbline.specs.yaml_files import load_config
 
 ASKED = {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}
 

@@ -16,9 +16,9 @@ import pytest
 
 from plumbline.project import Project, fingerprints, load
 from plumbline.specs import code_hash
-from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
-from tests.new_process import forget
+from plumbline.specs.yaml_files import ROOT, load_config
+from tests.forget_caches import forget
 
 CORPUS, SUITE = "climbmix", "climb12"
 
@@ -63,10 +63,10 @@ CODE = [
     ("data/loader.py", set()),
     ("evaluate/proxy_items.py", {"items"}),
     ("evaluate/score_frames.py", {"scores"}),
-    ("evaluate/harness.py", {"items", "scores"}),
+    ("evaluate/harness_tasks.py", {"items", "scores"}),
     ("evaluate/proxy_makers.py", {"items"}),
     ("model/decoder.py", set()),
-    ("specs/config.py", set()),
+    ("specs/yaml_files.py", set()),
 ]  # fmt: skip
 
 

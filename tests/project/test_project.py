@@ -21,9 +21,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.project import Project, load, profiles, use_this_interpreter
 from plumbline.specs import suites, tasks
-from plumbline.specs.config import ROOT, load_config
 from plumbline.specs.study_config import overlay
-from tests.new_process import forget
+from plumbline.specs.yaml_files import ROOT, load_config
+from tests.forget_caches import forget
 
 
 def planned(root: Path = ROOT, **settings: Any) -> Project:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report import browser, world
+from tests.report import broken_projects, headless_browser
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root, here = tmp_path_factory.mktemp("report"), Path.cwd()
     os.chdir(root)
     try:
-        world.report(world.broken_project(root))
+        broken_projects.report(broken_projects.broken_project(root))
     finally:
         os.chdir(here)
     return root
@@ -34,18 +34,18 @@ def pages(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[browser.Browser]:
+def chromium() -> Iterator[headless_browser.Browser]:
     """A headless Chromium.
 
     PLUMBLINE_REQUIRE_BROWSER=1 makes an error of what is otherwise a reason to skip, and lets Debian's package be
     installed: nobody who just runs the tests finds a browser on their machine afterwards.
     """
-    if browser.installed() is None and os.environ.get("PLUMBLINE_REQUIRE_BROWSER") == "1":
+    if headless_browser.installed() is None and os.environ.get("PLUMBLINE_REQUIRE_BROWSER") == "1":
         _install()
-    program = browser.installed()
+    program = headless_browser.installed()
     if program is None:
         pytest.skip("no browser: Chromium is not installed (PLUMBLINE_REQUIRE_BROWSER=1 installs it)")
-    opened = browser.Browser(program)
+    opened = headless_browser.Browser(program)
     yield opened
     opened.close()
 
@@ -55,7 +55,7 @@ def _install() -> None:
     with open("/tmp/plumbline-apt.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for words in (("update",), ("install", "-y", "--no-install-recommends", "chromium-headless-shell")):
-            if browser.installed() is None:
+            if headless_browser.installed() is None:
                 environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
                 done = subprocess.run(
                     ["apt-get", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.browser import Browser
+from tests.report.headless_browser import Browser
 
 PAGES = ("index", "studies/transfer", "studies/query_free", "claims", "audit", "plan", "verdicts", "verdicts/mine")
 PAGES += ("runs", "runs/transfer.base.qknorm.s44")

@@ -12,11 +12,11 @@ import pytest
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import exchange
-from plumbline.report import site
-from plumbline.report.page import PresetWarning
+from plumbline.report import write_report
+from plumbline.report.page_frame import PresetWarning
 from plumbline.specs import study_config
-from plumbline.specs.config import studies
-from tests.report.world import planned
+from plumbline.specs.yaml_files import studies
+from tests.report.broken_projects import planned
 
 
 class Read(HTMLParser):
@@ -139,7 +139,7 @@ def test_a_damaged_run_is_a_page_without_its_curve(
     claims = Path(whole.paths.results) / "key_norms/claims.csv"
     claims.parent.mkdir(parents=True)
     claims.write_text("id,verdict,runs,text\nfirst,repro")
-    site.build(whole, Path("results/demo/report/index.html"))
+    write_report.build(whole, Path("results/demo/report/index.html"))
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "a norm" in page and "metrics.parquet cannot be read, and nothing of it is shown" in page
     assert "claims.csv cannot be read" in Path("results/demo/report/claims.html").read_text()
@@ -147,7 +147,7 @@ def test_a_damaged_run_is_a_page_without_its_curve(
 
 def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    site.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    write_report.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
     found = [path.read_text() for path in Path("results/demo/report").rglob("*.html")]
     assert len(found) > 8
     for text in found:
@@ -158,7 +158,7 @@ def test_a_demo_says_on_every_page_that_it_is_none(tmp_path: Path, monkeypatch: 
 
 def test_the_documents_size_on_other_texts_is_as_loud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    site.build(planned("paper", "key_norms", source="packaged"), Path("results/paper/report/index.html"))
+    write_report.build(planned("paper", "key_norms", source="packaged"), Path("results/paper/report/index.html"))
     for path in Path("results/paper/report").rglob("*.html"):
         text = path.read_text()
         assert '<p class="banner loud" role="note"><strong>paper, other texts, no reproduction</strong>' in text, path
@@ -184,7 +184,7 @@ def test_a_report_is_the_same_bytes_and_leaves_nothing_of_the_last(
     out = Path("results/demo/report/index.html")
 
     def made() -> dict[str, bytes]:
-        site.build(planned("demo", "key_norms"), out)
+        write_report.build(planned("demo", "key_norms"), out)
         return {path.as_posix(): path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
 
     first = made()
@@ -203,19 +203,19 @@ def test_there_is_a_report_while_another_takes_its_place(
     if atomic and not exchange(made, folder):
         pytest.skip("this file system cannot let folders change places")
     elif not atomic:
-        monkeypatch.setattr(site, "exchange", lambda *_: False)
+        monkeypatch.setattr(write_report, "exchange", lambda *_: False)
 
     def full(one: Path, other: Path) -> None:
         if one == made:
             raise OSError(28, "No space left on device")
         one.rename(other)
 
-    monkeypatch.setattr(site.os, "replace", full)
+    monkeypatch.setattr(write_report.os, "replace", full)
     if atomic:  # they changed places above, and do so again
-        site.replace_folder(made, folder)
+        write_report.replace_folder(made, folder)
     else:
         with pytest.raises(OSError, match="No space"):
-            site.replace_folder(made, folder)
+            write_report.replace_folder(made, folder)
     assert (folder / "index.html").read_text() == "report" and (made / "index.html").read_text() == "made"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "report"]
 
@@ -237,7 +237,7 @@ def test_files_that_are_not_those_that_were_made_are_named_and_not_shown(
     claims.write_text(f"{head}first,not reproduced,,says,,,,,\n")
     fingerprint_file.write(claims, "made")
     claims.write_text(f"{head}first,reproduced,,says,,,,,\n")
-    site.build(whole, Path("results/demo/report/index.html"))
+    write_report.build(whole, Path("results/demo/report/index.html"))
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "outcome.json is not the file that was made: remove it" in page
     assert "claims.csv cannot be read, or is not the file" in Path("results/demo/report/claims.html").read_text()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plumbline.audit.published import PaperClaim
+from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError
-from plumbline.results.claims.checkers import (  # fmt: skip
+from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
     check,

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.claims.registry import ClaimChecks
-from plumbline.results.claims.verdicts import judge_claims
+from plumbline.results.claims.claim_registry import ClaimChecks
+from plumbline.results.claims.claim_verdicts import judge_claims
 
 
 def lower(evidence, claim):

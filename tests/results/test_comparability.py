@@ -16,7 +16,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as verb
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
-from tests.studies.transfer.world import World, tasks_of
+from tests.studies.transfer.synthetic_runs import World, tasks_of
 
 BASELINE, SOFTPICK, LARGE = (f"transfer/{name}/s42" for name in ("base/baseline", "base/softpick", "large/baseline"))
 LABELS = {

@@ -13,9 +13,9 @@ from plumbline.project import load
 from plumbline.results import __main__ as results
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.specs import study_config
-from plumbline.specs.config import load_config
 from plumbline.specs.study_config import Run, Study
-from tests import in_process
+from plumbline.specs.yaml_files import load_config
+from tests import run_in_process
 
 #: What one word of a command line holds, and a rule's whole shell line is one.
 LONGEST = 128 * 1024
@@ -56,9 +56,9 @@ def test_the_verb_goes_by_the_source_that_the_plan_had(repository: Path, tmp_pat
     digest = local.targets.study_expected("transfer")
     words = ["claims", "transfer", "--preset", "smoke", "--work", tmp_path, "--expected-runs-digest", digest]
     words += ["--out", tmp_path / "c.csv"]
-    done = in_process.run(results.main, *words, "--documents-source", "corpus", cwd=repository)
+    done = run_in_process.run(results.main, *words, "--documents-source", "corpus", cwd=repository)
     assert done.returncode == 1 and "differ from those that this job was planned with" in done.stderr
-    done = in_process.run(results.main, *words, "--documents-source", "local", cwd=repository)
+    done = run_in_process.run(results.main, *words, "--documents-source", "local", cwd=repository)
     assert done.returncode == 0, done.stderr
 
 

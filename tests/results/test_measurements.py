@@ -15,14 +15,14 @@ from plumbline.core.errors import PlumblineError
 from plumbline.results.measurements import measurement_file
 from plumbline.results.measurements import run_measurement as verb
 from plumbline.results.runs.finished_runs import MISSING, RunFrames, load
-from plumbline.results.tables import render
+from plumbline.results.tables import write_table
 from plumbline.results.tables.table import Cell, Column, Table, number
-from plumbline.results.tables.trace import trace
+from plumbline.results.tables.trace_cell import trace
 from plumbline.specs import code_hash, study_config
-from plumbline.specs.config import ROOT
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Study
-from tests.new_process import forget
+from plumbline.specs.yaml_files import ROOT
+from tests.forget_caches import forget
 
 SIXTH = Path(__file__).parents[1] / "workflow" / "sixth_study"
 KEY = "measured/widths/stretch"
@@ -183,11 +183,11 @@ def test_a_cell_leads_to_its_measurement(root: Path, tmp_path: Path) -> None:
         )
 
     path = tmp_path / "t.csv"
-    render.write(table(None), frames_of(root), path)
+    write_table.write(table(None), frames_of(root), path)
     assert "column largest: missing" in trace(path, "wide", "largest")
     assert f"{KEY}\n  missing: this was not measured" in trace(path, "wide", "largest")
     out, _ = made(root)
-    render.write(table(7.0), frames_of(root), path)
+    write_table.write(table(7.0), frames_of(root), path)
     text = trace(path, "wide", "largest")
     assert f"{KEY}  made of {of_measurement(study_of(root), 'stretch')}" in text
     for part in ("options          draws 2, seed 1", "host", "device", "git commit", f"frame            {out}"):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from plumbline.results.runs.finished_runs import load
-from plumbline.results.tables import render
-from plumbline.results.tables.formats import formatted
+from plumbline.results.tables import write_table
+from plumbline.results.tables.number_formats import formatted
 from plumbline.results.tables.table import Cell, Column, Table, from_print, number, published_column
 from plumbline.specs.paper import Paper
 
@@ -46,7 +46,7 @@ def table() -> Table:
 
 
 def test_csv(table: Table) -> None:
-    assert render.to_csv(table).splitlines() == [
+    assert write_table.to_csv(table).splitlines() == [
         "name,gain,gain_published,p,missing_reasons",
         "ReLU^2 | {a}_b\\c,0.125,0.1250,0.0,<1e-300: p",
         "plain,,,,diverged: gain; <1e-7: gain_published; reference: p",
@@ -55,7 +55,7 @@ def test_csv(table: Table) -> None:
 
 
 def test_markdown(table: Table) -> None:
-    lines = [" ".join(line.split()) for line in render.to_markdown(table).splitlines()]
+    lines = [" ".join(line.split()) for line in write_table.to_markdown(table).splitlines()]
     said = 'Study `s_x`: a summary of "Of Lines" (Ray et al.).'
     assert lines[:5] == ["# 50 % of #1.", "", said, "", "Beware: ≤ 2."]
     assert lines[-1] == "- A note, σ."
@@ -65,7 +65,7 @@ def test_markdown(table: Table) -> None:
 
 
 def test_tex(table: Table) -> None:
-    text = render.to_tex(table)
+    text = write_table.to_tex(table)
     assert r"Name & $\Delta$\_x \& 100 \% (reproduced) & $\Delta$\_x \& 100 \% (published) & p \\" in text
     assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & 0.1250 & \ensuremath{<}1e-300 \\" in text
     assert (
@@ -81,17 +81,17 @@ def test_a_table_without_numbers_needs_no_status() -> None:
     table = Table(
         name="t", title="T.", study="s", preset="demo", key="name", columns=COLUMNS[:1], rows=[{"name": Cell("a")}]
     )  # fmt: skip
-    assert render.to_csv(table) == "name\na\n"
+    assert write_table.to_csv(table) == "name\na\n"
 
 
 def test_what_rows_have_in_common_is_read_once_and_written_in_each() -> None:
     columns = [Column(name=name, header=name, kind="label", once=name != "c") for name in "abc"]
     rows = [dict(zip("abc", map(Cell, row), strict=True)) for row in ("xs1", "xs2", "ys3", "ys4")]
     table = Table(name="t", title="T.", study="s", preset="demo", key="c", columns=columns, rows=rows)
-    assert render.to_csv(table).split() == ["a,b,c", "x,s,1", "x,s,2", "y,s,3", "y,s,4"]
-    read = [line.replace(" ", "") for line in render.to_markdown(table).splitlines() if line.startswith("|")]
+    assert write_table.to_csv(table).split() == ["a,b,c", "x,s,1", "x,s,2", "y,s,3", "y,s,4"]
+    read = [line.replace(" ", "") for line in write_table.to_markdown(table).splitlines() if line.startswith("|")]
     assert read[2:] == ["|x|s|1|", "|||2|", "|y|s|3|", "|||4|"]
-    assert [" ".join(line.split()) for line in render.to_tex(table).splitlines() if "&" in line][1:3] == [
+    assert [" ".join(line.split()) for line in write_table.to_tex(table).splitlines() if "&" in line][1:3] == [
         r"x & s & 1 \\",
         r"& & 2 \\",
     ]
@@ -104,7 +104,7 @@ def test_words_have_no_place_among_numbers() -> None:
 
 
 def test_provenance_says_how_to_read_it(table: Table, tmp_path: Path) -> None:
-    render.write(table, load([], tmp_path), tmp_path / "t.csv")
+    write_table.write(table, load([], tmp_path), tmp_path / "t.csv")
     content = json.loads((tmp_path / "t.provenance.json").read_text())
     assert [entry["heading"] for entry in content["columns"]][1:3] == [
         "Δ_x & 100 % (reproduced)", "Δ_x & 100 % (published)"

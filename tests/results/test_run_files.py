@@ -14,7 +14,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
 from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.results.runs.finished_runs import RunFrames, load
-from tests.studies.transfer.world import World, tasks_of
+from tests.studies.transfer.synthetic_runs import World, tasks_of
 
 KEY = "transfer/base/baseline/s42"
 

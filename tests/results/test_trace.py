@@ -8,17 +8,17 @@ import shutil
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.tables import render
-from plumbline.results.tables.trace import trace
+from plumbline.results.tables import write_table
+from plumbline.results.tables.trace_cell import trace
 from plumbline.studies.transfer.tables.table2 import table2
-from tests.studies.transfer.world import PUBLISHED
+from tests.studies.transfer.synthetic_runs import PUBLISHED
 
 
 @pytest.fixture(scope="module")
 def results(published, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results") / "transfer"
     frames = published.load("base", "noise_floor")
-    render.write(table2(frames, published.study, PUBLISHED), frames, folder / "table2.csv")
+    write_table.write(table2(frames, published.study, PUBLISHED), frames, folder / "table2.csv")
     return folder
 
 

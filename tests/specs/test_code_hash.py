@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.specs import code_hash
 from plumbline.specs.components import KINDS, available, code_class
-from tests.new_process import forget
+from tests.forget_caches import forget
 
 MIXER = '''
 """A mixer."""

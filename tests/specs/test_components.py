@@ -12,7 +12,7 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import components
 from plumbline.specs.components import KINDS, available, complete, load, options
-from tests.new_process import forget
+from tests.forget_caches import forget
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import yaml
 from plumbline import project
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
-from plumbline.specs.config import PRESETS, ROOT, load_config, load_study, studies
 from plumbline.specs.duplicate_runs import unmeant
+from plumbline.specs.yaml_files import PRESETS, ROOT, load_config, load_study, studies
 
 ORIGINAL = load_study("transfer")
 

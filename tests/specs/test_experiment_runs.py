@@ -9,9 +9,9 @@ import pytest
 
 from plumbline import project
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.config import load_config
 from plumbline.specs.experiment_runs import budget, load, numbers, own_budget, own_scale, scale_name
 from plumbline.specs.study_config import overlay
+from plumbline.specs.yaml_files import load_config
 
 ARMS = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline"}
 ARMS |= {"baseline_seeds": [42, 43], "seeds": [1042]}

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import code_hash, components, installed, study_config
+from plumbline.specs import code_hash, components, installed_packages, study_config
 from plumbline.specs.components import available, code_class, complete, load
-from plumbline.specs.config import ROOT
-from tests.new_process import forget
+from plumbline.specs.yaml_files import ROOT
+from tests.forget_caches import forget
 
 COMPONENT = '''
 """Softmax over logits that are divided by a temperature."""
@@ -122,7 +122,7 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 def anew() -> None:
     importlib.invalidate_caches()
-    forget(installed, components)
+    forget(installed_packages, components)
 
 
 @pytest.fixture

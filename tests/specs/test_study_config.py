@@ -17,7 +17,7 @@ import yaml
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_config
-from plumbline.specs.config import PRESETS, ROOT, load_study
+from plumbline.specs.yaml_files import PRESETS, ROOT, load_study
 
 ORIGINAL = load_study("transfer")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs import code_hash, installed, study_folders, study_parts
-from plumbline.specs.config import studies
-from tests.new_process import forget
+from plumbline.specs import code_hash, installed_packages, study_folders, study_parts
+from plumbline.specs.yaml_files import studies
+from tests.forget_caches import forget
 
 
 def written(root: Path, files: dict[str, str]) -> Path:
@@ -92,7 +92,7 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
             (site / name).parent.mkdir(parents=True, exist_ok=True)
             (site / name).write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n" * name.endswith("DATA"))
         (site / f"{package}.dist-info/entry_points.txt").write_text(f"[plumbline.studies]\nwide = {package}\n")
-        forget(installed)
+        forget(installed_packages)
 
     bring("wide_is_fast")
     monkeypatch.syspath_prepend(site)
@@ -104,4 +104,4 @@ def test_a_package_brings_a_study_and_is_told_what_it_lacks(tmp_path: Path, monk
     with pytest.raises(PlumblineError, match=r"both provide a study 'wide' \(\S+ and \S+\); uninstall one of them"):
         studies(tmp_path)
     monkeypatch.undo()
-    forget(installed)
+    forget(installed_packages)

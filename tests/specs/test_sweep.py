@@ -15,8 +15,8 @@ import yaml
 from plumbline.core.errors import PlumblineError
 from plumbline.results.interpretations import interpretations
 from plumbline.specs import corpus, study_config
-from plumbline.specs.config import ROOT, load_study
 from plumbline.specs.study_config import overlay
+from plumbline.specs.yaml_files import ROOT, load_study
 
 TRANSFER = load_study("transfer")
 ETA = {"sets": "optimizer.learning_rate", "values": [3e-5, 0.003]}

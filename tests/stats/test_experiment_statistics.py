@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats import pooling
 from plumbline.stats.after_stopping import estimate
 from plumbline.stats.e_value import anytime_interval, e_value, e_values
-from plumbline.stats.noncentral import log_ratio, upper_tail
+from plumbline.stats.noncentral_t import log_ratio, upper_tail
 from plumbline.stats.pooling import SigmaEstimate
 from plumbline.stats.sentinel import drift, due
 from plumbline.stats.sequential import Look, SequentialDesign, boundary, operating, statistic

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.specs import study_config
-from plumbline.specs.config import studies
+from plumbline.specs.yaml_files import studies
 
 
 @pytest.mark.parametrize("study", studies())

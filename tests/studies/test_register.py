@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plumbline.specs import components
-from plumbline.specs.config import PRESETS, load_study, studies
 from plumbline.specs.study_config import load
+from plumbline.specs.yaml_files import PRESETS, load_study, studies
 
 #: Components that a study's methods choose and no interpretation is about, each with the reason.
 AS_PRINTED = {

@@ -22,7 +22,7 @@ from plumbline.theory import eliminate_query
 from plumbline.theory.equal_logits import apart, in_double
 from plumbline.theory.query_absorption import DecoderParts
 from tests.model_specs import run_spec
-from tests.theory.models import (
+from tests.theory.models_to_eliminate import (
     BIASED,
     NORM_FREE,
     ONE_HEAD,
@@ -35,7 +35,7 @@ from tests.theory.models import (
     refused,
     tokens,
 )
-from tests.train.helpers import make_packs, settings, train
+from tests.train.small_runs import make_packs, settings, train
 
 #: Name -> (overlay of NORM_FREE, --only-layer, the rule's name).
 TAKEN: dict[str, tuple[dict[str, Any], int | None, str]] = {

@@ -15,17 +15,8 @@ from plumbline.core.files import sha256_file
 from plumbline.model.hf_import import spec_of
 from plumbline.model.model_folder import write_model
 from plumbline.theory import eliminate_query
-from tests.probes.hugging_face import GPT2, SIZES
-from tests.theory.models import (
-    BIASED,
-    ONE_HEAD,
-    ROTARY,
-    SKIPS,
-    eliminated,
-    made,
-    one_headed,
-    refused,
-)
+from tests.probes.hugging_face_models import GPT2, SIZES
+from tests.theory.models_to_eliminate import BIASED, ONE_HEAD, ROTARY, SKIPS, eliminated, made, one_headed, refused
 
 
 class TestRefusals:

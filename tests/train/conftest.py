@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.model_specs import run_spec
-from tests.train import helpers
-from tests.train.helpers import settings, train
-from tests.train.interventions import ALWAYS, slow, spec
+from tests.train import small_runs
+from tests.train.intervention_cases import ALWAYS, slow, spec
+from tests.train.small_runs import settings, train
 
 
 @pytest.fixture(scope="session")
 def packs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with train.json and validation.json."""
-    return helpers.make_packs(tmp_path_factory.mktemp("packs"))
+    return small_runs.make_packs(tmp_path_factory.mktemp("packs"))
 
 
 @pytest.fixture(scope="session")
 def undisturbed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small run, trained without interruption."""
     work = tmp_path_factory.mktemp("undisturbed")
-    assert helpers.train(run_spec(), helpers.settings(packs, work)) == 0
+    assert small_runs.train(run_spec(), small_runs.settings(packs, work)) == 0
     return work
 
 
@@ -30,7 +30,7 @@ def undisturbed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def probed(packs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small run with probe points, trained without interruption."""
     work = tmp_path_factory.mktemp("probed")
-    assert helpers.train(run_spec(probes=helpers.PROBES), helpers.settings(packs, work)) == 0
+    assert small_runs.train(run_spec(probes=small_runs.PROBES), small_runs.settings(packs, work)) == 0
     return work
 
 

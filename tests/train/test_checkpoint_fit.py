@@ -13,10 +13,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from plumbline.core.files import atomic_write_json, canonical_json, sha256_file, sha256_text
-from plumbline.train.checkpoint.rolling import METADATA
-from plumbline.train.checkpoint.shards import HEADER, file_name
+from plumbline.train.checkpoint.rolling_checkpoints import METADATA
+from plumbline.train.checkpoint.sharded_tensors import HEADER, file_name
 from tests.model_specs import run_spec
-from tests.train.helpers import products, settings, train
+from tests.train.small_runs import products, settings, train
 
 Tensors = dict[str, torch.Tensor]
 MODEL, OPTIMIZER = "model.safetensors", "optimizer.safetensors"

@@ -13,7 +13,7 @@ import pytest
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.train.__main__ import arguments
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read
+from tests.train.small_runs import products, read
 
 
 def command(packs: Path, work: Path, spec: str, *launcher: str) -> list[str]:

@@ -17,8 +17,8 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.train import compiling
 from plumbline.train.trainer_settings import TrainerSettings
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read, settings, train, train_ranks
-from tests.train.interventions import spec
+from tests.train.intervention_cases import spec
+from tests.train.small_runs import products, read, settings, train, train_ranks
 from tests.train.test_distributed import assert_alike
 
 

@@ -14,18 +14,18 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.files import sha256_file
 from plumbline.model.roles import ParameterRole
 from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import study_config
 from plumbline.specs.spec import RunSpec
 from plumbline.train import pretrain, step_time
-from plumbline.train.checkpoint.saving import CheckpointSaver
+from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.monitoring import deferred_metrics
 from plumbline.train.monitoring.deferred_metrics import steps_late
 from tests.model_specs import RUN, run_spec
-from tests.train.helpers import PROBES, products, read, settings, train
-from tests.train.interventions import WINDOW
+from tests.train.intervention_cases import WINDOW
+from tests.train.small_runs import PROBES, products, read, settings, train
 
 MUON = RUN["optimizer"] | {"name": "muon", "learning_rate": 0.02}
 LATE = 3

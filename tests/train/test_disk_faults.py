@@ -19,26 +19,26 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs import finished_runs
 from plumbline.results.runs.expected_runs import ExpectedRun
 from plumbline.runtime.finished_run import FinishedRun
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import study_config
 from plumbline.studies.transfer.tables.table6 import table6
 from plumbline.train import loop as loop_module
 from plumbline.train import pretrain as pretrain_module
-from plumbline.train.checkpoint.resuming import RunResumer
-from plumbline.train.checkpoint.rolling import RollingCheckpoints
-from plumbline.train.checkpoint.saving import CheckpointSaver
+from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
+from plumbline.train.checkpoint.resume_run import RunResumer
+from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.train.checkpoint.state_records import StateRecords
 from plumbline.train.compiling import CompiledModel
-from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.monitoring.run_metrics import RunMetrics
 from tests.model_specs import run_spec
-from tests.train.children import of_a_terminal
-from tests.train.helpers import PROCESSES, products, read, settings, start_child, train
+from tests.train.child_processes import of_a_terminal
+from tests.train.small_runs import PROCESSES, products, read, settings, start_child, train
 from tests.train.test_checkpoint import write
 from tests.train.test_command import command
 from tests.train.test_pretrain import StopAt

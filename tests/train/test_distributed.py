@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from tests.model_specs import run_spec
-from tests.train.helpers import PROBES, read, settings, start_ranks, train, train_ranks
-from tests.train.interventions import MUON
+from tests.train.intervention_cases import MUON
+from tests.train.small_runs import PROBES, read, settings, start_ranks, train, train_ranks
 
 
 def assert_alike(work: Path, reference: Path) -> None:

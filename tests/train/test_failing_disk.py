@@ -18,13 +18,13 @@ import pytest
 from safetensors import SafetensorError
 
 from plumbline.core.errors import PlumblineError
-from plumbline.train.checkpoint import snapshot
+from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedTrainingState
-from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read, settings, train
+from tests.train.small_runs import products, read, settings, train
 
 
 def failing(patch: pytest.MonkeyPatch, name: str, number: int, place: str) -> None:
@@ -104,9 +104,9 @@ def test_what_safetensors_says_of_a_disk_gets_a_name(tmp_path: Path, monkeypatch
     def fail(*arguments: Any, **options: Any) -> None:
         raise SafetensorError("Error while serializing: I/O error: Input/output error (os error 5)")
 
-    monkeypatch.setattr(snapshot, "save_file", fail)
+    monkeypatch.setattr(weight_files, "save_file", fail)
     with pytest.raises(OSError, match=rf"Errno 5\] .*: '{tmp_path}/model\.safetensors'"):
-        snapshot.write_weights(tmp_path / "model.safetensors", {})
+        weight_files.write_weights(tmp_path / "model.safetensors", {})
 
 
 def test_the_thread_that_reads_ahead_meets_a_disk_that_fails(

@@ -17,8 +17,18 @@ from plumbline.model.decoder import create
 from plumbline.train import run_optimizer
 from plumbline.train.interventions import _until_release
 from tests.model_specs import run_spec
-from tests.train.helpers import read, settings, train
-from tests.train.interventions import ALWAYS, MODEL, NEVER, WINDOW, is_upper_query_or_key, roles, slow, spec, weights
+from tests.train.intervention_cases import (
+    ALWAYS,
+    MODEL,
+    NEVER,
+    WINDOW,
+    is_upper_query_or_key,
+    roles,
+    slow,
+    spec,
+    weights,
+)
+from tests.train.small_runs import read, settings, train
 
 
 @pytest.fixture
@@ -279,7 +289,7 @@ def test_what_cannot_be_meant_is_told_before_the_first_step(packs: Path, tmp_pat
 
 
 def test_validation_text_without_repetitions_is_told_before_the_first_step(packs: Path, tmp_path: Path) -> None:
-    from tests.train.helpers import write_pack
+    from tests.train.small_runs import write_pack
 
     write_pack(tmp_path / "once.json", np.tile(np.arange(32), (40, 1)))
     with pytest.raises(PlumblineError, match=r"no token comes twice in any of the first sequences of .*once.json"):

@@ -20,8 +20,8 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions.qk_clip import QKClip, largest_scores
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import run_spec, small
-from tests.train.helpers import read, settings, train
-from tests.train.interventions import ADAMW, KINDS, MANY_HEADS, MUON, attached
+from tests.train.intervention_cases import ADAMW, KINDS, MANY_HEADS, MUON, attached
+from tests.train.small_runs import read, settings, train
 
 #: Of 0.25, 1, 1 and 0.01.
 ROOTS = [0.5, 1.0, 1.0, 0.1]

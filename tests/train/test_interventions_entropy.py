@@ -17,8 +17,8 @@ from plumbline.model.mixers.softmax import Softmax
 from plumbline.train.interventions import InterventionInputs, build
 from plumbline.train.interventions.entropy_floor import EntropyFloor, is_softmax, normalised_entropy
 from tests.model_specs import run_spec, small
-from tests.train.helpers import products, read, settings, train, train_ranks
-from tests.train.interventions import ALWAYS, MODEL, WINDOW, spec
+from tests.train.intervention_cases import ALWAYS, MODEL, WINDOW, spec
+from tests.train.small_runs import products, read, settings, train, train_ranks
 from tests.train.test_pretrain import StopAt
 
 

@@ -19,8 +19,8 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train import loop
 from plumbline.train.interventions.logit_change import change
 from tests.model_specs import run_spec
-from tests.train.helpers import read, settings, train
-from tests.train.interventions import KINDS, MANY_HEADS, SHARED_KEYS, attached
+from tests.train.intervention_cases import KINDS, MANY_HEADS, SHARED_KEYS, attached
+from tests.train.small_runs import read, settings, train
 
 FAST = {"optimizer__learning_rate": 0.03, "schedule": {"name": "constant", "warmup_steps": 0}}
 

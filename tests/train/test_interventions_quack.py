@@ -19,8 +19,18 @@ from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import run_spec
-from tests.train.helpers import read, settings, train
-from tests.train.interventions import ADAMW, KINDS, LATENT, MANY_HEADS, MUON, SHARED_KEYS, attached, parameter, weights
+from tests.train.intervention_cases import (
+    ADAMW,
+    KINDS,
+    LATENT,
+    MANY_HEADS,
+    MUON,
+    SHARED_KEYS,
+    attached,
+    parameter,
+    weights,
+)
+from tests.train.small_runs import read, settings, train
 
 OPTIMIZERS = {"adamw": ADAMW, "muon": MUON}
 

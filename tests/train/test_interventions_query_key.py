@@ -14,8 +14,8 @@ from plumbline.specs.spec import RunSpec
 from plumbline.train.interventions._heads import QueryKeyMatrices
 from plumbline.train.interventions.quack import Quack
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read, settings, train, train_ranks
-from tests.train.interventions import ADAMW, KINDS, MUON, weights
+from tests.train.intervention_cases import ADAMW, KINDS, MUON, weights
+from tests.train.small_runs import products, read, settings, train, train_ranks
 from tests.train.test_pretrain import StopAt
 
 STEEP = {"learning_rate": 0.02, "weight_decay": 1.0}

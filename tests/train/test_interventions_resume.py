@@ -13,8 +13,8 @@ import torch
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.train.interventions import _until_release
-from tests.train.helpers import products, read, settings, train, train_ranks
-from tests.train.interventions import ALWAYS, slow, spec, weights
+from tests.train.intervention_cases import ALWAYS, slow, spec, weights
+from tests.train.small_runs import products, read, settings, train, train_ranks
 from tests.train.test_pretrain import StopAt
 
 

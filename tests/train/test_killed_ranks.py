@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.model_specs import run_spec
-from tests.train.helpers import products, read, settings, start_ranks, train_ranks
+from tests.train.small_runs import products, read, settings, start_ranks, train_ranks
 
 SPEC = run_spec(train__steps=30)
 KILLS = int(os.environ.get("PLUMBLINE_KILLS", "3"))

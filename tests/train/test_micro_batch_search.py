@@ -7,8 +7,8 @@ import torch
 
 from plumbline.model.decoder import create
 from plumbline.runtime.distributed import RankGroup
-from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted, largest
+from plumbline.train.batches.micro_batches import MicroBatching
 from tests.model_specs import run_spec
 
 

@@ -17,7 +17,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.train.monitoring import mlflow as hook
 from plumbline.train.monitoring.progress import SCALARS, ScalarsFile
 from tests.model_specs import run_spec
-from tests.train.helpers import products, settings, train
+from tests.train.small_runs import products, settings, train
 from tests.train.test_pretrain import StopAt
 
 STANDIN = Path(__file__).parent / "standin_mlflow"

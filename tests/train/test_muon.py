@@ -20,7 +20,7 @@ from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, ortho
 from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import RUN, run_spec
-from tests.train.helpers import read, settings, train, train_ranks
+from tests.train.small_runs import read, settings, train, train_ranks
 from tests.train.test_distributed import assert_alike
 
 #: The small run's optimizer with another name; AdamW's options are the same.

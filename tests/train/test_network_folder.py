@@ -18,7 +18,7 @@ from plumbline.operate.locks import workflow_lock
 from plumbline.train.checkpoint import run_lock
 from tests.core.fuse_folder import mounted
 from tests.model_specs import run_spec
-from tests.train.helpers import PROCESSES, products, read, settings
+from tests.train.small_runs import PROCESSES, products, read, settings
 from tests.train.test_run_lock import take
 
 
@@ -81,7 +81,7 @@ def test_a_workflow_holds_its_folder_without_locks(folder: tuple[Path, Path]) ->
 
 def on_machine(name: str, *arguments: Any) -> None:
     """Train as a process of another machine."""
-    from tests.train.children import child
+    from tests.train.child_processes import child
 
     process_record.machine = lambda: name
     child(*arguments)

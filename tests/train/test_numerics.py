@@ -12,8 +12,8 @@ from plumbline.model.decoder import create
 from plumbline.model.next_token_loss import ROWS
 from plumbline.runtime.numerics import numerics
 from plumbline.specs.spec import ModelSpec
-from tests.golden.runs import tokens
-from tests.model.methods import ALL, overlay
+from tests.golden.method_runs import tokens
+from tests.model.transfer_methods import ALL, overlay
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.runtime.distributed import RankGroup
 from plumbline.train.monitoring import peak_memory
 from tests.model_specs import run_spec
-from tests.train.helpers import read, settings, train
+from tests.train.small_runs import read, settings, train
 from tests.train.test_pretrain import StopAt
 
 PROCESS = "resident, beside its packages"

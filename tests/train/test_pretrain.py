@@ -20,13 +20,13 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.operate import cleanup
-from plumbline.runtime.stop import StopRequest
-from plumbline.train import held_out, pretrain
+from plumbline.runtime.stop_request import StopRequest
+from plumbline.train import held_out_loss, pretrain
 from plumbline.train import loop as loop_module
 from plumbline.train.interventions import Intervention, InterventionInputs
 from plumbline.train.training_context import TrainingContext
 from tests.model_specs import run_spec
-from tests.train.helpers import PROBES, products, read, settings, start_child, train
+from tests.train.small_runs import PROBES, products, read, settings, start_child, train
 
 
 def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) -> None:
@@ -172,14 +172,14 @@ def test_a_stop_is_heeded_at_every_poll_and_loses_nothing(packs: Path, tmp_path:
 
 
 def test_validation_pending_at_a_stop_is_made_up_for(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
-    stop, original = StopRequest(), held_out.loss
+    stop, original = StopRequest(), held_out_loss.loss
 
     def ask_first(parts: TrainingContext) -> float:
         stop.asked = True
         return original(parts)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held_out, "loss", ask_first)
+        patch.setattr(held_out_loss, "loss", ask_first)
         assert train(run_spec(), settings(packs, tmp_path), stop) == EXIT_RUN_AGAIN
     assert [path.name for path in (tmp_path / "state").glob("step-*")] == ["step-0000005"]
     assert train(run_spec(), settings(packs, tmp_path)) == 0

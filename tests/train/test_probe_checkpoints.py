@@ -24,11 +24,11 @@ from plumbline.probes import Probe, ProbeValue, _forward_pass
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.probe_checkpoints import read_index
-from plumbline.train import held_out, pretrain
+from plumbline.train import held_out_loss, pretrain
 from plumbline.train import loop as loop_module
 from plumbline.train.checkpoint.training_state import TrainingState
 from tests.model_specs import run_spec
-from tests.train.helpers import PROBES, products, read, settings, train
+from tests.train.small_runs import PROBES, products, read, settings, train
 from tests.train.test_pretrain import Hooked, StopAt
 
 SPEC = run_spec(probes=PROBES)
@@ -171,7 +171,7 @@ def test_deleted_outputs_are_given_again_from_the_state(packs: Path, tmp_path: P
     shutil.rmtree(tmp_path / "out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.TrainingLoop, "train_step", lambda self: pytest.fail("trained again"))
-        patch.setattr(held_out, "probe_values", lambda parts, due: pytest.fail("read again"))
+        patch.setattr(held_out_loss, "probe_values", lambda parts, due: pytest.fail("read again"))
         assert train(SPEC, chosen) == 0
     assert products(tmp_path) == products(probed)
 
@@ -254,7 +254,7 @@ def test_a_point_made_with_other_code_is_made_again(
     chosen = settings(packs, tmp_path, checkpoint_seconds=1e9)
     monkeypatch.setattr(provenance, "code_sha256", lambda: "a" * 64)
     with monkeypatch.context() as patch:
-        patch.setattr(held_out, "loss", lambda parts: 1 / 0)
+        patch.setattr(held_out_loss, "loss", lambda parts: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(SPEC, chosen)  # at step 5: points 0 and 4 are there, no checkpoint is
     monkeypatch.setattr(provenance, "code_sha256", lambda: "b" * 64)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.core import process_record
-from plumbline.runtime.stop import StopRequest, StopRequested
+from plumbline.runtime.stop_request import StopRequest, StopRequested
 from plumbline.train.checkpoint import read_state, run_lock
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 
@@ -193,7 +193,7 @@ def test_without_locks_the_lock_file_alone_decides(tmp_path: Path, monkeypatch: 
 def test_a_trainer_that_lost_its_lock_writes_nothing(packs: Path, tmp_path: Path) -> None:
     from plumbline.train import loop as loop_module
     from tests.model_specs import run_spec
-    from tests.train import helpers
+    from tests.train import small_runs
 
     original = loop_module.TrainingLoop.train_step
 
@@ -204,6 +204,6 @@ def test_a_trainer_that_lost_its_lock_writes_nothing(packs: Path, tmp_path: Path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop_module.TrainingLoop, "train_step", lose)
         with pytest.raises(RunLockError, match=r"was taken over"):
-            helpers.train(run_spec(), helpers.settings(packs, tmp_path, checkpoint_steps=1))
+            small_runs.train(run_spec(), small_runs.settings(packs, tmp_path, checkpoint_steps=1))
     assert not list((tmp_path / "state").glob("*step-*")) and not (tmp_path / "out").exists()
     assert process_record.read(tmp_path / "state" / run_lock.NAME)["token"] == "thief"  # type: ignore[index]

@@ -18,18 +18,18 @@ import torch
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.train import loop as loop_module
-from plumbline.train.batches.batching import MicroBatching
-from plumbline.train.batches.prefetch import BatchReader
-from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.background import BackgroundSaving, CheckpointContents
-from plumbline.train.checkpoint.rolling import RollingCheckpoints, damage
+from plumbline.train.batches.batch_prefetch import BatchReader
+from plumbline.train.batches.micro_batches import MicroBatching
+from plumbline.train.checkpoint import weight_files
+from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
+from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints, damage
 from plumbline.train.checkpoint.training_state import SavedTrainingState
-from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
-from tests.train.helpers import PROBES, products, read, settings, start_child, train
+from tests.train.small_runs import PROBES, products, read, settings, start_child, train
 
 #: Seconds after which a test that would hang goes on, and fails.
 LONG = 60
@@ -55,7 +55,7 @@ def before_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], No
 def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Writers wait for `go` before they write tensors; `most` of them were at it at a time, `begun` in all."""
     found = SimpleNamespace(go=threading.Event(), most=0, now=0, begun=0)
-    original = snapshot.write
+    original = weight_files.write
 
     def write(*arguments: Any) -> None:
         found.now, found.begun = found.now + 1, found.begun + 1
@@ -64,7 +64,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         original(*arguments)
         found.now -= 1
 
-    monkeypatch.setattr(snapshot, "write", write)
+    monkeypatch.setattr(weight_files, "write", write)
     return found
 
 
@@ -110,9 +110,9 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
 ) -> None:
     """The second checkpoint finds no room, as the thread learns before step 6."""
     chosen = settings(packs, tmp_path, checkpoint_steps=2, background_io=True)
-    original, full, steps = snapshot.write, threading.Event(), []
+    original, full, steps = weight_files.write, threading.Event(), []
 
-    def write(directory: Path, files: list[snapshot.TensorFile]) -> None:
+    def write(directory: Path, files: list[weight_files.TensorFile]) -> None:
         if directory.name == ".step-0000004":
             full.set()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -127,7 +127,7 @@ def test_a_full_disk_ends_the_run_at_the_next_step(
                     thread.join(LONG)
 
     with monkeypatch.context() as patch:
-        patch.setattr(snapshot, "write", write)
+        patch.setattr(weight_files, "write", write)
         before_step(notice)
         with pytest.raises(PlumblineError, match=r"no disk space to save under .*state.*intact.*resumes"):
             train(run_spec(), chosen)
@@ -201,7 +201,7 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     run_lock: Any = SimpleNamespace(check=lambda: None)
     checkpoints = RollingCheckpoints(tmp_path, keep=3)
     saving, rows = BackgroundSaving(checkpoints, ranks, run_lock, progress), torch.arange(6.0)
-    file = snapshot.TensorFile(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
+    file = weight_files.TensorFile(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
     saved = CheckpointContents(
         step=7, diverged=False, sharded=True, files=[file], metadata={"finite": True},
         state=SavedTrainingState(metrics=RunMetrics(), online=OnlineProbes(run_spec()), loop="{}"),
@@ -255,9 +255,9 @@ def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
-    original, sizes = snapshot.copied, []
+    original, sizes = weight_files.copied, []
 
-    def copied(files: list[snapshot.TensorFile], device: torch.device) -> Any:
+    def copied(files: list[weight_files.TensorFile], device: torch.device) -> Any:
         copies, wait = original(files, device)
         (parameters,) = (
             sum(map(torch.numel, each.tensors.values())) for each in copies if each.path.name == "model.safetensors"
@@ -265,6 +265,6 @@ def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
         sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
         return copies, wait
 
-    monkeypatch.setattr(snapshot, "copied", copied)
+    monkeypatch.setattr(weight_files, "copied", copied)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, background_io=True)) == 0
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)

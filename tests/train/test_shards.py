@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
-from plumbline.train.checkpoint import snapshot
-from plumbline.train.checkpoint.shards import HEADER, ShardReader, file_name
+from plumbline.train.checkpoint import weight_files
+from plumbline.train.checkpoint.sharded_tensors import HEADER, ShardReader, file_name
 from tests.model_specs import small
 
 ROWS = torch.arange(21.0).reshape(7, 3)
@@ -107,7 +107,7 @@ def test_state_that_would_run_code_is_refused_and_not_run(tmp_path: Path, name: 
     (shards / name).write_bytes(pickle.dumps(Payload(marker)))
     said = "pickle.*cleanup --restart .*/state`$" if name == ".metadata" else "not a file of sharded training"
     with pytest.raises(PlumblineError, match=said):
-        snapshot.load(shards.parent, create(small(), 0), None)
+        weight_files.load(shards.parent, create(small(), 0), None)
     assert not marker.exists()
 
 
@@ -115,9 +115,9 @@ def test_what_fails_on_one_rank_fails_on_all() -> None:
     here, told = OSError(errno.EIO, "sick"), []
     ranks: Any = SimpleNamespace(rank=1, gather=lambda value: told.append(value) or [None, value])
     with pytest.raises(OSError, match="sick"):
-        snapshot.on_every_rank(ranks, lambda: (_ for _ in ()).throw(here))
+        weight_files.on_every_rank(ranks, lambda: (_ for _ in ()).throw(here))
     assert told == [(errno.EIO, "rank 1: [Errno 5] sick")]
     for number, kind in ((errno.EIO, OSError), (None, RuntimeError)):
         ranks = SimpleNamespace(rank=1, gather=lambda value, number=number: [(number, "rank 0: told"), value])
         with pytest.raises(kind, match="rank 0: told"):
-            snapshot.on_every_rank(ranks, lambda: None)
+            weight_files.on_every_rank(ranks, lambda: None)

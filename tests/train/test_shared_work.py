@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from plumbline.runtime import provenance
+from tests.forget_caches import forget
 from tests.model_specs import run_spec
-from tests.new_process import forget
-from tests.train.children import of_user
-from tests.train.helpers import PROCESSES, products, settings
+from tests.train.child_processes import of_user
+from tests.train.small_runs import PROCESSES, products, settings
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 

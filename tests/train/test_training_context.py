@@ -15,7 +15,7 @@ from plumbline.model.decoder import create
 from plumbline.model.roles import ParameterRole
 from plumbline.specs.spec import ScheduleSpec
 from plumbline.train import learning_rate
-from plumbline.train.batches.batching import MicroBatching
+from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.interventions.none import NoIntervention
 from plumbline.train.run_optimizer import RunOptimizer, decayed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tests.workflow.project import Project
+from tests.workflow.project_copy import Project
 
 SMOKE = ("--config", "preset=smoke")
 

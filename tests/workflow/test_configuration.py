@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import STUDY, Project, jobs_by_rule
+from tests.workflow.project_copy import STUDY, Project, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.specs import study_config
-from plumbline.specs.config import PRESETS, studies
-from tests.workflow.project import STUDY, Project, jobs_by_rule, jobs_of_studies
+from plumbline.specs.yaml_files import PRESETS, studies
+from tests.workflow.project_copy import STUDY, Project, jobs_by_rule, jobs_of_studies
 
 STUDIES = studies()
 HEAVY = {"torch", "transformers", "datasets", "lm_eval"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflow.conftest import PRODUCTS, SMOKE, products
-from tests.workflow.project import STUDY, Project, jobs_by_log, jobs_by_rule
+from tests.workflow.project_copy import STUDY, Project, jobs_by_log, jobs_by_rule
 
 TARGET = "results/table2.csv"
 ONE_CHAIN = {"pretrain": 1, "evaluate": 1, "table": 1, "copy_table": 1}

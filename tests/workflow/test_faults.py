@@ -16,7 +16,7 @@ import pytest
 
 from plumbline.core.files import sha256_file
 from plumbline.operate.locks.workflow_lock import RECORD
-from tests.workflow.project import Project
+from tests.workflow.project_copy import Project
 
 RUN = "transfer/base/baseline/s42"
 OUTCOME = f"work/smoke/runs/{RUN}/outcome.json"

@@ -15,7 +15,7 @@ import pytest
 from plumbline.data.manifest import fingerprint
 from plumbline.specs import study_config
 from tests.workflow.conftest import SMOKE, products
-from tests.workflow.project import STUDY, Project, jobs_by_rule
+from tests.workflow.project_copy import STUDY, Project, jobs_by_rule
 
 RUN = "transfer/base/baseline/s42"
 OUTCOME = f"work/smoke/runs/{RUN}/outcome.json"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.workflow.project import Project, jobs_by_rule
+from tests.workflow.project_copy import Project, jobs_by_rule
 
 CORPUS = "config/corpora/climbmix.yaml"
 MADE = "work/smoke/corpora/climbmix"

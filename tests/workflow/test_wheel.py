@@ -16,7 +16,7 @@ import pytest
 from plumbline import __version__
 from plumbline.cli import ls
 from plumbline.core import package_data
-from tests.workflow.project import CACHES, jobs_by_rule
+from tests.workflow.project_copy import CACHES, jobs_by_rule
 
 pytestmark = pytest.mark.workflow
 

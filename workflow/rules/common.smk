@@ -11,7 +11,7 @@ from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job, tokenizers
 from plumbline.plan import data_stage
-from plumbline.plan.estimate import estimator
+from plumbline.plan.run_estimate import estimator
 from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError
-from plumbline.core.system import unsupported
+from plumbline.core.operating_system import unsupported
 from plumbline.operate.preflight import sharing
-from plumbline.project import invocation, snakemake_internals
+from plumbline.project import snakemake_internals, snakemake_invocation
 
 # From here on, Ctrl-C ends Snakemake without a traceback while it reads the rules. And whatever a user can put right is
 # raised as a PlumblineError, and its sentence alone is shown.
@@ -15,4 +15,4 @@ snakemake_internals.show_sentences_alone()
 if unsupported():
     raise PlumblineError(unsupported())
 sharing.require_notes(Path.cwd())
-invocation.settle(workflow)
+snakemake_invocation.settle(workflow)

@@ -12,11 +12,11 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 from benchmarks.gpu_check.sections.ceilings import reached
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
 
 if TYPE_CHECKING:
     import torch
@@ -32,9 +32,9 @@ FLASH = "flash"
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """For each length torch's fused kernel, then each mixer of the study's methods as it stands there."""
-    specs = shapes.runs(setting.size.preset)
-    spec = specs[shapes.BASELINE].model
-    chosen = [specs[name].model.slots["mixer"] for name in shapes.methods() if name in specs]
+    specs = model_shapes.runs(setting.size.preset)
+    spec = specs[model_shapes.BASELINE].model
+    chosen = [specs[name].model.slots["mixer"] for name in model_shapes.methods() if name in specs]
     mixers = {one["name"]: one for one in chosen}
     return {
         f"{name}, T {length}": functools.partial(timed, one, length, spec, setting)
@@ -48,7 +48,7 @@ def timed(chosen: dict[str, Any] | None, length: int, spec: ModelSpec, setting: 
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
+    from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
     from benchmarks.gpu_check.sections.kernels import built, path
     from plumbline.model.attention_mask import AttentionMask
     from plumbline.runtime.numerics import numerics

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 
 TITLE = "Tokens a second beside others of equal shape"
 SHARE = 0.4
@@ -28,7 +28,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     sys.path.insert(0, str(Path(__file__).parents[2]))  # where that script finds its neighbours
     import step_beside_transformers as sides
 
-    spec = shapes.runs(setting.size.preset)[shapes.BASELINE].model
+    spec = model_shapes.runs(setting.size.preset)[model_shapes.BASELINE].model
     shape = {
         "layers": spec.layers, "width": spec.width, "heads": spec.heads, "groups": spec.key_value_heads,
         "ffn": spec.ffn_width, "vocabulary": spec.vocabulary, "context": spec.context,
@@ -48,7 +48,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
 def _side(build: Callable[..., Any], shape: dict[str, int], compiled: bool, setting: SectionCall) -> dict[str, Any]:
     import torch
 
-    from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
+    from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
     from plumbline.runtime.numerics import numerics
 
     forget_peak(setting.device)

@@ -14,11 +14,11 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 from benchmarks.gpu_check.sections import attention, kernels
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Blocks of the kernels"
 SHARE = 0.35
@@ -65,7 +65,7 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
 
     from plumbline.model.attention_mask import AttentionMask
 
-    spec = shapes.runs(setting.size.preset)[shapes.BASELINE].model
+    spec = model_shapes.runs(setting.size.preset)[model_shapes.BASELINE].model
     made = functools.partial(kernels.built, chosen, spec.head_width, heads=spec.heads, groups=spec.key_value_heads)
     mixer = made(context=spec.context).to(setting.device)
     draw = torch.Generator(setting.device).manual_seed(5)

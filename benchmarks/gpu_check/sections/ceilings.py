@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 
 TITLE = "Ceilings of the device"
 SHARE = 0.05
@@ -19,7 +19,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A large copy, bytes read and written counted; square matrix products of random numbers."""
     import torch
 
-    from benchmarks.gpu_check.device import milliseconds
+    from benchmarks.gpu_check.device_under_test import milliseconds
     from plumbline.runtime.numerics import numerics
 
     numerics(torch.device(setting.device))

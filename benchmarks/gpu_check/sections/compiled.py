@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.gpu_check import shapes
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.model_shapes import BASELINE
 from benchmarks.gpu_check.sections import training
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "Methods by compiled step"
 SHARE = 0.6
@@ -28,8 +28,8 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """The baseline first and last, and each method between."""
     if not setting.size.compiles:
         return {}
-    specs = shapes.runs(setting.size.preset)
-    others = [name for name in shapes.methods() if name in specs and name not in (BASELINE, *FIRST)]
+    specs = model_shapes.runs(setting.size.preset)
+    others = [name for name in model_shapes.methods() if name in specs and name not in (BASELINE, *FIRST)]
     methods = [name for name in FIRST if name in specs] + others
     chosen = {f"{BASELINE}, first": BASELINE, **{name: name for name in methods}, f"{BASELINE}, last": BASELINE}
     return {key: functools.partial(training.method, specs[name], setting, True) for key, name in chosen.items()}

@@ -7,11 +7,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.gpu_check import shapes
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.model_shapes import BASELINE
 from benchmarks.gpu_check.sections import training
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import MeasuredRows
 
 TITLE = "First steps of the trainer"
 SHARE = 0.45
@@ -23,7 +23,7 @@ REPEATS, WARMUP = 3, 1
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """Two rows of the baseline and one of a kernel; the eager one alone where nothing is compiled."""
-    specs, size = shapes.runs(setting.size.preset), setting.size
+    specs, size = model_shapes.runs(setting.size.preset), setting.size
     chosen = [(BASELINE, False), (BASELINE, True), (OURS, True)]
     return {
         f"{name}, {'compiled' if compiled else 'eager'}": functools.partial(

@@ -13,10 +13,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ TOLERANCE = {"float32": 1e-4, "bfloat16": 2e-2}
 
 def mixers() -> dict[str, dict[str, Any]]:
     """Every mixer that a study's YAML chooses, methods and variants, as its slot is written; by name and options."""
-    from plumbline.specs.config import ROOT, load_study
+    from plumbline.specs.yaml_files import ROOT, load_study
 
     found: dict[str, dict[str, Any]] = {}
     for folder in sorted((ROOT / "studies").glob("*/study.yaml")):
@@ -63,7 +63,7 @@ def built(
     from plumbline.model.decoder import create
     from plumbline.specs.spec import ModelSpec
 
-    spec = shapes.runs("smoke")[shapes.BASELINE].model.to_dict()
+    spec = model_shapes.runs("smoke")[model_shapes.BASELINE].model.to_dict()
     sizes = {"layers": 1, "width": heads * width, "heads": heads, "key_value_heads": groups, "head_width": width}
     sizes |= {"ffn_width": 8, "vocabulary": 8, "context": context}
     model = create(ModelSpec.from_dict(spec | sizes | {"mixer": chosen}), init_seed=3)

@@ -22,11 +22,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.places import PACKS, RUNS
-from benchmarks.gpu_check.processes import end_with_the_call
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import GOES_ON, MeasuredRows, MissingHere
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import GOES_ON, MeasuredRows, MissingHere
+from benchmarks.gpu_check.output_folders import PACKS, RUNS
+from benchmarks.gpu_check.results_page import table
+from benchmarks.gpu_check.section_processes import end_with_the_call
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic
@@ -116,7 +116,7 @@ def _kept(out: Path, spec: RunSpec, setting: SectionCall) -> dict[str, Any]:
     """The row of a run that has ended; what it left goes into an archive beside the check's JSON."""
     import pandas as pd
 
-    from plumbline.studies.key_norms.curves import ENTROPY, KEY_NORM, decay, groups
+    from plumbline.studies.key_norms.norm_curves import ENTROPY, KEY_NORM, decay, groups
 
     with atomic(Path(f"{setting.beside}_key_norms_{spec.method}.zip")) as file, zipfile.ZipFile(file, "w") as archive:
         for name in KEPT:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.model_shapes import BASELINE
+from benchmarks.gpu_check.results_page import table
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -33,8 +33,8 @@ SEQUENCES = 4
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """A row for each method, and one for Muon."""
-    specs = shapes.runs(setting.size.mini)
-    chosen = {name: specs[name] for name in shapes.methods() if name in specs}
+    specs = model_shapes.runs(setting.size.mini)
+    chosen = {name: specs[name] for name in model_shapes.methods() if name in specs}
     planned = {name: functools.partial(_steps, spec, setting.device) for name, spec in chosen.items()}
     return planned | {"muon": functools.partial(_steps, _with_muon(specs[BASELINE]), setting.device)}
 
@@ -64,7 +64,7 @@ def _no_waiting(device: str) -> Iterator[None]:
 def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
     from plumbline.runtime.distributed import ranks
     from plumbline.runtime.numerics import numerics
-    from plumbline.runtime.stop import StopRequest
+    from plumbline.runtime.stop_request import StopRequest
     from plumbline.train.pretrain import untrained
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
     from plumbline.train.trainer_settings import TrainerSettings

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 
 if TYPE_CHECKING:
     import torch
@@ -82,7 +82,7 @@ def _gradients(setting: SectionCall) -> dict[str, Any]:
     from plumbline.runtime.numerics import numerics
 
     numerics(torch.device(setting.device))
-    spec = shapes.runs(setting.size.mini)[shapes.BASELINE].model
+    spec = model_shapes.runs(setting.size.mini)[model_shapes.BASELINE].model
     draw = torch.Generator().manual_seed(0)
     tokens_BT = torch.randint(spec.vocabulary, (4, spec.context), generator=draw).to(setting.device)
     found: dict[str, torch.Tensor] = {}

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
 
 if TYPE_CHECKING:
     from plumbline.specs.spec import RunSpec
@@ -29,14 +29,16 @@ STEPS = 3
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """One row, of the baseline."""
-    return {"baseline": lambda: _saved_twice(shapes.runs(setting.size.mini)[shapes.BASELINE], setting.device)}
+    return {
+        "baseline": lambda: _saved_twice(model_shapes.runs(setting.size.mini)[model_shapes.BASELINE], setting.device)
+    }
 
 
 def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
     """The same state written in both ways. The first save of either kind is not timed: it allots memory."""
     from plumbline.runtime.distributed import ranks
     from plumbline.runtime.numerics import numerics
-    from plumbline.runtime.stop import StopRequest
+    from plumbline.runtime.stop_request import StopRequest
     from plumbline.train.pretrain import untrained
     from plumbline.train.step_time import TimingSettings, on_random_tokens, random_pack
     from plumbline.train.trainer_settings import TrainerSettings

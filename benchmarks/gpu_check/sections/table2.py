@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.state import GOES_ON, MEASURED, MeasuredRows, MissingHere
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingHere
+from benchmarks.gpu_check.results_page import table
 from plumbline.core.errors import PlumblineError
 
 TITLE = "Table 2 at mini"

@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.gpu_check import shapes
-from benchmarks.gpu_check.page import table
-from benchmarks.gpu_check.setting import SectionCall
-from benchmarks.gpu_check.shapes import BASELINE
-from benchmarks.gpu_check.state import MeasuredRows
+from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.model_shapes import BASELINE
+from benchmarks.gpu_check.results_page import table
 
 if TYPE_CHECKING:
     from plumbline.model.decoder import Decoder
@@ -35,9 +35,9 @@ OPERATIONS = ("operations", "operations_all_pairs")
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """The trainer's baseline eager; each method; the trainer's baseline in larger micro-batches, and compiled."""
-    specs, micro = shapes.runs(setting.size.preset), setting.size.sequences
+    specs, micro = model_shapes.runs(setting.size.preset), setting.size.sequences
     baseline = specs[BASELINE]
-    methods = [name for name in shapes.methods() if name in specs and name != BASELINE]
+    methods = [name for name in model_shapes.methods() if name in specs and name != BASELINE]
     planned: dict[str, Callable[[], dict[str, Any]]] = {
         f"trainer, micro-batch {micro}": functools.partial(_trainer, baseline, micro, False, setting),
         f"{BASELINE}, first": functools.partial(method, baseline, setting),
@@ -57,7 +57,7 @@ def trainer(
     spec: RunSpec, micro_batch: int, compiled: bool, setting: SectionCall, accumulated: int, repeats: int, warmup: int
 ) -> dict[str, Any]:
     """Whole steps of the trainer, of so many accumulated micro-batches of the sizes' sequences."""
-    from benchmarks.gpu_check.device import forget_peak, peak_gib
+    from benchmarks.gpu_check.device_under_test import forget_peak, peak_gib
     from plumbline.train.step_time import TimingSettings, measure
 
     sequences = setting.size.sequences * accumulated
@@ -83,7 +83,7 @@ def method(spec: RunSpec, setting: SectionCall, compiled: bool = False) -> dict[
     """Steps of one micro-batch: forward, backward, clip, update."""
     import torch
 
-    from benchmarks.gpu_check.device import forget_peak, milliseconds, peak_gib
+    from benchmarks.gpu_check.device_under_test import forget_peak, milliseconds, peak_gib
     from plumbline.runtime.numerics import autocast, numerics
     from plumbline.train.run_optimizer import RunOptimizer
 

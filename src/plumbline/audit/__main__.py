@@ -9,15 +9,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from plumbline.audit.page import to_markdown
-from plumbline.audit.report import as_markdown, build, choose, covered, findings, summary, to_csv
+from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, summary, to_csv
+from plumbline.audit.audit_page import to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text
 from plumbline.specs import study_folders
-from plumbline.specs.config import ROOT
 from plumbline.specs.study_config import paper_of
+from plumbline.specs.yaml_files import ROOT
 
 
 def arguments() -> argparse.ArgumentParser:

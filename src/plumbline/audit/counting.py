@@ -10,8 +10,8 @@ import itertools
 from mpmath import iv
 
 from plumbline.audit.expression import function, larger
-from plumbline.audit.functions import Intervals
-from plumbline.audit.interval import Interval, high, low, span
+from plumbline.audit.interval_arithmetic import Interval, high, low, span
+from plumbline.audit.math_functions import Intervals
 
 
 @function("how many comparisons of a list hold")

@@ -12,9 +12,9 @@ from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from plumbline.audit.interval import Cell
-from plumbline.audit.published import PrintedNumbers
-from plumbline.specs.config import check, read_yaml
+from plumbline.audit.interval_arithmetic import Cell
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.specs.yaml_files import check, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

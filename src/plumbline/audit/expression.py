@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from mpmath import iv
 
-from plumbline.audit.interval import SLACK, Cell, Interval, high, low, span
+from plumbline.audit.interval_arithmetic import SLACK, Cell, Interval, high, low, span
 from plumbline.core.errors import PlumblineError
 
 #: How tightly a text holds together, the loosest first.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.config import check, read_yaml
+from plumbline.specs.yaml_files import check, read_yaml
 
 #: What a finding bears on, the most consequential first.
 BEARINGS = {

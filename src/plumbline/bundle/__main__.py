@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
-from plumbline.bundle import archive, crate, description
+from plumbline.bundle import archive, description, ro_crate
 from plumbline.core import fingerprint_file, process_record
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import pretty_json, sha256_file
 from plumbline.project import Project, load
-from plumbline.project.bundles import BundleProduct
+from plumbline.project.bundle_products import BundleProduct
 from plumbline.results.tables.table import PRESET_NOTES
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.yaml_files import PRESETS, load_config
 
 #: What an item is called in a frame of examples: its place and a hash. A text has other characters, and is longer.
 ITEM = re.compile(r"[\w./:+-]{1,120}")
@@ -184,9 +184,9 @@ def _contents(
     )
 
 
-def _described(said: description.BundleDescription, results: frozenset[str]) -> crate.CrateMetadata:
+def _described(said: description.BundleDescription, results: frozenset[str]) -> ro_crate.CrateMetadata:
     studies = ", ".join(said.asked.studies)
-    return crate.CrateMetadata(
+    return ro_crate.CrateMetadata(
         name=f"Plumbline: {studies} at preset {said.asked.preset}"[:250],
         description=(
             f"Tables, figures, claims, interpretations and the audit of the studies {studies} at preset "
@@ -212,7 +212,7 @@ def _readme(said: description.BundleDescription) -> str:
         "    plumbline rebuild bundle.tar.xz --into rebuilt\n\n"
         f"Bundle format {said.format}; a Plumbline that reads another one says how the code of this bundle's commit "
         "rebuilds it.\n\n"
-        f"`{description.NAME}` says what was asked for and with which packages, `{crate.NAME}` what every file is.\n"
+        f"`{description.NAME}` says what was asked for and with which packages, `{ro_crate.NAME}` what every file is.\n"
     )
 
 

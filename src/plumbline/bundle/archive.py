@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
-from plumbline.bundle import crate
+from plumbline.bundle import ro_crate
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, make_folder, naming, parse_json, sha256_file
 
@@ -46,7 +46,7 @@ _OF_OTHERS = (
 )
 
 
-def write(out: Path, files: Mapping[str, bytes | Path], described: crate.CrateMetadata) -> None:
+def write(out: Path, files: Mapping[str, bytes | Path], described: ro_crate.CrateMetadata) -> None:
     """Write an archive of `files` (name within the archive -> content, or where it lies).
 
     Their crate comes first, then they by name, without times, owners and modes of this machine.
@@ -55,13 +55,13 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.CrateMe
         PlumblineError: a file was changed meanwhile, or holds gigabytes of next to nothing, which nobody would unpack.
     """
     listed = [_entry(name, files[name]) for name in sorted(files)]
-    metadata = crate.text(crate.build(listed, described)).encode()
+    metadata = ro_crate.text(ro_crate.build(listed, described)).encode()
     with atomic(out) as raw:
         with (
             lzma.open(raw, "wb", format=lzma.FORMAT_XZ, preset=6) as stream,
             tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
-            _add(tar, crate.NAME, len(metadata), io.BytesIO(metadata))
+            _add(tar, ro_crate.NAME, len(metadata), io.BytesIO(metadata))
             for entry in listed:
                 content = files[entry.name]
                 with io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as handle:
@@ -72,7 +72,7 @@ def write(out: Path, files: Mapping[str, bytes | Path], described: crate.CrateMe
         _require_believable(listed, raw.tell(), out)
 
 
-def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.ArchivedFile]:
+def unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
     """Unpack an archive into a folder that is new or empty; nothing of it stays if anything is wrong.
 
     Args:
@@ -124,7 +124,7 @@ def read_one(archive: Path, name: str) -> bytes:
     raise PlumblineError(f"{archive} has no {name}, so it is not a Plumbline bundle")
 
 
-def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, crate.ArchivedFile]:
+def _unpack(archive: Path, folder: Path, moved: Mapping[str, str]) -> dict[str, ro_crate.ArchivedFile]:
     seen: set[str] = set()
     with _opened(archive) as (tar, stream):
         members = iter(tar)
@@ -176,15 +176,17 @@ def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
         ) from error
 
 
-def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, crate.ArchivedFile]:
+def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -> dict[str, ro_crate.ArchivedFile]:
     """What the crate lists, which is the archive's first file."""
-    if first is None or first.name != f"{TOP}/{crate.NAME}" or not first.isreg() or first.size > LARGEST_CRATE:
-        raise PlumblineError(f"{archive} does not begin with {TOP}/{crate.NAME}, so it is not a Plumbline bundle")
+    if first is None or first.name != f"{TOP}/{ro_crate.NAME}" or not first.isreg() or first.size > LARGEST_CRATE:
+        raise PlumblineError(f"{archive} does not begin with {TOP}/{ro_crate.NAME}, so it is not a Plumbline bundle")
     try:
         document = parse_json(_content(tar, first).read())
     except ValueError as error:
-        raise PlumblineError(f"{archive}: {crate.NAME} is not JSON ({error}); it is not a Plumbline bundle") from error
-    listed = crate.check(document, str(archive))
+        raise PlumblineError(
+            f"{archive}: {ro_crate.NAME} is not JSON ({error}); it is not a Plumbline bundle"
+        ) from error
+    listed = ro_crate.check(document, str(archive))
     _require_believable(listed.values(), archive.stat().st_size, archive)
     for name in listed:
         path = PurePosixPath(name)
@@ -193,7 +195,7 @@ def _crate(tar: tarfile.TarFile, first: tarfile.TarInfo | None, archive: Path) -
     return listed
 
 
-def _require_believable(listed: Iterable[crate.ArchivedFile], size: int, archive: Path) -> None:
+def _require_believable(listed: Iterable[ro_crate.ArchivedFile], size: int, archive: Path) -> None:
     """Refuse an archive of so many bytes that would become too many.
 
     Raises:
@@ -209,7 +211,9 @@ def _require_believable(listed: Iterable[crate.ArchivedFile], size: int, archive
         )
 
 
-def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.ArchivedFile], archive: Path) -> crate.ArchivedFile:
+def _checked(
+    member: tarfile.TarInfo, listed: Mapping[str, ro_crate.ArchivedFile], archive: Path
+) -> ro_crate.ArchivedFile:
     """What the crate says of a member, which must be a plain file that it lists, of that size."""
     parts = PurePosixPath(member.name).parts
     if member.name.startswith("/") or ".." in parts:
@@ -224,18 +228,18 @@ def _checked(member: tarfile.TarInfo, listed: Mapping[str, crate.ArchivedFile], 
     return listed[name]
 
 
-def _compare(entry: crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
+def _compare(entry: ro_crate.ArchivedFile, size: int, sha256: str, archive: Path) -> None:
     if (size, sha256) != (entry.size, entry.sha256):
         raise PlumblineError(
-            f"{archive}: {entry.name} is not the file that {crate.NAME} describes ({size} bytes of {entry.size}, "
+            f"{archive}: {entry.name} is not the file that {ro_crate.NAME} describes ({size} bytes of {entry.size}, "
             "another SHA-256): it is damaged, or was changed after it was made"
         )
 
 
-def _entry(name: str, content: bytes | Path) -> crate.ArchivedFile:
+def _entry(name: str, content: bytes | Path) -> ro_crate.ArchivedFile:
     if isinstance(content, bytes):
-        return crate.ArchivedFile(name, len(content), hashlib.sha256(content).hexdigest())
-    return crate.ArchivedFile(name, os.path.getsize(content), sha256_file(content))
+        return ro_crate.ArchivedFile(name, len(content), hashlib.sha256(content).hexdigest())
+    return ro_crate.ArchivedFile(name, os.path.getsize(content), sha256_file(content))
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, content: IO[bytes] | _Hashed) -> None:

@@ -13,15 +13,15 @@ from typing import Annotated, Any
 import msgspec
 
 from plumbline.core.errors import PlumblineError
-from plumbline.project.bundles import FILES
+from plumbline.project.bundle_products import FILES
 
 #: Its name within the archive.
 NAME = "plumbline.json"
 
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
 #: `BundleDescription`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is
-#: another format (tests/bundle/test_format.py lists the fields of this one). In every format `NAME` has `format`,
-#: `commit` and `edited`, so that any version can say what rebuilds it.
+#: another format (tests/bundle/test_format_version.py lists the fields of this one). In every format `NAME` has
+#: `format`, `commit` and `edited`, so that any version can say what rebuilds it.
 FORMAT = 2
 
 #: The module that makes products again, of this package or of that of a bundle's commit. It is called in the folder of
@@ -46,8 +46,8 @@ _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40,64}\Z")]
 
 
 class BundleEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A product of a bundle (see `plumbline.project.bundles.BundleProduct`), with the fingerprint of what it was made
-    of."""
+    """A product of a bundle (see `plumbline.project.bundle_products.BundleProduct`), with the fingerprint of what it
+    was made of."""
 
     study: str
     kind: str

@@ -27,7 +27,7 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_text, sha256_file
 from plumbline.specs import code_hash, study_folders
-from plumbline.specs.config import ROOT
+from plumbline.specs.yaml_files import ROOT
 
 EQUAL, DIFFERENT, MISSING = "equal", "different", "missing"
 

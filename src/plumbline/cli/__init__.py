@@ -74,7 +74,7 @@ VERBS = {
     "figure": Verb("plumbline.results", "a figure from finished runs", part=True, needs=("pandas",)),
     "claims": Verb("plumbline.results", "a verdict on every claim of a paper", part=True, needs=("pandas",)),
     "show": Verb("plumbline.results", "a finished table in a terminal", part=True),
-    "trace": Verb("plumbline.results.tables.trace", "from a cell of a table to its runs and their manifests"),
+    "trace": Verb("plumbline.results.tables.trace_cell", "from a cell of a table to its runs and their manifests"),
     "report": Verb("plumbline.report", "pages of the existing results, to open from disk", needs=("pandas",)),
     "audit": Verb("plumbline.audit", "printed numbers that follow from others, recomputed"),
     "rebuild": Verb(

@@ -14,7 +14,7 @@ from pathlib import Path
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.project import load
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.yaml_files import PRESETS, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -88,7 +88,7 @@ def main() -> None:
     """Run `plumbline export`: write the folder, and say where it is."""
     given = arguments().parse_args()
     found = find(given.run, given.preset)
-    from plumbline.export.write import export_hf
+    from plumbline.export.write_export import export_hf
     from plumbline.runtime.finished_run import FinishedRun
 
     spec, tokenizer = FinishedRun.read(found.folder).spec, given.tokenizer or found.tokenizer

@@ -22,7 +22,7 @@ from plumbline.core import command_line, package_data
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_bytes, atomic_write_json, make_folder, sha256_file, sha256_text
 from plumbline.core.pipeline_packages import INSTALL
-from plumbline.specs.config import PROJECT
+from plumbline.specs.yaml_files import PROJECT
 
 #: What may lie in the folder of a new project.
 HARMLESS = {".git", ".venv"}

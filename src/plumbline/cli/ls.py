@@ -10,8 +10,8 @@ from collections.abc import Callable
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.specs import study_config
-from plumbline.specs.config import PRESETS, load_study, studies
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import PRESETS, load_study, studies
 
 Row = dict[str, str]
 

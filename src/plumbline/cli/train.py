@@ -15,10 +15,10 @@ from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import parse_json
 from plumbline.project import load
-from plumbline.runtime.stop import StopRequest
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.spec_changes import changed
+from plumbline.specs.yaml_files import PRESETS, load_config
 from plumbline.train.trainer_settings import TrainerSettings
 
 
@@ -66,9 +66,9 @@ def main() -> int:
     given = arguments().parse_args()
     config = load_config()
     if given.config:
-        from plumbline.project import invocation
+        from plumbline.project import snakemake_invocation
 
-        config = invocation.changed(config, given.config)
+        config = snakemake_invocation.changed(config, given.config)
     if given.preset:
         config["preset"] = given.preset
     project = load(config)

@@ -13,8 +13,8 @@ from pathlib import Path
 from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
+from plumbline.core.operating_system import unsupported
 from plumbline.core.pipeline_packages import lacking
-from plumbline.core.system import unsupported
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75

@@ -30,14 +30,14 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, path_or_none, sha256_file
-from plumbline.data import budget, hub_reading, token_files
+from plumbline.data import hub_read_budget, hub_reading, token_files
+from plumbline.data.folder_lock import alone
 from plumbline.data.hub_read_cache import StreamCache, StreamTotals
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
 from plumbline.data.split import By, DocumentShuffle, held_out, rule
-from plumbline.data.text import pieces
-from plumbline.data.turn import alone
+from plumbline.data.text_cleaning import pieces
 
 SPLITS = ("train", "validation")
 
@@ -325,7 +325,7 @@ def main(arguments: list[str] | None = None) -> None:
             kept=kept,
         )
     if "budget" in manifest:
-        print(budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
+        print(hub_read_budget.account(given.corpus, manifest["budget"]), file=sys.stderr)
     counts = ", ".join(
         f"{split}: {part['documents']:,} documents, {part['text_bytes'] / 1e6:.2f} MB"
         for split, part in manifest["splits"].items()

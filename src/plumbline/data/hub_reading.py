@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import path_or_none, sha256_file
-from plumbline.data import budget
+from plumbline.data import hub_read_budget
 from plumbline.data.hub_read_cache import StreamCache
 from plumbline.data.sources import Document, hub, key
 
@@ -80,7 +80,7 @@ def source(given: argparse.Namespace, licence: str) -> tuple[Iterator[Document],
     kept = None if given.max_documents or given.max_megabytes else StreamCache(given.out, asked, given.corpus)
     about: dict[str, Any] = {"source": "hub", "collections": [collection]}
     if given.token_budget:
-        about["budget"] = _budget(given, read(), kept, budget.data_set(collection))
+        about["budget"] = _budget(given, read(), kept, hub_read_budget.data_set(collection))
     if kept is None:
         return read(), about, None
     kept.ask(about["budget"]["bytes"] if given.token_budget else None)
@@ -104,12 +104,12 @@ def _budget(
     measured = kept.measured if kept else None
     if measured is None or any(measured[name] != value for name, value in of.items()):
         texts = (document.text for document in beginning)
-        measured = of | budget.measure(
+        measured = of | hub_read_budget.measure(
             texts, given.tokenizer_kind, given.vocabulary_size, given.gpt2_wheel, given.corpus
         )
         if kept:
             kept.measured = measured
-    found = budget.limit(given.token_budget, measured, given.out, data_set)
+    found = hub_read_budget.limit(given.token_budget, measured, given.out, data_set)
     print(
         f"{key(given.corpus, 'packs')}: {found['tokens']:,} tokens at {found['bytes_per_token']:.3f} bytes (measured "
         f"on the first {found['sample_bytes'] / 1e6:,.1f} MB) and {found['margin_percent']} % more: "

@@ -59,7 +59,7 @@ class Pack:
     """
 
     def __init__(self, manifest_path: str | Path, context: int | None = None) -> None:
-        """Open a pack; files are found and sized, not read: `plumbline.data.verify` does that.
+        """Open a pack; files are found and sized, not read: `plumbline.data.verify_files` does that.
 
         `context` is what the caller is going to feed, if known.
 

@@ -26,7 +26,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, atomic_write_json
-from plumbline.data import budget, npy
+from plumbline.data import hub_read_budget, npy
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.tokenizer import Tokenizer
 
@@ -288,7 +288,9 @@ def main(arguments: list[str] | None = None) -> None:
             fingerprint=given.fingerprint,
         )
     except TooFewTokens as error:
-        raise PlumblineError(f"{error}{budget.remember(given.documents, corpus, error.wanted, error.found)}") from error
+        raise PlumblineError(
+            f"{error}{hub_read_budget.remember(given.documents, corpus, error.wanted, error.found)}"
+        ) from error
     for name, manifest in manifests.items():
         print(
             f"{given.out / name}.json: {manifest['sequences']:,} sequences, {manifest['tokens']:,} tokens, "

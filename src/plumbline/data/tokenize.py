@@ -24,9 +24,9 @@ from plumbline.core.files import atomic, path_or_none
 from plumbline.data import token_files
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, tokens
-from plumbline.data.text import spans
+from plumbline.data.text_cleaning import spans
 from plumbline.data.tokenizer import Tokenizer
-from plumbline.data.verify import verify_documents
+from plumbline.data.verify_files import verify_documents
 
 #: Documents handed to the tokenizer at once, and their characters: enough to keep all cores busy. What the tokenizer
 #: keeps of a text while it works is a hundred times the text, so a longer document is handed over in parts.

@@ -25,8 +25,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text, naming, sha256_file
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import jsonl, key
-from plumbline.data.text import spans
-from plumbline.data.verify import verify_documents
+from plumbline.data.text_cleaning import spans
+from plumbline.data.verify_files import verify_documents
 from plumbline.data.wheel import opened
 from plumbline.data.word_encoder import WordEncoder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.data.loader import Pack
-from plumbline.data.verify import ListedFiles, verify_files
+from plumbline.data.verify_files import ListedFiles, verify_files
 
 
 def verify_once(pack: Pack) -> int:

@@ -101,7 +101,7 @@ def _evaluate(
 
     import torch
 
-    from plumbline.evaluate import harness
+    from plumbline.evaluate import harness_tasks
     from plumbline.evaluate.harness_model import CheckpointLM
 
     texts, questions = common()
@@ -123,7 +123,7 @@ def _evaluate(
             file=sys.stderr,
         )
     scores, examples = score(model, finished.spec.run_id, questions, given.metric_policy)
-    yamls = {task.name: harness.yaml_checksums(task, questions.tasks[task.name]) for task in questions.suite}
+    yamls = {task.name: harness_tasks.yaml_checksums(task, questions.tasks[task.name]) for task in questions.suite}
     labels: dict[str, Any] = {
         "outcome": finished.outcome,
         "device": device,

@@ -11,7 +11,7 @@ from jinja2 import meta
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.evaluate import harness
+from plumbline.evaluate import harness_tasks
 from plumbline.evaluate.item_fields import Item
 from plumbline.specs.tasks import Task
 
@@ -41,7 +41,7 @@ class _Asker(ConfigurableTask):
         Raises:
             _Refused: an item of which it cannot.
         """
-        data = harness.dataset(task, items)
+        data = harness_tasks.dataset(task, items)
         if self.config.process_docs is not None:
             data = _made("process_docs", self.config.process_docs, data)
         self.features = list(data.features)
@@ -60,7 +60,7 @@ class _Asker(ConfigurableTask):
                     raise _Refused("doc_to_choice", f"gives {answers!r}, among which there is nothing to choose")
             if not answers or not all(isinstance(answer, str) and answer.strip() for answer in answers):
                 raise _Refused("doc_to_choice", f"gives {answers!r}, which must be texts that are not empty")
-            right = _made("doc_to_target", harness.right_answers, task, self, doc)
+            right = _made("doc_to_target", harness_tasks.right_answers, task, self, doc)
             if not right or not all(0 <= index < len(answers) for index in right):
                 raise _Refused("doc_to_target", f"gives {target!r}, which is none of the {len(answers)} answers")
             counts.add(len(answers))
@@ -106,7 +106,7 @@ def subject(task: Task, name: str, where: str) -> None:
     Raises:
         PlumblineError: naming the nearest that it has.
     """
-    known = [leaf.removeprefix(f"{task.name}_") for leaf in harness.subjects(task)]
+    known = [leaf.removeprefix(f"{task.name}_") for leaf in harness_tasks.subjects(task)]
     if name not in known:
         raise PlumblineError(
             f"{where}: {name!r} is no subject of the harness's {task.subjects}{nearest(name, known)}; there are "
@@ -115,8 +115,8 @@ def subject(task: Task, name: str, where: str) -> None:
 
 
 def _ask(task: Task, found: list[Item]) -> set[int]:
-    parts = harness.parts(task, found, None, task.name).values()
-    return set().union(*(_Asker(harness.configuration(task, path)).ask(task, asked) for path, asked in parts))
+    parts = harness_tasks.parts(task, found, None, task.name).values()
+    return set().union(*(_Asker(harness_tasks.configuration(task, path)).ask(task, asked) for path, asked in parts))
 
 
 def _first(task: Task, found: list[Item]) -> int:
@@ -166,7 +166,7 @@ def _shown(item: Item, name: str) -> str:
 
 def _fields(task: Task, part: str) -> list[str]:
     """The fields that a part of the harness's task reads, all of the task's where that cannot be seen."""
-    said = harness.configuration(task, harness.TASK_FOLDER / task.harness).get(part)
+    said = harness_tasks.configuration(task, harness_tasks.TASK_FOLDER / task.harness).get(part)
     if isinstance(said, str):
         read = {said} | meta.find_undeclared_variables(jinja2.Environment().parse(said))
     else:

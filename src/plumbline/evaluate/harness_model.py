@@ -10,9 +10,9 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tokenizers import Tokenizer
 
 from plumbline.core.errors import PlumblineError
+from plumbline.evaluate.prefix_tree_reader import PrefixTreeReader
 from plumbline.evaluate.prefix_trees import TokenSegment
 from plumbline.evaluate.text_encoder import TextEncoder
-from plumbline.evaluate.tree_reader import PrefixTreeReader
 from plumbline.model.decoder import Decoder
 
 #: Names under which tokenizers keep the token that separates documents.

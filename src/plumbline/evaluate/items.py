@@ -19,7 +19,7 @@ from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, atomic_write_text, parse_json, path_or_none, sha256_file
 from plumbline.data.manifest import beside_tokenizer, of_fingerprint
-from plumbline.data.verify import verify_documents
+from plumbline.data.verify_files import verify_documents
 from plumbline.evaluate import hub_items, item_fields, packaged_items, proxy_items
 from plumbline.evaluate.item_fields import Item
 from plumbline.evaluate.proxy_material import ProxyMaterial
@@ -144,7 +144,7 @@ def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
     Raises:
         PlumblineError: an item that lacks a field, or that the harness cannot ask.
     """
-    from plumbline.evaluate import check_items, harness
+    from plumbline.evaluate import check_items, harness_tasks
 
     entries = {}
     for content in made:
@@ -160,7 +160,7 @@ def write(folder: Path, made: list[TaskItems]) -> dict[str, TaskEntry]:
                 item_fields.require(task, item, content.where_shown(index))
             check_items.items(task, content.shown, content.where_shown)
             for subject in {item.get("subject", "") for item in content.items}:
-                harness.examples(task, content.shown, subject)
+                harness_tasks.examples(task, content.shown, subject)
             atomic_write_text(folder / task.examples, item_fields.dump(content.shown))
             shown = sha256_file(folder / task.examples)
         entries[task.name] = TaskEntry(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json
-from plumbline.data.verify import verify_documents
+from plumbline.data.verify_files import verify_documents
 
 #: Characters: short enough for a demo model's context of 128 tokens to hold an item.
 SENTENCE = (40, 160)

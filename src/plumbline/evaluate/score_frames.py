@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from lm_eval.api.task import ConfigurableTask
 
-from plumbline.evaluate.harness import right_answers
+from plumbline.evaluate.harness_tasks import right_answers
 from plumbline.specs.suites import Suite
 from plumbline.specs.tasks import MetricPolicy, Task
 

@@ -55,10 +55,10 @@ class EvaluationItems:
         Raises:
             PlumblineError: items that are not there, or not what they should be.
         """
-        from plumbline.evaluate import harness
+        from plumbline.evaluate import harness_tasks
 
         sources: dict[str, str] = {task: entry.task_source for task, entry in items.read_index(folder, suite).items()}
-        tasks = {task.name: harness.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
+        tasks = {task.name: harness_tasks.leaves(task, folder / f"{task.name}.jsonl", limit) for task in suite}
         return cls(suite, sources, tasks)
 
 
@@ -66,12 +66,12 @@ def score(model: LM, name: str, questions: EvaluationItems, policy: MetricPolicy
     """The `scores` and `examples` frames of a harness model; `name` stands in them as the run's id."""
     import torch
 
-    from plumbline.evaluate import harness
+    from plumbline.evaluate import harness_tasks
     from plumbline.evaluate import score_frames as scoring
 
     torch.backends.cuda.matmul.allow_tf32 = False
     suite, by_task = questions.suite, questions.tasks
-    results = harness.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
+    results = harness_tasks.run(model, {leaf: task for leaves in by_task.values() for leaf, task in leaves.items()})
     found = {task.name: scoring.examples(task, by_task[task.name], results) for task in suite}
     return scoring.frames(name, suite, found, questions.sources, policy, version("lm_eval"))
 
@@ -224,7 +224,7 @@ def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> b
 
 def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
     """A name for the model, and the harness's view of it."""
-    from plumbline.evaluate.hugging_face import HuggingFaceLM
+    from plumbline.evaluate.harness_hf_model import HuggingFaceLM
     from plumbline.runtime import export_record
 
     export_record.require_unchanged(folder)

@@ -44,7 +44,7 @@ from plumbline.experiment.numbers.seed_values import (
     sorted_values,
 )
 from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
-from plumbline.stats.combine import WelchResult, welch
+from plumbline.stats.welch_and_stouffer import WelchResult, welch
 
 
 class VerdictSentences(StrEnum):

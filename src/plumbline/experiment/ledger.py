@@ -30,7 +30,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, canonical_json, free_name, fsync_directory, sha256_text
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 
 #: What the first line names as the hash before it.
 NO_HEAD = "0" * 64

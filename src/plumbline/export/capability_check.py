@@ -19,7 +19,7 @@ FEW, PADDING = 12, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Capabilities:
+class DecodingCapabilities:
     """Whether a model may be decoded with a cache, takes padding, and has a hidden state between its layers."""
 
     cache: bool
@@ -27,9 +27,9 @@ class Capabilities:
     hidden_states: bool
 
 
-def bears(model: Decoder) -> Capabilities:
+def bears(model: Decoder) -> DecodingCapabilities:
     """Check which of these capabilities a model has: decoding with a cache, padding, hidden states."""
-    return Capabilities(
+    return DecodingCapabilities(
         cache=keeps_cache(model), padding=takes_padding(model), hidden_states=bool(model.residual.single_stream)
     )
 

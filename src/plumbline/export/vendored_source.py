@@ -20,7 +20,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs import code_hash, installed
+from plumbline.specs import code_hash, installed_packages
 from plumbline.specs.code_hash import PACKAGE
 from plumbline.specs.components import available, folder, load
 from plumbline.specs.spec import ModelSpec
@@ -88,7 +88,7 @@ def sources(spec: ModelSpec) -> VendoredSources:
     brought = {
         code_hash.package_of(path): offer.distribution
         for (slot, name), path in components.items()
-        if (offer := installed.offers().by_entry.get(f"{folder(slot)}.{name}"))
+        if (offer := installed_packages.offers().by_entry.get(f"{folder(slot)}.{name}"))
     }
     files = {f"{names[path]}.py": _head(path, brought) + _rewritten(path, found[path], names) for path in found}
     files[f"{CHOSEN.stem}.py"] = _chosen(components, names)

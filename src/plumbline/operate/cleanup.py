@@ -39,7 +39,7 @@ KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Leftover:
+class UnneededFile:
     """A file or folder that nothing needs any more.
 
     `bytes` is what removing it frees: a file that outputs share is not counted. `state`: the run's state directory,
@@ -52,7 +52,7 @@ class Leftover:
     state: str
 
 
-def collect(work: Path) -> list[Leftover]:
+def collect(work: Path) -> list[UnneededFile]:
     """List all leftovers below ``work/<preset>/``, by kind and path."""
     found = [*_packages(work), *_fetched(work)]
     for place in sorted(work.glob("*/state/*/*/*/*")):
@@ -72,12 +72,12 @@ def collect(work: Path) -> list[Leftover]:
     return sorted(found, key=lambda entry: (KINDS.index(entry.kind), entry.path))
 
 
-def _packages(work: Path) -> Iterator[Leftover]:
+def _packages(work: Path) -> Iterator[UnneededFile]:
     for path in work.glob("*/packages/*.rejected*"):
         yield _leftover("damaged", path, None)
 
 
-def _fetched(work: Path) -> Iterator[Leftover]:
+def _fetched(work: Path) -> Iterator[UnneededFile]:
     for path in work.glob(f"*/corpora/*/documents/{PREFIX}*"):
         yield _leftover("fetched", path, None)
 
@@ -91,8 +91,8 @@ def _finished(state: Path, work: Path) -> bool:
     return outcome.get("run_id") == identity.get("run_id") is not None
 
 
-def _leftover(kind: str, path: Path, state: Path | None) -> Leftover:
-    return Leftover(kind=kind, path=str(path), bytes=_size(path), state="" if state is None else str(state))
+def _leftover(kind: str, path: Path, state: Path | None) -> UnneededFile:
+    return UnneededFile(kind=kind, path=str(path), bytes=_size(path), state="" if state is None else str(state))
 
 
 def _size(path: Path) -> int:
@@ -108,7 +108,7 @@ def _size(path: Path) -> int:
     return total
 
 
-def remove(leftover: Leftover) -> str | None:
+def remove(leftover: UnneededFile) -> str | None:
     """Remove a leftover; returns what prevents that, None if it was removed."""
     path, state = Path(leftover.path), leftover.state
     if state:

@@ -25,7 +25,7 @@ from typing import Any
 
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 
 #: Seconds between two looks at devices that are all taken.
 EVERY = 0.2

@@ -14,7 +14,7 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed

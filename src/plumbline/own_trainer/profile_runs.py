@@ -18,8 +18,8 @@ from pathlib import Path
 from plumbline.core import package_data
 from plumbline.core.called_program import call
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.operating_system import fcntl
 from plumbline.core.pipeline_packages import lacking
-from plumbline.core.system import fcntl
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import say_progress
 from plumbline.own_trainer.requests import interrupted_file

@@ -33,7 +33,7 @@ from plumbline.core import command_line, process_record
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, of_disk, read_json
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.own_trainer import fingerprint, metric
 from plumbline.own_trainer.processes import REPORT, TOKEN, end, end_with_parent

@@ -3,6 +3,6 @@ jobs.
 
 Seconds of a job = start-up + operations x relative step time / (operations a second x devices). The speed and the
 start-up are measured on finished runs where there are any, else stated in config/machines.yaml. Operations are counted
-from the modules where that was done (`plumbline.plan.counts`), else estimated. Nothing here imports torch, except to
-count.
+from the modules where that was done (`plumbline.plan.model_counts`), else estimated. Nothing here imports torch, except
+to count.
 """

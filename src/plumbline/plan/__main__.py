@@ -9,11 +9,11 @@ from typing import Any
 
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.files import atomic_write_text
-from plumbline.plan import counts, machines, page
-from plumbline.plan.estimate import estimator
-from plumbline.plan.targets import table
+from plumbline.plan import machines, model_counts, plan_page
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.target_costs import table
 from plumbline.project import load
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.specs.yaml_files import PRESETS, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -44,12 +44,12 @@ def main() -> None:
     if given.device_hour_price is not None:
         machine = machines.priced(machine, given.device_hour_price)
     planned = load(config)
-    known = counts.update(Path(planned.paths.counts), planned.runs.values())
-    priced = estimator(planned, machine, sizes=counts.ModelCostLookup(known))
+    known = model_counts.update(Path(planned.paths.counts), planned.runs.values())
+    priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(known))
     frame = table(priced)
-    print(page.terminal(priced, frame))
+    print(plan_page.terminal(priced, frame))
     if given.out:
-        text = page.markdown(priced, frame)
+        text = plan_page.markdown(priced, frame)
         atomic_write_text(given.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")
         atomic_write_text(given.out, frame.to_csv(index=False))
 
@@ -57,10 +57,14 @@ def main() -> None:
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     if given.profile or given.config:
-        from plumbline.project import invocation
+        from plumbline.project import snakemake_invocation
 
-        of_profiles = [word for one in given.profile for word in invocation.profile_words(invocation.profile_file(one))]
-        config = invocation.changed(config, [*of_profiles, *given.config])
+        of_profiles = [
+            word
+            for one in given.profile
+            for word in snakemake_invocation.profile_words(snakemake_invocation.profile_file(one))
+        ]
+        config = snakemake_invocation.changed(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     if given.machine:

@@ -10,10 +10,10 @@ from statistics import median
 from typing import Any
 
 from plumbline.core.permissions import denied
-from plumbline.plan.evaluation import amount, inside_evaluation
+from plumbline.plan.evaluation_workload import amount, inside_evaluation
 from plumbline.plan.machines import Machine
 from plumbline.plan.model_cost import Sizes, training_tokens
-from plumbline.plan.warnings import warn, warn_unread
+from plumbline.plan.plan_warnings import warn, warn_unread
 from plumbline.project import Project
 from plumbline.specs.experiment_runs import own_scale
 from plumbline.specs.study_config import Run

@@ -1,6 +1,6 @@
 """Estimates the data stage: seconds on the longest path, CPU seconds, memory, and disk; and what its jobs ask for.
 
-It runs on processors, and once for all runs. What a job takes goes by laws that benchmarks/needs.py measured.
+It runs on processors, and once for all runs. What a job takes goes by laws that benchmarks/job_resources.py measured.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.data import budget
-from plumbline.data.budget import MARGIN_PERCENT
-from plumbline.plan.evaluation import bytes_per_token
+from plumbline.data import hub_read_budget
+from plumbline.data.hub_read_budget import MARGIN_PERCENT
+from plumbline.plan.evaluation_workload import bytes_per_token
 from plumbline.project import Project
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.study_config import Run
@@ -23,7 +23,7 @@ CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}
 HUB_TOKENS = {"Skylion007/openwebtext": 9.04e9}
 #: Bytes a second that documents are read and sorted with: 15 MB/s over a network.
 DOCUMENT_BYTES = 15e6
-#: CPU seconds for a megabyte of text, a million distinct words, or a million tokens (benchmarks/needs.yaml).
+#: CPU seconds for a megabyte of text, a million distinct words, or a million tokens (benchmarks/job_resources.yaml).
 DOCUMENT_CPU, TOKENIZER_CPU, WORD_CPU, TOKENIZE_CPU, PACK_CPU = 0.03, 0.13, 23.0, 0.1, 0.025
 #: Bytes a second that packs and what they are made of go through a file system with.
 PACKED = 8e7
@@ -93,7 +93,7 @@ def documents(project: Project, name: str) -> DataJobCost:
     return DataJobCost(
         seconds=None if text is None else START_SECONDS + text / DOCUMENT_BYTES,
         cpu_seconds=DOCUMENT_CPU * (text or 0.0) / 1e6,
-        megabytes=max(1800.0, 400 + 1200 * distinct_words(budget.SAMPLE_BYTES / 1e6) / 1e6) if hub else 600.0,
+        megabytes=max(1800.0, 400 + 1200 * distinct_words(hub_read_budget.SAMPLE_BYTES / 1e6) / 1e6) if hub else 600.0,
         disk=2.1 * (text or 0.0),
     )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.config import ROOT, check, read_yaml
 from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import ROOT, check, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders, suites
-from plumbline.specs.config import ROOT
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.experiment_runs import ExperimentRuns
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.study_config import Run, Study
+from plumbline.specs.yaml_files import ROOT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Configuration:
     preset: dict[str, Any]
     studies: dict[str, Study]
     corpora: dict[str, Corpus]
-    mine: Mine | None = None
+    mine: OwnMethodsFile | None = None
     experiment: ExperimentRuns | None = None
     root: Path = ROOT
     broken: dict[str, str] = field(default_factory=dict)

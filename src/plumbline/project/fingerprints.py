@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from plumbline.core.files import canonical_json, sha256_file, sha256_text
-from plumbline.data import budget
+from plumbline.data import hub_read_budget
 from plumbline.data.sources import hub
 from plumbline.project.configuration import Configuration
-from plumbline.project.inputs import Inputs
-from plumbline.project.paths import REPORT, VERDICTS, Paths
-from plumbline.project.targets import Targets
-from plumbline.project.verdicts import Verdicts
+from plumbline.project.external_inputs import ExternalInputs
+from plumbline.project.paths import REPORT, VERDICTS, WorkflowPaths
+from plumbline.project.study_targets import StudyTargets
+from plumbline.project.verdict_pages import VerdictPages
 from plumbline.specs import code_hash, components, study_config, study_parts, suites
-from plumbline.specs.config import papers, read_yaml
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import papers, read_yaml
 
 #: Where the code begins of what is neither a target nor a measurement. An archive is checked by its SHA-256 instead.
 VERBS = {
@@ -41,7 +41,12 @@ class Fingerprints:
     """
 
     def __init__(
-        self, configuration: Configuration, paths: Paths, inputs: Inputs, targets: Targets, verdicts: Verdicts
+        self,
+        configuration: Configuration,
+        paths: WorkflowPaths,
+        inputs: ExternalInputs,
+        targets: StudyTargets,
+        verdicts: VerdictPages,
     ) -> None:
         self.configuration, self.paths, self.inputs = configuration, paths, inputs
         self.targets, self.verdicts = targets, verdicts
@@ -149,7 +154,7 @@ class Fingerprints:
         budgeted = self.inputs.budget_tokens(name) if kind == "documents" else None
         if budgeted is None:
             return made
-        found_short = budget.short(Path(self.paths.corpus(name)) / "documents")
+        found_short = hub_read_budget.short(Path(self.paths.corpus(name)) / "documents")
         verb, _, rest = made.partition("-")
         return f"{sha256_text(canonical_json([verb, budgeted, read['tokenizer'], found_short]))[:16]}-{rest}"
 

@@ -24,7 +24,7 @@ REPORT_INDEX = f"{REPORT}/index.html"
 BUNDLE = "bundle.tar.xz"
 
 
-class Paths:
+class WorkflowPaths:
     """Spells the path of everything that a configuration reads and writes."""
 
     def __init__(self, configuration: Configuration) -> None:

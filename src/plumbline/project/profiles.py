@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.project.configuration import Configuration
-from plumbline.project.measurements import Measurements
-from plumbline.project.paths import Paths
+from plumbline.project.paths import WorkflowPaths
+from plumbline.project.planned_measurements import PlannedMeasurements
 
 #: What this process loaded last: a profile's expressions see a job's wildcards and nothing else.
 _LOADED: Configuration | None = None
@@ -29,5 +29,5 @@ def on_gpu(wildcards: Any) -> bool:
     if not hasattr(wildcards, "measurement"):
         return hasattr(wildcards, "seed") or hasattr(wildcards, "run_id")
     assert _LOADED is not None, "a profile is read after the configuration was loaded"
-    known = Measurements(_LOADED, Paths(_LOADED))
+    known = PlannedMeasurements(_LOADED, WorkflowPaths(_LOADED))
     return known.one(wildcards.study, wildcards.measurement).device == "gpu"

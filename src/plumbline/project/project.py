@@ -12,21 +12,29 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
-from plumbline.project.bundles import Bundles
-from plumbline.project.commands import Commands
+from plumbline.project.bundle_products import BundleProducts
 from plumbline.project.configuration import Configuration
+from plumbline.project.external_inputs import ExternalInputs
 from plumbline.project.fingerprints import Fingerprints
-from plumbline.project.inputs import Inputs
-from plumbline.project.measurements import Measurements
-from plumbline.project.paths import Paths
-from plumbline.project.reports import Reports
-from plumbline.project.targets import Targets
+from plumbline.project.job_command_lines import JobCommandLines
+from plumbline.project.paths import WorkflowPaths
+from plumbline.project.planned_measurements import PlannedMeasurements
+from plumbline.project.report_files import ReportFiles
+from plumbline.project.study_targets import StudyTargets
 from plumbline.project.unknown_paths import UnknownPaths
 from plumbline.project.user_token_files import UserTokenFiles
-from plumbline.project.verdicts import Verdicts
-from plumbline.specs import corpus, duplicate_runs, experiment_runs, mine, study_config, study_folders, suites
-from plumbline.specs.config import ROOT, check, load_preset, require_work
-from plumbline.specs.config import studies as known_studies
+from plumbline.project.verdict_pages import VerdictPages
+from plumbline.specs import (
+    corpus,
+    duplicate_runs,
+    experiment_runs,
+    own_methods_file,
+    study_config,
+    study_folders,
+    suites,
+)
+from plumbline.specs.yaml_files import ROOT, check, load_preset, require_work
+from plumbline.specs.yaml_files import studies as known_studies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +45,9 @@ class Project(Configuration):
     """
 
     @cached_property
-    def paths(self) -> Paths:
+    def paths(self) -> WorkflowPaths:
         """The paths of all files below work/ and results/."""
-        return Paths(self)
+        return WorkflowPaths(self)
 
     @cached_property
     def tokens(self) -> UserTokenFiles:
@@ -47,34 +55,34 @@ class Project(Configuration):
         return UserTokenFiles(self, self.paths)
 
     @cached_property
-    def inputs(self) -> Inputs:
+    def inputs(self) -> ExternalInputs:
         """The packages and files that are read from outside the project."""
-        return Inputs(self, self.tokens)
+        return ExternalInputs(self, self.tokens)
 
     @cached_property
-    def measurements(self) -> Measurements:
+    def measurements(self) -> PlannedMeasurements:
         """The measurements that are made apart from the runs."""
-        return Measurements(self, self.paths)
+        return PlannedMeasurements(self, self.paths)
 
     @cached_property
-    def targets(self) -> Targets:
+    def targets(self) -> StudyTargets:
         """The targets that can be asked for, and the files that they read."""
-        return Targets(self, self.paths, self.measurements)
+        return StudyTargets(self, self.paths, self.measurements)
 
     @cached_property
-    def verdicts(self) -> Verdicts:
+    def verdicts(self) -> VerdictPages:
         """The verdict on the user's own file."""
-        return Verdicts(self, self.paths)
+        return VerdictPages(self, self.paths)
 
     @cached_property
-    def reports(self) -> Reports:
+    def reports(self) -> ReportFiles:
         """The files that the report shows."""
-        return Reports(self, self.paths, self.targets, self.verdicts)
+        return ReportFiles(self, self.paths, self.targets, self.verdicts)
 
     @cached_property
-    def bundles(self) -> Bundles:
+    def bundles(self) -> BundleProducts:
         """The products and files that a release bundle packs."""
-        return Bundles(self, self.paths, self.targets)
+        return BundleProducts(self, self.paths, self.targets)
 
     @cached_property
     def fingerprints(self) -> Fingerprints:
@@ -82,9 +90,9 @@ class Project(Configuration):
         return Fingerprints(self, self.paths, self.inputs, self.targets, self.verdicts)
 
     @cached_property
-    def commands(self) -> Commands:
+    def commands(self) -> JobCommandLines:
         """The command lines of the verbs that the rules call."""
-        return Commands(self, self.paths, self.inputs)
+        return JobCommandLines(self, self.paths, self.inputs)
 
     @cached_property
     def unknown_paths(self) -> UnknownPaths:
@@ -148,7 +156,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
                     f"config/config.yaml: {key}: there is no study {name!r}{nearest(name, known)} (there are {known})"
                 )
     studies |= {name: study_config.load(name, config["preset"], root, source) for name in names}
-    own = mine.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
+    own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
     corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
     project = Project(

@@ -8,11 +8,11 @@ from functools import cached_property
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.data.pinned_packages import PINS
 from plumbline.project.configuration import Configuration
-from plumbline.project.measurements import Measurements
-from plumbline.project.paths import REPORT_INDEX, RESULTS, Paths
-from plumbline.project.targets import Targets
-from plumbline.project.verdicts import Verdicts
-from plumbline.specs.config import PRESETS
+from plumbline.project.paths import REPORT_INDEX, RESULTS, WorkflowPaths
+from plumbline.project.planned_measurements import PlannedMeasurements
+from plumbline.project.study_targets import StudyTargets
+from plumbline.project.verdict_pages import VerdictPages
+from plumbline.specs.yaml_files import PRESETS
 
 
 class UnknownPaths:
@@ -21,10 +21,10 @@ class UnknownPaths:
     def __init__(
         self,
         configuration: Configuration,
-        paths: Paths,
-        targets: Targets,
-        measurements: Measurements,
-        verdicts: Verdicts,
+        paths: WorkflowPaths,
+        targets: StudyTargets,
+        measurements: PlannedMeasurements,
+        verdicts: VerdictPages,
     ) -> None:
         self.configuration, self.paths, self.targets = configuration, paths, targets
         self.measurements, self.verdicts = measurements, verdicts

@@ -9,7 +9,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data import token_files
 from plumbline.data.sources import local
 from plumbline.project.configuration import Configuration
-from plumbline.project.paths import Paths
+from plumbline.project.paths import WorkflowPaths
 
 
 class UserTokenFiles:
@@ -18,7 +18,7 @@ class UserTokenFiles:
     A tokenizer is trained on documents, or documents are decoded with a tokenizer, never both.
     """
 
-    def __init__(self, configuration: Configuration, paths: Paths) -> None:
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths) -> None:
         self.configuration, self.paths = configuration, paths
 
     def files(self, name: str) -> list[str]:

@@ -11,8 +11,8 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load
-from plumbline.report import site
-from plumbline.specs.config import PRESETS, load_config
+from plumbline.report import write_report
+from plumbline.specs.yaml_files import PRESETS, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -41,7 +41,7 @@ def main() -> None:
     planned = load(_configuration(given))
     out = given.out or Path(planned.paths.report)
     _require_own_folder(out)
-    pages = site.build(planned, out)
+    pages = write_report.build(planned, out)
     fingerprint_file.write(out, given.fingerprint)
     print(f"{out} ({pages} pages)")
 
@@ -58,9 +58,9 @@ def _require_own_folder(out: Path) -> None:
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     if given.config:
-        from plumbline.project import invocation
+        from plumbline.project import snakemake_invocation
 
-        config = invocation.changed(config, given.config)
+        config = snakemake_invocation.changed(config, given.config)
     return config | ({"preset": given.preset} if given.preset else {})
 
 

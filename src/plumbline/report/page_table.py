@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.report.agreement import MARKS, CellMark
+from plumbline.report.agreement_with_print import MARKS, CellMark
 from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
 
 #: Words that are shown as badges wherever they stand alone in a cell: outcomes, verdicts.

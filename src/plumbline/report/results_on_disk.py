@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.project import Project
-from plumbline.project.targets import ENDINGS
+from plumbline.project.study_targets import ENDINGS
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING
 from plumbline.results.tables import provenance

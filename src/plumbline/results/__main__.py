@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
 from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_expected
 from plumbline.specs import corpus, study_config, study_parts
-from plumbline.specs.config import PRESETS
+from plumbline.specs.yaml_files import PRESETS
 
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def target_of(study: study_config.Study, target: str, kind: str) -> dict[str, An
 
 
 def _target(given: argparse.Namespace) -> None:
-    from plumbline.audit.published import PrintedNumbers
+    from plumbline.audit.printed_numbers import PrintedNumbers
 
     study = study_config.load(given.study, given.preset, source=given.documents_source)
     entry = target_of(study, given.target, given.verb)
@@ -90,15 +90,15 @@ def _target(given: argparse.Namespace) -> None:
     frames = _frames(given, study, entry["runs"], reads=entry["reads"], measurements=measurements)
     product = make(frames, study, PrintedNumbers.of(study.code, reads=entry["published"]))
     if given.verb == "figure":
-        from plumbline.results.figures import style
+        from plumbline.results.figures import figure_style
 
-        _require_made(product, style.FigureWithData, study, given)
-        paths = style.save(product, given.out)
+        _require_made(product, figure_style.FigureWithData, study, given)
+        paths = figure_style.save(product, given.out)
         for note in frames.notes:  # a picture has no place for them; its log has
             print(f"note: {note}")
         fingerprint_file.write(given.out, given.fingerprint)
     else:
-        from plumbline.results.tables import render, table
+        from plumbline.results.tables import table, write_table
 
         _require_made(product, table.Table, study, given)
         if frames.others:
@@ -106,7 +106,7 @@ def _target(given: argparse.Namespace) -> None:
         product.warnings += frames.mixed
         product.notes += frames.notes
         product.paper = study.paper
-        paths = render.write(product, frames, given.out, given.fingerprint)
+        paths = write_table.write(product, frames, given.out, given.fingerprint)
     for path in paths:
         print(path)
 
@@ -122,8 +122,8 @@ def _require_made(product: object, wanted: type, study: study_config.Study, give
 
 
 def _claims(given: argparse.Namespace) -> None:
-    from plumbline.audit.published import PrintedNumbers
-    from plumbline.results.claims import registry, verdicts
+    from plumbline.audit.printed_numbers import PrintedNumbers
+    from plumbline.results.claims import claim_registry, claim_verdicts
 
     study = study_config.load(given.study, given.preset, source=given.documents_source)
     if study.code != study.name:
@@ -137,11 +137,11 @@ def _claims(given: argparse.Namespace) -> None:
     named = {name for entry in entries for name in entry.get("measurements", ())}
     probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
     frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
-    evidence = getattr(own, "Evidence", registry.Evidence)(frames, study, published)
-    rows = verdicts.judge_claims(published.claims(), own.CHECKS, evidence)
-    page = verdicts.to_markdown(rows, study.definition["title"], study, frames.notes)
+    evidence = getattr(own, "Evidence", claim_registry.ClaimEvidence)(frames, study, published)
+    rows = claim_verdicts.judge_claims(published.claims(), own.CHECKS, evidence)
+    page = claim_verdicts.to_markdown(rows, study.definition["title"], study, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
-    atomic_write_text(given.out, verdicts.to_csv(rows))
+    atomic_write_text(given.out, claim_verdicts.to_csv(rows))
     fingerprint_file.write(given.out, given.fingerprint)
     print(given.out)
 

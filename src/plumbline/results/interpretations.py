@@ -12,10 +12,10 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
 from plumbline.specs import corpus, study_config
-from plumbline.specs.config import PRESETS, load_preset
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.measurement import measurements
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import PRESETS, load_preset
 
 
 def interpretations(study: Study, read: Corpus, items: str | None = None) -> str:

@@ -18,7 +18,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk
-from plumbline.runtime.stop import StopRequest, StopRequested
+from plumbline.runtime.stop_request import StopRequest, StopRequested
 
 Strategy = Literal["ddp", "fsdp"]
 #: Key under which a rank that falls to an error of its own leaves word for the others.

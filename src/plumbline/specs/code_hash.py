@@ -23,7 +23,7 @@ from typing import Any
 from plumbline.core import package_data
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
-from plumbline.specs.installed import STUDIES
+from plumbline.specs.installed_packages import STUDIES
 from plumbline.specs.study_folders import is_study
 
 PACKAGE = Path(__file__).resolve().parents[1]

@@ -7,8 +7,8 @@ class besides, whose defaults its own replace. An installed package adds its own
 ``plumbline.components``, named ``<folder>.<name>`` (as ``mixers.tempered``) and pointing at a module.
 
 Names, options and values are read from the source, so that a mistake is told when the workflow is planned, without
-importing a component (and so without torch) or anything of its package (`plumbline.specs.installed`); `load` imports
-one when it is used.
+importing a component (and so without torch) or anything of its package (`plumbline.specs.installed_packages`); `load`
+imports one when it is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import code_hash, installed
+from plumbline.specs import code_hash, installed_packages
 
 #: Kind -> folder under ``plumbline`` that holds its components. The folder's own name is that of the entry points.
 KINDS = {
@@ -98,7 +98,7 @@ def available(kind: str) -> dict[str, str]:
     that says so. One with the name of a built-in component is left out too, and nobody can choose that name.
     """
     first = folder(kind) + "."
-    offers = installed.offers().by_entry.values()
+    offers = installed_packages.offers().by_entry.values()
     usable = [offer for offer in offers if offer.entry.startswith(first) and not offer.fault]
     files = (path for path in sorted((PACKAGE / KINDS[kind]).glob("*.py")) if not path.stem.startswith("_"))
     return {offer.entry.removeprefix(first): str(offer.path) for offer in usable} | {
@@ -196,7 +196,7 @@ def load(kind: str, name: str) -> Any:
     """
     path, offer = _file(kind, name, f"{kind}.name"), _offer(kind, name)
     if offer is not None:
-        module = installed.load(offer)
+        module = installed_packages.load(offer)
     else:
         module = importlib.import_module(f"{PACKAGE.name}.{KINDS[kind].replace('/', '.')}.{name}")
     marked = [value for value in vars(module).values() if _marked_in(value, module.__name__)]
@@ -215,7 +215,7 @@ def _file(kind: str, name: Any, key: str) -> str:
     if offer is not None and offer.fault:
         raise PlumblineError(f"{key}: {offer.fault}")
     if name not in files:
-        unknown = "".join(f"; {words}" for words in installed.offers().unknown)
+        unknown = "".join(f"; {words}" for words in installed_packages.offers().unknown)
         near = nearest(str(name), files)
         raise PlumblineError(
             f"{key}: no component {name!r}{near} (there are {sorted(files)}){unknown}; components of a "
@@ -228,9 +228,9 @@ def _file(kind: str, name: Any, key: str) -> str:
     return files[name]
 
 
-def _offer(kind: str, name: Any) -> installed.InstalledEntry | None:
+def _offer(kind: str, name: Any) -> installed_packages.InstalledEntry | None:
     """What an installed distribution offers under a name."""
-    return installed.offers().by_entry.get(f"{folder(kind)}.{name}")
+    return installed_packages.offers().by_entry.get(f"{folder(kind)}.{name}")
 
 
 def _marked_in(value: Any, module_name: str) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.config import ROOT, check, read_yaml
+from plumbline.specs.yaml_files import ROOT, check, read_yaml
 
 #: In config.yaml's `data.source`: each corpus as its own file says.
 AS_THE_CORPUS_SAYS = "corpus"

@@ -20,9 +20,9 @@ from msgspec import structs
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.specs import corpus, study_config, study_folders
-from plumbline.specs.config import ROOT
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
+from plumbline.specs.yaml_files import ROOT
 
 #: Where messages say that it is written.
 WHERE = "config/config.yaml (with --config): experiment"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.specs import code_hash, study_parts
-from plumbline.specs.config import ROOT
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import ROOT
 
 
 def of_measurement(study: Study, name: str) -> str:

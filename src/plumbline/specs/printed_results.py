@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.compared_metrics import METRICS
-from plumbline.specs.config import ROOT
+from plumbline.specs.yaml_files import ROOT
 
 COLUMNS = ("method", "metric", "scale", "value")
 

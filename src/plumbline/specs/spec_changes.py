@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.config import parse_yaml
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import PARTS, overlay
+from plumbline.specs.yaml_files import parse_yaml
 
 
 def changed(spec: RunSpec, words: list[str]) -> RunSpec:

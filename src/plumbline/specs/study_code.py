@@ -14,7 +14,7 @@ from types import ModuleType
 
 from plumbline.core.errors import PlumblineError
 from plumbline.specs import study_folders
-from plumbline.specs.config import ROOT
+from plumbline.specs.yaml_files import ROOT
 
 PACKAGE = "plumbline.studies"
 

@@ -12,11 +12,11 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import sha256_text
 from plumbline.specs import corpus, measurement, study_folders, suites, sweep
 from plumbline.specs.components import SLOTS
-from plumbline.specs.config import ROOT, load_study
-from plumbline.specs.extends import extended
 from plumbline.specs.measurement import Measurement, measurements
 from plumbline.specs.paper import Paper
 from plumbline.specs.spec import OptimizerSpec, RunSpec, ScheduleSpec
+from plumbline.specs.study_extension import extended
+from plumbline.specs.yaml_files import ROOT, load_study
 
 #: The parts of a run spec that an overlay may change.
 PARTS = ("data_seed", "model", "optimizer", "schedule", "train", "data", "interventions", "probes")

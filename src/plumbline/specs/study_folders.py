@@ -12,7 +12,7 @@ from importlib.machinery import all_suffixes
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs import installed
+from plumbline.specs import installed_packages
 
 #: The folder of a project that holds its studies, the file that makes a folder a study, and the folder of what a paper
 #: prints, which alone is enough for the audit.
@@ -31,7 +31,7 @@ def folders(root: Path) -> dict[str, Path]:
         PlumblineError: two studies have one name, or an installed study cannot be found.
     """
     found = {path.name: path for path in _folders(root) if is_study(path)}
-    for name, offer in installed.offers(installed.STUDIES).by_entry.items():
+    for name, offer in installed_packages.offers(installed_packages.STUDIES).by_entry.items():
         if offer.fault:
             raise PlumblineError(offer.fault)
         assert offer.path is not None

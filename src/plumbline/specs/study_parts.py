@@ -16,8 +16,8 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import code_hash, study_code, study_folders
-from plumbline.specs.config import ROOT
 from plumbline.specs.study_folders import folder
+from plumbline.specs.yaml_files import ROOT
 
 
 def files(study: str, kind: str, root: Path = ROOT) -> list[Path]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import tasks
-from plumbline.specs.config import ROOT, check, read_yaml
 from plumbline.specs.tasks import Task
+from plumbline.specs.yaml_files import ROOT, check, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

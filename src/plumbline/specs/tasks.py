@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.config import ROOT, check, read_yaml
+from plumbline.specs.yaml_files import ROOT, check, read_yaml
 
 MetricPolicy = Literal["acc_norm_where_defined", "acc"]
 

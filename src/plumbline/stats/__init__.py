@@ -3,15 +3,7 @@
 Missing values are NaN going in and NaN coming out: never zero, never dropped from an index.
 """
 
-from plumbline.stats.bootstrap import Interval, bootstrap_interval, probability_not_above
-from plumbline.stats.combine import (
-    StoufferResult,
-    WelchResult,
-    stouffer,
-    task_correlation,
-    welch,
-    welch_per_task,
-)
+from plumbline.stats.bootstrap import BootstrapInterval, bootstrap_interval, probability_not_above
 from plumbline.stats.curve_crossing import first_at_or_below
 from plumbline.stats.item_noise import (
     MeanDifference,
@@ -31,13 +23,21 @@ from plumbline.stats.noise_floor import (
     two_sided_t,
     verdicts,
 )
-from plumbline.stats.paired import PairedRatio, PairedResult, paired_difference, paired_ratio
+from plumbline.stats.paired_runs import PairedRatio, PairedResult, paired_difference, paired_ratio
 from plumbline.stats.power import chance_called, power_of_gain, resolved_distance, resolved_gain, seeds_needed
-from plumbline.stats.ranks import SpearmanResult, descending_ranks, signs_preserved, spearman
+from plumbline.stats.rank_correlation import SpearmanResult, descending_ranks, signs_preserved, spearman
 from plumbline.stats.significance import significance
+from plumbline.stats.welch_and_stouffer import (
+    StoufferResult,
+    WelchResult,
+    stouffer,
+    task_correlation,
+    welch,
+    welch_per_task,
+)
 
 __all__ = [
-    "Interval",
+    "BootstrapInterval",
     "MeanDifference",
     "NoiseFloor",
     "PairedRatio",

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.noncentral import sigma_law
+from plumbline.stats.noncentral_t import sigma_law
 from plumbline.stats.sequential.boundary import Boundary, boundary, computed
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.law import z_of_t

@@ -20,7 +20,7 @@ FEW = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Interval:
+class BootstrapInterval:
     """A bootstrap interval; `low` and `high` are NaN where the method is undefined for these values."""
 
     low: float
@@ -39,7 +39,7 @@ def bootstrap_interval(
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-) -> Interval:
+) -> BootstrapInterval:
     """Bootstrap interval of a statistic of one sample, by `scipy.stats.bootstrap`.
 
     `statistic` takes an array and `axis`. NaN values are left out; `n` says how many stayed. Warns below
@@ -73,7 +73,9 @@ def bootstrap_interval(
             rng=np.random.default_rng(seed),
         )
     low, high = result.confidence_interval
-    return Interval(low=float(low), high=float(high), confidence=confidence, method=method, n=n, resamples=resamples)
+    return BootstrapInterval(
+        low=float(low), high=float(high), confidence=confidence, method=method, n=n, resamples=resamples
+    )
 
 
 def probability_not_above(

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from plumbline.core.errors import PlumblineError
-from plumbline.stats.noncentral import upper_tail
+from plumbline.stats.noncentral_t import upper_tail
 from plumbline.stats.sequential.boundary import boundary
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.look import finite

@@ -19,7 +19,7 @@ from plumbline.specs.spec import RunSpec
 from plumbline.theory.elimination_source import CheckpointOfKnownArchitecture
 from plumbline.theory.equal_logits import apart, at_precision, in_double, random_tokens
 from plumbline.theory.query_absorption import DecoderParts
-from plumbline.theory.query_rules import RULES, EliminationRule, conditions
+from plumbline.theory.query_elimination_rules import RULES, EliminationRule, conditions
 from plumbline.theory.theorem_check import ROUNDING
 
 REPORT = "elimination.json"

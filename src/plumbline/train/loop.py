@@ -10,11 +10,11 @@ import math
 import torch
 
 from plumbline.runtime.distributed import gradient_sync
-from plumbline.runtime.stop import StopRequested
-from plumbline.train import held_out, learning_rate, randomness, weights
-from plumbline.train.batches.prefetch import BatchReader
+from plumbline.runtime.stop_request import StopRequested
+from plumbline.train import held_out_loss, learning_rate, model_weights, randomness
+from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.checkpoint.training_state import TrainingState
-from plumbline.train.held_out import loss_sum
+from plumbline.train.held_out_loss import loss_sum
 from plumbline.train.monitoring.deferred_metrics import DeferredMetrics, steps_late
 from plumbline.train.training_context import TrainingContext
 
@@ -136,7 +136,7 @@ class TrainingLoop:
         """Whether the last update made weights, or a held-out loss, that are no numbers: no step comes to notice."""
         loss = self.state.metrics.validated(self.step)
         assert loss is not None
-        finite = weights.finite(self.parts.model, self.parts.ranks)
+        finite = model_weights.finite(self.parts.model, self.parts.ranks)
         if finite and math.isfinite(loss):
             return False
         what = f"held-out loss {loss}" if finite else "weights that are not finite"
@@ -166,7 +166,7 @@ class TrainingLoop:
 
     def _validate(self) -> None:
         """The held-out loss after `step`."""
-        loss = held_out.loss(self.parts)
+        loss = held_out_loss.loss(self.parts)
         rate = self.parts.spec.optimizer.learning_rate * self.factor(self.step)
         self.state.metrics.validation(self.step, loss, rate, self.tokens)
         self.parts.progress.validation(self.step, loss)
@@ -175,7 +175,7 @@ class TrainingLoop:
         """Read the online probes that are due."""
         due = self.state.online.due(self.step)
         if due:
-            self.state.online.add(self.step, held_out.probe_values(self.parts, due))
+            self.state.online.add(self.step, held_out_loss.probe_values(self.parts, due))
 
     def save(self, *, beside: bool = False) -> None:
         """Write a checkpoint of the state after `step`, unless there is one; `beside` as of `Saver.save`."""

@@ -15,22 +15,22 @@ from plumbline.model.decoder import create
 from plumbline.model.kernel_choice import choose
 from plumbline.runtime.distributed import RankGroup, parallel, ranks
 from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop import StopRequest, StopRequested
+from plumbline.runtime.stop_request import StopRequest, StopRequested
 from plumbline.specs.spec import RunSpec, require_present_code
-from plumbline.train import interventions, randomness, run_outputs, weights
+from plumbline.train import interventions, model_weights, randomness, run_outputs
 from plumbline.train.batches import packs
-from plumbline.train.batches.batching import MicroBatching
 from plumbline.train.batches.micro_batch_search import fitted
-from plumbline.train.checkpoint.resuming import RunLock, RunResumer, locked
-from plumbline.train.checkpoint.saving import CheckpointSaver
+from plumbline.train.batches.micro_batches import MicroBatching
+from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
+from plumbline.train.checkpoint.resume_run import RunLock, RunResumer, locked
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.disk_faults import in_words, require_writable
 from plumbline.train.held_out_access import handed
 from plumbline.train.loop import TrainingLoop
-from plumbline.train.manifest import manifest
 from plumbline.train.monitoring import peak_memory
 from plumbline.train.monitoring.mlflow import mirrored
 from plumbline.train.monitoring.progress import SCALARS, ScalarsFile, TensorBoardSink, TrainingProgress
+from plumbline.train.run_manifest import manifest
 from plumbline.train.run_optimizer import RunOptimizer
 from plumbline.train.trainer_settings import TrainerSettings
 from plumbline.train.training_context import TrainingContext
@@ -239,7 +239,7 @@ class _Run:
         return loop
 
     def _leave(self, loop: TrainingLoop) -> None:
-        whole = weights.whole(loop.parts.model, self.group)
+        whole = model_weights.whole(loop.parts.model, self.group)
         if not self.group.leader:
             return
         hooks, state = loop.parts.interventions, loop.state

@@ -16,9 +16,9 @@ from plumbline.probes._online_frame import FILE, leaves_frame
 from plumbline.runtime.finished_run import MODEL
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.saving import CheckpointSaver
+from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.disk_faults import guarded
-from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 
 #: The outputs in the order in which they come to their place.

@@ -25,7 +25,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.runtime.distributed import ranks
 from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train.compiling import CompiledModel
 from plumbline.train.loop import TrainingLoop

@@ -10,11 +10,11 @@ from torch import nn
 
 from plumbline.data.loader import Pack
 from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train.batches.batching import MicroBatching
-from plumbline.train.checkpoint.resuming import RunResumer
-from plumbline.train.checkpoint.saving import CheckpointSaver
+from plumbline.train.batches.micro_batches import MicroBatching
+from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
+from plumbline.train.checkpoint.resume_run import RunResumer
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring.progress import TrainingProgress
 from plumbline.train.run_optimizer import RunOptimizer

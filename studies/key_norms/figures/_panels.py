@@ -12,27 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.results.figures import style
+from plumbline.results.figures import figure_style
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
 from plumbline.results.tables.table import joint_outcome
 from plumbline.specs.study_config import Study
 
-from ..curves import (
-    AS_PUBLISHED,
-    FROZEN,
-    NO_DECAY,
-    SCALE,
-    LayerGroup,
-    curve,
-    groups,
-    layers_of,
-    spec_of,
-)
+from ..norm_curves import AS_PUBLISHED, FROZEN, NO_DECAY, SCALE, LayerGroup, curve, groups, layers_of, spec_of
 
 ARMS = (AS_PUBLISHED, NO_DECAY, FROZEN)
 
 #: The printed groups, from the first layers to the last.
-COLOURS = {"early": style.BLUE, "middle": style.GREEN, "final": style.RED}
+COLOURS = {"early": figure_style.BLUE, "middle": figure_style.GREEN, "final": figure_style.RED}
 
 #: Thin lines: a pair's first layer, its second one, and any layer of no pair.
 FIRST, SECOND, OTHER = {"linestyle": "-"}, {"linestyle": (0, (1.2, 1.2))}, {"linestyle": "-", "color": "#B0B0B0"}
@@ -41,12 +31,12 @@ THIN = {"linewidth": 0.9, "zorder": 3}
 
 def panels(study: Study) -> tuple[Figure, dict[str, Axes]]:
     """A figure with one panel for each arm, on common axes."""
-    figure = Figure(figsize=(style.PAGE, 3.2))
+    figure = Figure(figsize=(figure_style.PAGE, 3.2))
     axes = figure.subplots(1, len(ARMS), sharey=True, sharex=True)
     for one, arm in zip(axes, ARMS, strict=True):
         one.set_title(study.label(arm).replace(" (", "\n("), fontsize=8)
         one.set_xlabel("training step")
-        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+        one.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
     return figure, dict(zip(ARMS, axes, strict=True))
 
 
@@ -73,7 +63,7 @@ def draw(
     over = curve(frames, arm, probe)
     outcome = joint_outcome(frames.select(SCALE, [arm])["outcome"])
     if over.empty:
-        style.note_absent(axes, [f"{outcome}, nothing was read" if outcome == COMPLETED else outcome])
+        figure_style.note_absent(axes, [f"{outcome}, nothing was read" if outcome == COMPLETED else outcome])
         return [], []
     points, ends = [], []
     for layer in over.columns:
@@ -118,11 +108,11 @@ def finish(
     lines = [Line2D([], [], color=COLOURS[group.name], linewidth=2.2, label=group.title) for group in named(study)]
     thin = [(FIRST, "a pair's first layer"), (SECOND, "its second layer")]
     thin += [(OTHER, "any other layer")] if layers_of(study) > 2 * len(lines) else []
-    lines += [Line2D([], [], **{"color": style.GREY} | THIN | look, label=label) for look, label in thin]
+    lines += [Line2D([], [], **{"color": figure_style.GREY} | THIN | look, label=label) for look, label in thin]
     figure.legend(handles=[*lines, *extra], loc="outside lower center", ncols=4, fontsize=7.5)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
     for arm, listed in ends.items():
-        style.direct_labels(axes[arm], listed, gap=0.068)
+        figure_style.direct_labels(axes[arm], listed, gap=0.068)
 
 
 def padded(points: Sequence[dict[str, object]], *more: float) -> tuple[float, float]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..curves import AS_PUBLISHED, KEY_NORM, decay, spec_of
+from ..norm_curves import AS_PUBLISHED, KEY_NORM, decay, spec_of
 from ._panels import ARMS, COLOURS, draw, finish, frame, named, padded, panels
 
 
@@ -32,7 +32,9 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         if spec is None:
             continue
         line = spec.model.head_width**0.5 * decay(spec)
-        axes[arm].plot(np.arange(len(line)), line, color=style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, zorder=5)
+        axes[arm].plot(
+            np.arange(len(line)), line, color=figure_style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, zorder=5
+        )
         points += [
             {"arm": arm, "curve": "weight decay alone", "step": step, "value": float(value)}
             for step, value in enumerate(line)
@@ -54,8 +56,8 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes[AS_PUBLISHED].set_ylim(*padded(points))
     axes[AS_PUBLISHED].set_ylabel("key norm")
     extra = [
-        Line2D([], [], color=style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, label="weight decay alone"),
-        Line2D([], [], color=style.GREY, marker="D", markersize=5, linestyle="none", label="printed"),
+        Line2D([], [], color=figure_style.BLACK, linestyle=(0, (4, 2)), linewidth=1.1, label="weight decay alone"),
+        Line2D([], [], color=figure_style.GREY, marker="D", markersize=5, linestyle="none", label="printed"),
     ]
     finish(figure, axes, study, "Key norm: mean L2 over tokens and heads, after the gain, before RoPE", ends, extra)
     return FigureWithData(figure, frame(study, points, "key_l2_norm"))

@@ -5,12 +5,12 @@ Not of the paper; its groups of layers are.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..curves import AS_PUBLISHED, QUERY_NORM
+from ..norm_curves import AS_PUBLISHED, QUERY_NORM
 from ._panels import ARMS, draw, finish, frame, padded, panels
 
 

@@ -9,9 +9,9 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     Cell,
@@ -25,7 +25,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..curves import (
+from ..norm_curves import (
     AS_PUBLISHED,
     ENTROPY,
     FROZEN,

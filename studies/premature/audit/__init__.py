@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.audit_rows import AuditRows
 
-from . import attribution, controls, main_results, theory
+from . import attribution, control_experiments, main_results, theory
 
 
 def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
-    for part in (main_results, attribution, controls, theory):
+    for part in (main_results, attribution, control_experiments, theory):
         part.audit(ledger)

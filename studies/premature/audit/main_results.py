@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
-from plumbline.audit.functions import between, exp, mean
-from plumbline.audit.number import exact
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.math_functions import between, exp, mean
+from plumbline.audit.printed_number import exact
 
-from .functions import sd_of_mean
+from .named_functions import sd_of_mean
 
 
 def audit(ledger: AuditRows) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
-from plumbline.audit.number import MILLION, exact
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.printed_number import MILLION, exact
 
-from . import sizes
-from .functions import rho_geglu, rho_swiglu
+from . import decoder_sizes
+from .named_functions import rho_geglu, rho_swiglu
 
 
 def audit(ledger: AuditRows) -> None:
@@ -20,7 +20,9 @@ def audit(ledger: AuditRows) -> None:
 def decoders(ledger: AuditRows) -> None:
     """Parameter counts and matched widths."""
     check, prose = ledger.check, ledger.prose
-    base, llama, large = (make(ledger.settings) for make in (sizes.base, sizes.llama, sizes.large))
+    base, llama, large = (
+        make(ledger.settings) for make in (decoder_sizes.base, decoder_sizes.llama, decoder_sizes.large)
+    )
     # Both of the first two are said to have "roughly 270M".
     for name, what, where, printed, size in (
         ("270m", "parameters", "sec 4", "params_m", base),
@@ -39,7 +41,10 @@ def constants(ledger: AuditRows) -> None:
     m, r, nu = prose("ffn_single"), prose("ffn_gated"), prose("nu")
     numerator = prose("r_over_m_denominator") * r / m
     check("r_over_m", "r / m of the two widths against 2/3", "theorem 2", prose("r_over_m_numerator"), numerator)
-    width, sd = exact(sizes.base(ledger.settings).width, "width"), ledger.settings.number("external_init", "std")
+    width, sd = (
+        exact(decoder_sizes.base(ledger.settings).width, "width"),
+        ledger.settings.number("external_init", "std"),
+    )
     what = "variance of the pre-activations: width x 0.02^2 (initial sd not printed)"
     check("nu", what, "theorem 2", nu, width * sd**2, basis="outside source")
     for name, ratio in (("GEGLU", rho_geglu), ("SwiGLU", rho_swiglu)):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, near, order
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, near, order
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.stats import spearman
 
 from ..run_values import Part, slowed
 from ..tables.table3 import ARCHITECTURES
 from ..tables.table5 import RUNS, reduction
-from .evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
+from .claim_evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
 
 CHECKS = ClaimChecks()
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, near, signs
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, near, signs
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
-from ..paired import PairedRuns
+from ..paired_runs import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
-from .evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
+from .claim_evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
 
 CHECKS = ClaimChecks()
 

@@ -6,13 +6,13 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, factor, near
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, factor, near
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
-from ..release import matured
+from ..release_rules import matured
 from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION
-from .evidence import ENTROPY, LOGIT, Evidence
+from .claim_evidence import ENTROPY, LOGIT, Evidence
 
 CHECKS = ClaimChecks()
 

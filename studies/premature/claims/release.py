@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, near
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
-from ..release import RuleReplay
+from ..release_rules import RuleReplay
 from ..run_values import INTERVENTION
 from ..tables.table8 import replayed
-from .evidence import ON_THE_GRID, Evidence
+from .claim_evidence import ON_THE_GRID, Evidence
 
 CHECKS = ClaimChecks()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, near
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
-from .. import checks
-from .evidence import Evidence
+from .. import theorem_numbers
+from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 
@@ -17,15 +17,19 @@ ARITHMETIC = {"scope": "arithmetic"}
 ROUNDING = 1e-9
 
 
-def _sizes(e: Evidence) -> checks.MatchedSizes:
-    return checks.sizes(e.study.code)
+def _sizes(e: Evidence) -> theorem_numbers.MatchedSizes:
+    return theorem_numbers.sizes(e.study.code)
 
 
 @CHECKS.of(**ARITHMETIC)
 def rho_init(e: Evidence, claim: PaperClaim) -> Values:
     """Compute Theorem 2's energy ratios of GEGLU and SwiGLU at the start, from the sizes of the paper's two models."""
     these = _sizes(e)
-    values = {"geglu": checks.rho(these, "gelu"), "swiglu": checks.rho(these, "silu"), "nu": these.variance}
+    values = {
+        "geglu": theorem_numbers.rho(these, "gelu"),
+        "swiglu": theorem_numbers.rho(these, "silu"),
+        "nu": these.variance,
+    }
     values |= {"m": these.single.ffn_width, "r": these.gated.ffn_width}
     # "Approximately" is printed; the digits are there all the same.
     return ComputedValues(values=values, near=near(0.0006))
@@ -35,14 +39,19 @@ def rho_init(e: Evidence, claim: PaperClaim) -> Values:
 def fourfold(e: Evidence, claim: PaperClaim) -> Values:
     """Compute what the multiplier leaves of a small step's change of logits on drawn heads, the value furthest from
     it."""
-    return {"alpha": checks.learning_rate_factor(checks.heads(_sizes(e).single), claim.values["alpha"])}
+    return {
+        "alpha": theorem_numbers.learning_rate_factor(theorem_numbers.heads(_sizes(e).single), claim.values["alpha"])
+    }
 
 
 @CHECKS.of(**ARITHMETIC)
 def theorem1(e: Evidence, claim: PaperClaim) -> Values:
     """No step beyond the bound, and a head that meets it: a bound that is too large by a factor is none."""
     model = _sizes(e).single
-    share, sharp = checks.largest_share(checks.heads(model), "bound"), checks.sharpest_share(model)
+    share, sharp = (
+        theorem_numbers.largest_share(theorem_numbers.heads(model), "bound"),
+        theorem_numbers.sharpest_share(model),
+    )
     return ComputedValues(
         holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp}
     )
@@ -52,16 +61,16 @@ def theorem1(e: Evidence, claim: PaperClaim) -> Values:
 def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the power of the immature energy by which a small step on drawn heads shrinks, where nothing else is in
     the stream."""
-    found = checks.heads(_sizes(e).single)
-    beside = checks.energy_power(found, alone=False)
-    power = checks.energy_power(found, alone=True)
+    found = theorem_numbers.heads(_sizes(e).single)
+    beside = theorem_numbers.energy_power(found, alone=False)
+    power = theorem_numbers.energy_power(found, alone=True)
     return ComputedValues(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
 
 
 @CHECKS.of(**ARITHMETIC)
 def logit_range(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether no row of drawn scores has less than the needed range, and a row of equal other keys just that."""
-    least, equal = checks.least_slack(_sizes(e).single), checks.equality_slack()
+    least, equal = theorem_numbers.least_slack(_sizes(e).single), theorem_numbers.equality_slack()
     return ComputedValues(
         holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal}
     )

@@ -9,28 +9,34 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
 #: Box -> centre (x, y), width, text, colour. The unit of both axes is about a line of text.
 BOXES: dict[str, tuple[float, float, float, str, str]] = {
-    "write": (11, 27, 19, "single-branch FFNs write\ninto an unsettled stream", style.GREY),
-    "energy": (36, 27, 19, "immature residual energy\n$R_P = \\|X_P\\|_F^2$", style.ORANGE),
-    "rate": (11, 11, 19, "upper queries and keys\nlearn at full speed early", style.GREY),
-    "step": (36, 11, 19, "step size\n$\\eta_{upper}$", style.BLUE),
-    "growth": (61, 19, 19, "growth of upper logits\n$\\|\\Delta Z_P\\|_F \\leq C\\,\\eta_{upper}\\,R_P^2$", style.RED),
-    "sharp": (85, 27, 17, "few keys take all:\nentropy collapses", style.GREY),
-    "reliance": (85, 11, 17, "the model comes to\nneed these matches", style.GREY),
-    "gate": (36, 38, 26, "multiplicative gate (SwiGLU, GEGLU):\nwrites less, $\\bar\\rho R_P$", style.GREEN),
+    "write": (11, 27, 19, "single-branch FFNs write\ninto an unsettled stream", figure_style.GREY),
+    "energy": (36, 27, 19, "immature residual energy\n$R_P = \\|X_P\\|_F^2$", figure_style.ORANGE),
+    "rate": (11, 11, 19, "upper queries and keys\nlearn at full speed early", figure_style.GREY),
+    "step": (36, 11, 19, "step size\n$\\eta_{upper}$", figure_style.BLUE),
+    "growth": (
+        61,
+        19,
+        19,
+        "growth of upper logits\n$\\|\\Delta Z_P\\|_F \\leq C\\,\\eta_{upper}\\,R_P^2$",
+        figure_style.RED,
+    ),
+    "sharp": (85, 27, 17, "few keys take all:\nentropy collapses", figure_style.GREY),
+    "reliance": (85, 11, 17, "the model comes to\nneed these matches", figure_style.GREY),
+    "gate": (36, 38, 26, "multiplicative gate (SwiGLU, GEGLU):\nwrites less, $\\bar\\rho R_P$", figure_style.GREEN),
     "slow": (
         36,
         0,
         26,
         "intervention: $\\alpha\\,\\eta_{upper}$ with $\\alpha = 1/4$\nuntil the lower half copies",
-        style.GREEN,
+        figure_style.GREEN,
     ),
 }
 
@@ -53,7 +59,7 @@ HEIGHT = 7.0
 @styled
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Boxes and arrows; green holds back what it points at."""
-    figure, axes = style.canvas(style.PAGE, 3.3)
+    figure, axes = figure_style.canvas(figure_style.PAGE, 3.3)
     for x, y, width, text, colour in BOXES.values():
         _box(axes, x, y, width, text, colour)
     for start, end, holds_back in ARROWS:
@@ -84,5 +90,5 @@ def _arrow(axes: Axes, start: str, end: str, holds_back: bool) -> None:
     else:
         a, b = (x0 + w0 / 2, y0), (x1 - w1 / 2, y1)
     arrow_style = "|-|,widthA=0,widthB=4" if holds_back else "-|>,head_length=4,head_width=2"
-    colour = style.GREEN if holds_back else "#444444"
+    colour = figure_style.GREEN if holds_back else "#444444"
     axes.add_patch(FancyArrowPatch(a, b, arrowstyle=arrow_style, color=colour, linewidth=1.2, shrinkA=1, shrinkB=2))

@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers, printed
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, label_of, styled
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -28,7 +28,7 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
     table = _values(RunValues(frames, study), published)
-    figure = Figure(figsize=(style.PAGE, 3.5))
+    figure = Figure(figsize=(figure_style.PAGE, 3.5))
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
     _bars(left, table, study)
     _scatter(right, table, study)
@@ -76,7 +76,7 @@ def _number(text: str) -> float:
 
 
 def _colour(gated: bool) -> str:
-    return style.GREEN if gated else style.RED
+    return figure_style.GREEN if gated else figure_style.RED
 
 
 def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
@@ -87,7 +87,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     for place, row in zip(places, table.itertuples(), strict=True):
         shown = "" if math.isnan(row.ppl_reduction_published) else f" (printed {row.ppl_reduction_published:+.3f})"
         if math.isnan(row.ppl_reduction):
-            axes.text(0, place, f" {row.missing_reason}{shown}", va="center", fontsize=6.5, color=style.GREY)
+            axes.text(0, place, f" {row.missing_reason}{shown}", va="center", fontsize=6.5, color=figure_style.GREY)
             continue
         axes.barh(place, row.ppl_reduction, height=0.62, color=_colour(row.gated_ffn))
         axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{shown}", va="center", fontsize=6.5)
@@ -99,7 +99,7 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("control's perplexity less the slowed run's")
-    style.name_preset(axes, study, "Gained by slowing", BASE)
+    figure_style.name_preset(axes, study, "Gained by slowing", BASE)
 
 
 #: A mark for each architecture, in the order of the bars: points lie too close for names beside them.
@@ -121,6 +121,8 @@ def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     axes.locator_params(axis="x", nbins=5)
     axes.set_xlabel("upper entropy of the control at 3 %")
     axes.set_ylabel("perplexity gained")
-    style.name_preset(axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else "")
+    figure_style.name_preset(
+        axes, study, "Early entropy against gain", BASE, extra="hollow: printed" if at_paper else ""
+    )
     if there.empty:
-        style.note_absent(axes, ["every architecture: no value"])
+        figure_style.note_absent(axes, ["every architecture: no value"])

@@ -14,17 +14,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..release import matured
+from ..release_rules import matured
 from ..run_values import BASE, EARLY, SHARP, RunValues
 
 #: Side of a pair -> name and colour.
-SIDES = {"control": style.RED, "intervention": style.BLUE}
+SIDES = {"control": figure_style.RED, "intervention": figure_style.BLUE}
 
 #: Claim -> panel, and for each printed value its side and percent of training.
 PRINTED: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
@@ -48,7 +48,7 @@ EARLY_MARK = 2.5
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the paper's own size."""
     table = pd.concat([_measured(RunValues(frames, study)), _printed(published)], ignore_index=True)
-    figure = Figure(figsize=(style.PAGE, 5.0))
+    figure = Figure(figsize=(figure_style.PAGE, 5.0))
     grid = figure.subplots(2, 2)
     _events(grid[0, 0], table)
     _curves(grid[0, 1], table, "entropy", "entropy, upper half")
@@ -67,7 +67,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.set_xlim(-0.2, 115)
         axes.set_xlabel("percent of training")
     marks = [grid[0, 1].plot([], [], color=colour)[0] for colour in SIDES.values()]
-    hollow = grid[0, 1].plot([], [], "D", mfc="none", mec=style.GREY, ms=4.5)[0]
+    hollow = grid[0, 1].plot([], [], "D", mfc="none", mec=figure_style.GREY, ms=4.5)[0]
     figure.legend([*marks, hollow], [*SIDES, "printed (270M)"], loc="outside lower center", ncols=3, fontsize=7.5)
     figure.suptitle(f"preset {study.preset_named} · {study.scale_label(BASE)}", fontsize=8, x=0.01, ha="left")
     return FigureWithData(figure, table.assign(preset=study.preset_named))
@@ -140,7 +140,7 @@ def _curves(axes: Axes, table: pd.DataFrame, panel: str, label: str) -> None:
         axes.plot(printed["training_pct"], printed["value"], "D", mfc="none", mec=colour, ms=5)
     axes.set_ylabel(label)
     if table[(table["panel"] == panel) & (table["seed"] != "printed")].empty:
-        style.note_absent(axes, ["every run: no value"])
+        figure_style.note_absent(axes, ["every run: no value"])
 
 
 def _inset(axes: Axes, table: pd.DataFrame) -> None:
@@ -166,4 +166,4 @@ def _absent(axes: Axes, table: pd.DataFrame) -> None:
     if len(there):
         names = ", ".join(f"{row.arm} {row.seed} ({row.missing_reason})" for row in there.itertuples())
         text = "\n".join(textwrap.wrap(f"not drawn: {names}", 62))
-        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=6.5, color=style.GREY, va="bottom")
+        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=6.5, color=figure_style.GREY, va="bottom")

@@ -5,13 +5,13 @@ Source: premature study, section 5.1 and Table 1.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, make_table
+from plumbline.results.tables.shared_columns import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..paired import PairedRuns, Quantity, columns
+from ..paired_runs import PairedRuns, Quantity, columns
 from ..run_values import BASE, RunValues
 
 #: Our quantities and the names of the printed columns.

@@ -5,13 +5,13 @@ Source: premature study, appendix G and Table 10.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, make_table
+from plumbline.results.tables.shared_columns import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from .. import settings
+from .. import setting_rows
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "mult_0p5": "mult_0p5", "mult_0p25": INTERVENTION, "mult_0p125": "mult_0p125"}
@@ -24,7 +24,7 @@ NAMES |= {"qk_displacement_3pct": "qk_displacement_3pct", "qk_relative_displacem
 def table10(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Multipliers from 1 (the control) down."""
     run_values, print10 = RunValues(frames, study), published.table("table10")
-    rows = settings.rows(run_values, published, "table10", RUNS, NAMES)
+    rows = setting_rows.rows(run_values, published, "table10", RUNS, NAMES)
     for cells in rows:
         setting = str(cells["setting"].value)
         cells["lr_multiplier"] = _multiplier(run_values, run_values.key(RUNS[setting]))
@@ -36,7 +36,7 @@ def table10(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         key="setting",
         columns=[
             *beside("lr_multiplier", "learning rate multiplier", "g"),
-            *settings.columns(NAMES, tuple(NAMES)[:4]),
+            *setting_rows.columns(NAMES, tuple(NAMES)[:4]),
             *FACTS,
         ],
         rows=rows,

@@ -6,13 +6,13 @@ of training.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, make_table, ours
 from plumbline.results.tables.table import Cell, Table
 from plumbline.specs.study_config import Study
 
-from ..paired import PairedRuns, Quantity, columns
+from ..paired_runs import PairedRuns, Quantity, columns
 from ..run_values import EARLY, LARGE, Part, RunValues
 
 #: Our quantities and the names of the printed columns.

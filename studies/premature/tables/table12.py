@@ -5,13 +5,13 @@ Source: premature study, appendix I and Table 12. The column that the paper lack
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, make_table
+from plumbline.results.tables.shared_columns import FACTS, make_table
 from plumbline.results.tables.table import Table
 from plumbline.specs.study_config import Study
 
-from .. import settings
+from .. import setting_rows
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION}
@@ -39,8 +39,8 @@ def table12(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
         f"Locality of immature directions at {study.scale_label(BASE)}, 3 % of training.",
         study,
         key="setting",
-        columns=[*settings.columns(NAMES, tuple(NAMES)[:5]), *FACTS],
-        rows=settings.rows(run_values, published, "table12", RUNS, NAMES),
+        columns=[*setting_rows.columns(NAMES, tuple(NAMES)[:5]), *FACTS],
+        rows=setting_rows.rows(run_values, published, "table12", RUNS, NAMES),
         notes=[
             "Runs of the first seed; means over upper layers and heads. λ cannot exceed ‖X‖/‖X_P‖ in any model: "
             "a ratio below one says something only beside that of a random projector of the same rank (null).",

@@ -6,15 +6,15 @@ sign test (it prints 14 wins of 21 and no test), and where each task's items are
 
 from __future__ import annotations
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table, from_print, printed_cells, published_column
 from plumbline.specs.study_config import Study
 
-from ..downstream import PairedTaskScores, losses, sign_test
-from ..row import RowCells
+from ..downstream_tasks import PairedTaskScores, losses, sign_test
+from ..row_cells import RowCells
 from ..run_values import BASE, RunValues
 
 #: Our columns and the printed ones.

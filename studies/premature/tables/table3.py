@@ -6,13 +6,13 @@ readouts are in section 5.6), the ratio of upper to lower scores, the lower-copy
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..row import RowCells
+from ..row_cells import RowCells
 from ..run_values import BASE, EARLY, RunValues, slowed
 
 #: Architectures in the printed order; the one that Table 3 leaves to Table 4 comes last.

@@ -5,13 +5,13 @@ Source: premature study, section 5.6 and Table 4.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..row import RowCells
+from ..row_cells import RowCells
 from ..run_values import BASE, EARLY, RunValues, slowed
 
 PRINTED = {

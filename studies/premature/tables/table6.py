@@ -5,13 +5,13 @@ Source: premature study, appendix D and Table 6.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, make_table
+from plumbline.results.tables.shared_columns import FACTS, beside, make_table
 from plumbline.results.tables.table import Cell, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from .. import settings
+from .. import setting_rows
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "entropy_floor": "entropy_floor", "intervention": INTERVENTION}
@@ -24,7 +24,7 @@ NAMES |= {"final_ppl": "final_ppl", "ppl_reduction": "ppl_reduction"}
 def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, entropy floor, intervention."""
     run_values, print6 = RunValues(frames, study), published.table("table6")
-    rows = settings.rows(run_values, published, "table6", RUNS, NAMES)
+    rows = setting_rows.rows(run_values, published, "table6", RUNS, NAMES)
     for cells in rows:
         setting = str(cells["setting"].value)
         cells["entropy_floor"] = _floor(run_values, run_values.key(RUNS[setting]))
@@ -34,7 +34,7 @@ def table6(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         f"An entropy floor as a control at {study.scale_label(BASE)}.",
         study,
         key="setting",
-        columns=[*settings.columns(NAMES, tuple(NAMES)), *beside("entropy_floor", "entropy floor", ".2f"), *FACTS],
+        columns=[*setting_rows.columns(NAMES, tuple(NAMES)), *beside("entropy_floor", "entropy floor", ".2f"), *FACTS],
         rows=rows,
         notes=[
             "Runs of the first seed. The floor holds until the release; it asks for the mean over upper layers.",

@@ -5,13 +5,13 @@ Source: premature study, appendix E and Table 7; the readouts at 20 % of trainin
 
 from __future__ import annotations
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, make_table
+from plumbline.results.tables.shared_columns import FACTS, make_table
 from plumbline.results.tables.table import Column, Table, from_print, published_column
 from plumbline.specs.study_config import Study
 
-from .. import settings
+from .. import setting_rows
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "global_half_lr": "global_half_lr"}
@@ -36,7 +36,7 @@ IN_THE_TEXT = {
 def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, intervention, half rate."""
     run_values, printed = RunValues(frames, study), published.claim("readout_20pct")
-    rows = settings.rows(run_values, published, "table7", RUNS, NAMES)
+    rows = setting_rows.rows(run_values, published, "table7", RUNS, NAMES)
     for cells in rows:
         names = IN_THE_TEXT.get(str(cells["setting"].value), {})
         for name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
@@ -57,7 +57,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def _columns() -> list[Column]:
     found = []
-    for column in settings.columns(NAMES, ("final_loss", "final_ppl", "delta_ppl")):
+    for column in setting_rows.columns(NAMES, ("final_loss", "final_ppl", "delta_ppl")):
         found.append(column)
         if column.name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
             found.append(published_column(column.name, column.header))

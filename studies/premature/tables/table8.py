@@ -11,15 +11,15 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release_rule import ReleaseRule
 
-from ..release import RuleReplay, decided, replay, rule, scores
-from ..row import RowCells
+from ..release_rules import RuleReplay, decided, replay, rule, scores
+from ..row_cells import RowCells
 from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [

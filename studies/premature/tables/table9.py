@@ -5,15 +5,15 @@ Source: premature study, appendix F and Table 9.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, make_table, ours
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
-from .. import settings
-from ..release import decided
-from ..row import RowCells
+from .. import setting_rows
+from ..release_rules import decided
+from ..row_cells import RowCells
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "fixed_3pct": "fixed_3pct", "fixed_6pct": "fixed_6pct"}
@@ -26,7 +26,7 @@ NAMES |= {"upper_entropy_3pct": "entropy_3pct", "upper_logit_3pct": "logit_3pct"
 def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Control, adaptive release, two fixed ones; and where each was released."""
     run_values = RunValues(frames, study)
-    rows = settings.rows(run_values, published, "table9", RUNS, NAMES)
+    rows = setting_rows.rows(run_values, published, "table9", RUNS, NAMES)
     for cells in rows:
         key = run_values.key(RUNS[str(cells["setting"].value)])
         row, found = RowCells(run_values, (key,), BASE), decided(run_values, key)
@@ -47,7 +47,7 @@ def table9(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         f"Fixed releases at {study.scale_label(BASE)}.",
         study,
         key="setting",
-        columns=[*settings.columns(NAMES, ("final_ppl", "ppl_reduction", "tokens_saved_pct")), *release, *FACTS],
+        columns=[*setting_rows.columns(NAMES, ("final_ppl", "ppl_reduction", "tokens_saved_pct")), *release, *FACTS],
         rows=rows,
         notes=["Runs of the first seed, with the same multiplier and ramp. A release is forced at the window's end."],
         published=published.shown("table9"),

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
-from .. import checks
+from .. import theorem_numbers
 
 #: Where the numbers are from.
-SOURCE = "plumbline.studies.premature.checks, at the sizes of the paper preset"
+SOURCE = "plumbline.studies.premature.theorem_numbers, at the sizes of the paper preset"
 
 #: Rounding of float64 beside quantities of order one.
 ROUNDING = 1e-9
@@ -81,15 +81,17 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
     """All checks."""
-    these = checks.sizes(study)
-    found = checks.heads(these.single)
+    these = theorem_numbers.sizes(study)
+    found = theorem_numbers.heads(these.single)
     rho, fourfold = published.claim("rho_init"), published.claim("fourfold")
     square = published.claim("rho_squared")
-    shares = {name: checks.largest_share(found, name) for name in ("bound", "unconditional_bound", "localised_bound")}
-    sharp, multiplier = checks.sharpest_share(these.single), float(fourfold["alpha"])
-    left = checks.learning_rate_factor(found, multiplier)
-    alone, beside = (checks.energy_power(found, alone=alone) for alone in (True, False))
-    least, equal = checks.least_slack(these.single), checks.equality_slack()
+    shares = {
+        name: theorem_numbers.largest_share(found, name) for name in ("bound", "unconditional_bound", "localised_bound")
+    }
+    sharp, multiplier = theorem_numbers.sharpest_share(these.single), float(fourfold["alpha"])
+    left = theorem_numbers.learning_rate_factor(found, multiplier)
+    alone, beside = (theorem_numbers.energy_power(found, alone=alone) for alone in (True, False))
+    least, equal = theorem_numbers.least_slack(these.single), theorem_numbers.equality_slack()
     share = "share of the bound that a step reaches"
     made = [
         TheoremRow("theorem_1", f"Theorem 1, {share}", "Eqs. 19-20", shares["bound"], shares["bound"] <= 1),
@@ -108,8 +110,8 @@ def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
         ),
     ]
     for gate, name in (("gelu", "geglu"), ("silu", "swiglu")):
-        single, gated, with_single, with_gated = checks.drawn_energies(these, gate)
-        ratio = checks.rho(these, gate)
+        single, gated, with_single, with_gated = theorem_numbers.drawn_energies(these, gate)
+        ratio = theorem_numbers.rho(these, gate)
         holds = abs(gated / single / ratio - 1) < 0.03
         text = f"{float(rho[name]):g}"
         made.append(

@@ -1,10 +1,10 @@
 """Registers the quack study's claims: which id is measured how."""
 
-from plumbline.results.claims.registry import ClaimChecks
+from plumbline.results.claims.claim_registry import ClaimChecks
 
-from . import design, theorem, timed, trained
-from .evidence import Evidence
+from . import lemma1, sizes_and_algorithm, step_times, trained_models
+from .claim_evidence import Evidence
 
-CHECKS = ClaimChecks().merged(part.CHECKS for part in (design, theorem, timed, trained))
+CHECKS = ClaimChecks().merged(part.CHECKS for part in (sizes_and_algorithm, lemma1, step_times, trained_models))
 
 __all__ = ["CHECKS", "Evidence"]

@@ -13,21 +13,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.results.figures import style
+from plumbline.results.figures import figure_style
 
-from ..grid import ATTENTION, RunGrid
+from ..run_grid import ATTENTION, RunGrid
 
 #: Characters of a line above a panel.
 TITLE_WIDTH = 38
 
 #: Method -> colour, mark, and width of its curve: narrower ones lie on top, so that curves that coincide are all seen.
 LOOKS = {
-    "default": (style.BLACK, "o", 2.7),
-    "qk_norm": (style.BLUE, "s", 2.3),
-    "qk_clip_30": (style.SKY, "v", 2.3),
-    "qk_clip_100": (style.ORANGE, "^", 1.9),
-    "quack": (style.GREEN, "D", 0.9),
-    "ablation": (style.RED, "P", 1.4),
+    "default": (figure_style.BLACK, "o", 2.7),
+    "qk_norm": (figure_style.BLUE, "s", 2.3),
+    "qk_clip_30": (figure_style.SKY, "v", 2.3),
+    "qk_clip_100": (figure_style.ORANGE, "^", 1.9),
+    "quack": (figure_style.GREEN, "D", 0.9),
+    "ablation": (figure_style.RED, "P", 1.4),
 }
 
 
@@ -100,7 +100,7 @@ def over_training(panels: Iterable[Axes], grid: RunGrid) -> None:
     for axes in panels:
         axes.set_xlim(0, 1.02 * steps)
         axes.set_xlabel("training step")
-        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
 
 
 def note(axes: Axes, lines: Iterable[str]) -> None:
@@ -109,7 +109,7 @@ def note(axes: Axes, lines: Iterable[str]) -> None:
     if words:
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
         place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(0.98, 0.98, words, fontsize=6.3, color=style.GREY, bbox=box, **place)
+        axes.text(0.98, 0.98, words, fontsize=6.3, color=figure_style.GREY, bbox=box, **place)
 
 
 def alike(grid: RunGrid, drawn: Mapping[str, pd.Series]) -> list[str]:

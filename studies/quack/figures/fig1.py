@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, RunGrid
+from ..run_grid import ATTENTION, RunGrid
 from ._panels import (
     absent,
     colour,
@@ -37,7 +37,7 @@ EARLY = 0.15
 def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """One row of panels for each attention, one column for each base rate; of a method with a tau the best one."""
     grid = RunGrid(frames, study)
-    figure = Figure(figsize=(style.PAGE, 1.0 + 2.25 * max(1, len(grid.scales))))
+    figure = Figure(figsize=(figure_style.PAGE, 1.0 + 2.25 * max(1, len(grid.scales))))
     rows: list[dict[str, object]] = []
     panels = figure.subplots(max(1, len(grid.scales)), max(1, len(grid.etas)), sharex=True, sharey="row", squeeze=False)
     for scale, across in zip(grid.scales, panels, strict=False):
@@ -51,7 +51,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             across[0].set_ylim(min(late) - room, max(late) + room)
         across[0].set_ylabel("validation loss (nats)")
     over_training(panels[-1], grid)
-    cross = Line2D([], [], color=style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
+    cross = Line2D([], [], color=figure_style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
     legend(figure, grid, [cross])
     title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")
     columns = ["run", "attention", "method", "base_lr", "tau", "step", "validation_loss"]

@@ -12,13 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, RunGrid
+from ..run_grid import ATTENTION, RunGrid
 from ._panels import best_taus, colour, legend, mark, note, title
 
 #: Methods stand side by side at a base rate, this many decades apart.
@@ -30,7 +30,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     """A panel for each attention: the best tau's loss joined by lines, every other tau as a small mark; hollow marks
     are runs that completed and were not stable, crosses at the upper edge runs that diverged."""
     grid = RunGrid(frames, study)
-    figure = Figure(figsize=(style.PAGE, 3.5))
+    figure = Figure(figsize=(figure_style.PAGE, 3.5))
     panels = figure.subplots(1, max(1, len(grid.scales)), sharey=True, squeeze=False)[0]
     rows: list[dict[str, object]] = []
     for scale, axes in zip(grid.scales, panels, strict=False):
@@ -47,7 +47,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.set_xlabel("base learning rate, and the best tau at it")
         axes.set_title(ATTENTION[scale], fontsize=8)
     panels[0].set_ylabel("final validation loss (nats per token)")
-    grey = {"color": style.GREY, "linestyle": "none"}
+    grey = {"color": figure_style.GREY, "linestyle": "none"}
     extra = [
         Line2D([], [], marker="o", markersize=4, mfc="none", label="not stable", **grey),
         Line2D([], [], marker="x", markersize=6, label="diverged", **grey),

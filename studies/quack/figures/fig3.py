@@ -11,13 +11,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..grid import ATTENTION, RunGrid
+from ..run_grid import ATTENTION, RunGrid
 from ._panels import curve, legend, note, over_training, panel_title, title
 
 #: Probe -> what the axis says.
@@ -35,7 +35,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     grid = RunGrid(frames, study)
     across = max(1, len(grid.etas))
     down = max(1, len(grid.scales) * len(QUANTITIES))
-    figure = Figure(figsize=(style.PAGE, 0.9 + 1.7 * down))
+    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 1.7 * down))
     panels = figure.subplots(down, across, sharex=True, sharey="row", squeeze=False)
     rows: list[dict[str, object]] = []
     pairs = [(scale, probe) for scale in grid.scales for probe in QUANTITIES]
@@ -48,7 +48,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         if probe == FIRST:
             line[0].set_yscale("symlog", linthresh=LINEAR)
             line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
-            line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
+            line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
             line[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
             line[0].set_ylim(bottom=min(0.0, line[0].get_ylim()[0]))
         elif any(row["value"] > 0 for row in drawn):

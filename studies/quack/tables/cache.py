@@ -6,17 +6,17 @@ summary. It needs no run; caches are those of the models at the summary's size, 
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Table
 from plumbline.specs.study_config import Study
 
-from .. import memory
-from ..grid import ATTENTION
+from .. import decoding_memory
+from ..run_grid import ATTENTION
 
 #: Where the numbers are from.
-SOURCE = "plumbline.studies.quack.memory, at the sizes of the paper preset"
+SOURCE = "plumbline.studies.quack.decoding_memory, at the sizes of the paper preset"
 
 COLUMNS = [
     *labels("cached_state", "Cached of a token"),
@@ -31,20 +31,20 @@ COLUMNS = [
 
 def cache(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """Multi-head attention; latent attention as it is decoded here; the same with keys and values of every head."""
-    paper = memory.paper(study.code)
-    mha, mla = (memory.model_of(paper, scale) for scale in ("mha", "mla"))
-    whole, reason = memory.remembered(mha), memory.refused(paper, "mla")
-    takes = {scale: "refused" if memory.refused(paper, scale) else "possible" for scale in ("mha", "mla")}
+    paper = decoding_memory.paper(study.code)
+    mha, mla = (decoding_memory.model_of(paper, scale) for scale in ("mha", "mla"))
+    whole, reason = decoding_memory.remembered(mha), decoding_memory.refused(paper, "mla")
+    takes = {scale: "refused" if decoding_memory.refused(paper, scale) else "possible" for scale in ("mha", "mla")}
     sizes = [
         ("mha", "keys and values", mha, whole, takes["mha"]),
-        ("mla", "latents and rotary keys", mla, memory.remembered(mla), takes["mla"]),
-        ("mla_materialised", "all keys and values", mla, memory.materialised(mla), "would need these"),
+        ("mla", "latents and rotary keys", mla, decoding_memory.remembered(mla), takes["mla"]),
+        ("mla_materialised", "all keys and values", mla, decoding_memory.materialised(mla), "would need these"),
     ]
     rows = [
         {
             "cached_state": Cell(name),
             "label": Cell(f"{ATTENTION[name.partition('_')[0]]}: {label}"),
-            "values_per_layer": Cell(size / memory.BFLOAT16 / model.layers, source=SOURCE),
+            "values_per_layer": Cell(size / decoding_memory.BFLOAT16 / model.layers, source=SOURCE),
             "bytes_per_token": Cell(size, source=SOURCE),
             "ratio_to_mha": Cell(size / whole, source=SOURCE),
             "used_in_our_cache": Cell("no" if name == "mla_materialised" else "yes", source=SOURCE),

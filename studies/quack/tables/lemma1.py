@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.logit_change import LemmaRow
 
-from .. import lemma
+from .. import lemma1_numbers
 
 #: Where the numbers are from.
 SOURCE = "plumbline.theory.logit_change, at the sizes of the paper preset"
@@ -28,11 +28,14 @@ COLUMNS = [
     Column(name="update_direction", header="update", kind="label", narrow=True),
     Column(name="norm_type", header="norm", kind="label", narrow=True),
     Column(name="lr_rule", header="LR rule", kind="label", narrow=True),
-    *(ours(f"first_order_change_weights_x{scale:g}", f"x{scale:g}", ".3g", narrow=True) for scale in lemma.SHOWN),
+    *(
+        ours(f"first_order_change_weights_x{scale:g}", f"x{scale:g}", ".3g", narrow=True)
+        for scale in lemma1_numbers.SHOWN
+    ),
     ours("lemma_bound", "bound", ".3g", narrow=True),
     ours("bound_over_largest_change", "bound / change", ".3g", narrow=True),
     said("within_bound", "within the bound"),
-    *(ours(f"exact_change_weights_x{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma.SHOWN),
+    *(ours(f"exact_change_weights_x{scale:g}", f"exact, x{scale:g}", ".3g") for scale in lemma1_numbers.SHOWN),
     ours("largest_higher_order_change", "largest change beyond first order", ".3g"),
     PRESET,
 ]
@@ -40,11 +43,11 @@ COLUMNS = [
 
 def lemma1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """One row for each kind of weights, updates, norm and rates; at rank one both norms are the same."""
-    shown = [row for row in lemma.found(study.code) if row.rates in RATES and row.directions in UPDATES]
+    shown = [row for row in lemma1_numbers.found(study.code) if row.rates in RATES and row.directions in UPDATES]
     shown = sorted((row for row in shown if (row.weights, row.kind) != SAME), key=_key)
     groups = groupby(shown, key=_key)
     rows = [_row(study, list(group)) for _, group in groups]
-    these = lemma.sizes(study.code)
+    these = lemma1_numbers.sizes(study.code)
     return make_table(
         "lemma1",
         f"Change of logits in one step at a base rate of {these.rate:g}, against the size of the weights.",
@@ -89,7 +92,7 @@ def _row(study: Study, group: list[LemmaRow]) -> dict[str, Cell]:
         "largest_higher_order_change": Cell(max(row.second_order for row in group), source=SOURCE),
         "preset": Cell(study.preset),
     }
-    for scale in lemma.SHOWN:
+    for scale in lemma1_numbers.SHOWN:
         cells[f"first_order_change_weights_x{scale:g}"] = Cell(by_scale[scale].first_order, source=SOURCE)
         cells[f"exact_change_weights_x{scale:g}"] = Cell(by_scale[scale].exact, source=SOURCE)
     return cells

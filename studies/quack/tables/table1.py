@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..cells import ATTENTION_COLUMN, BEST_NOTE, STABLE_NOTE, loss, row_facts
-from ..grid import ATTENTION, RunGrid
+from ..run_cells import ATTENTION_COLUMN, BEST_NOTE, STABLE_NOTE, loss, row_facts
+from ..run_grid import ATTENTION, RunGrid
 
 NO_TAU = "no tau"
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours
+from plumbline.results.tables.shared_columns import labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     REFERENCE,
@@ -23,8 +23,8 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from .. import speed
-from ..grid import DEFAULT, QK_NORM, QUACK
+from .. import step_time_ratios
+from ..run_grid import DEFAULT, QK_NORM, QUACK
 
 #: What is timed, the one that all are compared with first.
 ROWS = (QK_NORM, QUACK, DEFAULT)
@@ -53,8 +53,8 @@ COLUMNS = [
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """QK norm, QuacK, and neither, timed in turn in one process."""
     printed = published.prose()["faster_pct_results"].text
-    frame = frames.measured(speed.STEP_TIME)
-    on = "not measured" if frame is None else f"on {speed.device(frames)}"
+    frame = frames.measured(step_time_ratios.STEP_TIME)
+    on = "not measured" if frame is None else f"on {step_time_ratios.device(frames)}"
     frame = pd.DataFrame(columns=EMPTY, dtype=float).astype({"method": str}) if frame is None else frame
     rows = [_row(frames, study, frame, method, printed) for method in ROWS]
     return make_table(
@@ -75,9 +75,9 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, printed: str) -> dict[str, Cell]:
     """`frame`: the measurement, or one without rows."""
-    behind = (frames.measured_key(speed.STEP_TIME),)
+    behind = (frames.measured_key(step_time_ratios.STEP_TIME),)
     mine = frame[frame["method"].map(lambda name: name.partition(".")[0]) == method]
-    found = None if method == QK_NORM else speed.ratio(frames, method, QK_NORM)
+    found = None if method == QK_NORM else step_time_ratios.ratio(frames, method, QK_NORM)
     word = REFERENCE if method == QK_NORM and len(mine) else MISSING
     low, median, high = 1000 * mine["seconds"].quantile([0.25, 0.5, 0.75])
     cells = {"step_ms": median, "step_ms_lower_quartile": low, "step_ms_upper_quartile": high}
@@ -87,14 +87,14 @@ def _row(frames: RunFrames, study: Study, frame: pd.DataFrame, method: str, prin
         "step_time_ratio_lower_quartile": found and found.low,
         "step_time_ratio_upper_quartile": found and found.high,
     }
-    cells |= {"time_saved_pct": found and speed.saved_percent(found)}
+    cells |= {"time_saved_pct": found and step_time_ratios.saved_percent(found)}
     return {
         "method": Cell(method),
         "label": Cell(study.definition["methods"][method]["label"]),
         **{name: number(value, word, behind) for name, value in cells.items()},
         "time_saved_pct_published": from_print(printed if method == QUACK else NOT_PRINTED),
         "step_workload": Cell(_work(mine), behind),
-        "device": Cell(speed.device(frames) if len(mine) else MISSING, behind),
+        "device": Cell(step_time_ratios.device(frames) if len(mine) else MISSING, behind),
     } | context(study, "mha")
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, labels, make_table, ours, said
+from plumbline.results.tables.shared_columns import FACTS, labels, make_table, ours, said
 from plumbline.results.tables.table import Cell, Column, Table, number
 from plumbline.specs.study_config import Study
 
-from ..cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
-from ..grid import ATTENTION, DIFFERENT, RunGrid
+from ..run_cells import ATTENTION_COLUMN, LARGEST_NOTE, LOSS, STABLE_NOTE, TROUBLE, largest_logit, loss, row_facts
+from ..run_grid import ATTENTION, DIFFERENT, RunGrid
 
 COLUMNS = [
     *labels("variant", "Variant"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.audit_rows import AuditRows
 
-from . import runs, theory
+from . import table2, theory
 
 
 def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
-    for part in (runs, theory):
+    for part in (table2, theory):
         part.audit(ledger)

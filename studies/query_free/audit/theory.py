@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plumbline.audit.functions import arccos, between, cos, sqrt
-from plumbline.audit.number import exact
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.audit_rows import AuditRows
+from plumbline.audit.math_functions import arccos, between, cos, sqrt
+from plumbline.audit.printed_number import exact
 
-from . import sizes
+from . import decoder_sizes
 
 
 def audit(ledger: AuditRows) -> None:
@@ -18,7 +18,7 @@ def audit(ledger: AuditRows) -> None:
 def scores(ledger: AuditRows) -> None:
     """Appendix 8.2: standard deviation of scores at init."""
     check, prose = ledger.check, ledger.prose
-    size = sizes.decoder(ledger.settings)
+    size = decoder_sizes.decoder(ledger.settings)
     sigma, d_k, h = prose("score_sigma"), exact(size.head_width, "d_k"), exact(size.heads, "h")
     standard, reduced, ratio = prose("score_std_standard"), prose("score_std_reduced"), prose("score_ratio")
     check("score_std_standard", "std of scores, learned query", "App 8.2", standard, sigma**2 * sqrt(d_k))

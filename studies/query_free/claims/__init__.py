@@ -1,11 +1,11 @@
 """Registers the query_free study's claims: which id is measured how."""
 
-from plumbline.results.claims.registry import ClaimChecks
+from plumbline.results.claims.claim_registry import ClaimChecks
 
-from . import losses, rates, sizes, theorems, transfer
-from .evidence import Evidence
+from . import basis_transfer, decoder_sizes, learning_rates, losses, theorems
+from .claim_evidence import Evidence
 
-PARTS = (losses, rates, sizes, theorems, transfer)
+PARTS = (losses, learning_rates, decoder_sizes, theorems, basis_transfer)
 CHECKS = ClaimChecks().merged(part.CHECKS for part in PARTS)
 
 __all__ = ["CHECKS", "Evidence"]

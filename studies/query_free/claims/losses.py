@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, Verdict, number, order
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number, order
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..run_values import (
     BASELINE,
@@ -19,7 +19,7 @@ from ..run_values import (
     SMALL_MLP,
     smallest_rate,
 )
-from .evidence import LEVEL, PERCENT, Evidence
+from .claim_evidence import LEVEL, PERCENT, Evidence
 
 CHECKS = ClaimChecks()
 

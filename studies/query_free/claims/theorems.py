@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import ComputedValues, Verdict, number
-from plumbline.results.claims.registry import ClaimChecks, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.theory import norm_semiconjugacy
 
-from .. import checks
+from .. import theorem_checks
 from ..run_values import BASELINE
-from .evidence import Evidence
+from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 
@@ -40,7 +40,7 @@ WIDTHS, GROWTH = (48, 192, 768), 2.0
 @CHECKS.of(*STATEMENTS, **ARITHMETIC)
 def statement(e: Evidence, claim: PaperClaim) -> Values:
     """Outputs equal with all premises, and apart without any one of them."""
-    made = [checks.theorems()[name] for name in STATEMENTS[claim.id]]
+    made = [theorem_checks.theorems()[name] for name in STATEMENTS[claim.id]]
     shown: dict[str, float] = {"residual": max(one.residual for one in made)}
     without = [broken.residual for one in made for broken in one.broken]
     if without:
@@ -54,13 +54,13 @@ def statement(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def single_head(e: Evidence, claim: PaperClaim) -> Values:
     """How many of four matrices are left where the products of two and two do as well."""
-    made = checks.theorems()["prop_4_1"]
+    made = theorem_checks.theorems()["prop_4_1"]
     return ComputedValues(
         values={"full": 4, "reduced": 2} if made.holds else {"full": 2, "reduced": 4}, shown=_shown(made)
     )
 
 
-def _shown(made: checks.TheoremCheck) -> dict[str, float]:
+def _shown(made: theorem_checks.TheoremCheck) -> dict[str, float]:
     return {"residual": made.residual}
 
 

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
@@ -33,11 +33,11 @@ from ..run_values import (
 
 #: The baselines warm and black, the reduced models cold.
 COLOURS = {
-    SMALL_MLP: style.ORANGE,
-    SMALL_D: style.RED,
-    BASELINE: style.BLACK,
-    IDENTITY: style.BLUE,
-    LARGE_MLP: style.GREEN,
+    SMALL_MLP: figure_style.ORANGE,
+    SMALL_D: figure_style.RED,
+    BASELINE: figure_style.BLACK,
+    IDENTITY: figure_style.BLUE,
+    LARGE_MLP: figure_style.GREEN,
 }
 
 #: The share of training from which on there is room for the curves.
@@ -50,7 +50,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     values = RunValues(frames, study)
     printed = published.table("table2", key="config_id")["val_loss_60k"].astype(float)
     curves = {method: held_out(values, method) for method in COLOURS}
-    figure = Figure(figsize=(style.PAGE, 3.6))
+    figure = Figure(figsize=(figure_style.PAGE, 3.6))
     left, right = figure.subplots(1, 2)
     steps = spec_of(study, BASELINE).train.steps
     absent, rows = [], []
@@ -79,16 +79,16 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     _limits(right, frame, "loss_vs_baseline_pct", SHOWN * steps)
     for axes, column in ((left, "validation_loss"), (right, "loss_vs_baseline_pct")):
         _marks(axes, printed_rows, column)
-    right.axhline(0, color=style.GREY, linewidth=0.6, zorder=1)
+    right.axhline(0, color=figure_style.GREY, linewidth=0.6, zorder=1)
     left.set_ylabel("validation loss (nats per token)")
     right.set_ylabel("loss against the baseline's (%)")
     for axes in (left, right):
         axes.set_xlim(0, steps)
         axes.set_xlabel("training step")
-        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
-    style.name_preset(left, study, "Validation loss over training", SCALE)
+        axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+    figure_style.name_preset(left, study, "Validation loss over training", SCALE)
     right.set_title("The same, against the baseline\n", fontsize=8.5)
-    style.note_absent(left, absent)
+    figure_style.note_absent(left, absent)
     _legend(figure, study)
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
@@ -132,7 +132,7 @@ def _legend(figure: Figure, study: Study) -> None:
     for method, colour in COLOURS.items():
         body = counts(spec_of(study, method).model).body
         handles.append(Line2D([], [], color=colour, label=f"{study.label(method)} ({_millions(body)})"))
-    hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": style.GREY, "ms": 5}
+    hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": figure_style.GREY, "ms": 5}
     handles.append(Line2D([], [], label="printed, at 60k steps of the paper's sizes", **hollow))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
 

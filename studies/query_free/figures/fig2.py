@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..transfer import DISTANCE, ERROR, LINEAR, MLP, finals
+from ..basis_transfer_results import DISTANCE, ERROR, LINEAR, MLP, finals
 
-COLOURS = {MLP: style.BLUE, LINEAR: style.ORANGE}
+COLOURS = {MLP: figure_style.BLUE, LINEAR: figure_style.ORANGE}
 LABELS = {MLP: "MLP with a skip, fitted", LINEAR: "linear map, ridge regression"}
 
 #: Panel -> quantity, by what it is multiplied, title and axis.
@@ -35,13 +35,13 @@ EXACT = "exact_relative_l2"
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Errors left, cosine distances right; bands and dashes are printed, hollow marks the best linear map of all."""
     found = finals(frames)
-    figure = Figure(figsize=(style.PAGE, 3.3))
+    figure = Figure(figsize=(figure_style.PAGE, 3.3))
     axes = dict(zip(PANELS, figure.subplots(1, 2), strict=True))
     rows = []
     for panel, (quantity, times, title, label) in PANELS.items():
         one = axes[panel]
         if found is None:
-            style.note_absent(one, [f"the measurement ({MISSING})"])
+            figure_style.note_absent(one, [f"the measurement ({MISSING})"])
         else:
             for arm, colour in COLOURS.items():
                 line = times * found[arm, quantity]
@@ -52,7 +52,7 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         one.set_ylabel(label)
     if found is not None:
         exact = 100 * found[LINEAR, EXACT]
-        mark = {"mfc": "none", "mec": style.BLACK, "ms": 8, "zorder": 3}
+        mark = {"mfc": "none", "mec": figure_style.BLACK, "ms": 8, "zorder": 3}
         axes["error"].plot(exact.index, exact.to_numpy(), "s", label="best linear map, closed form", **mark)
         rows += [_point("error", "best linear map", "closed form", h, value) for h, value in exact.items()]
         for one in axes.values():
@@ -96,5 +96,5 @@ def _sizes(study: Study) -> str:
 def _legend(figure: Figure, axes: Axes) -> None:
     drawn, _ = axes.get_legend_handles_labels()
     lines = [axes.plot([], [], "o-", color=colour, ms=4.5, label=LABELS[arm])[0] for arm, colour in COLOURS.items()]
-    bands = [Patch(color=style.GREY, alpha=0.25, linewidth=0, label="printed range")]
+    bands = [Patch(color=figure_style.GREY, alpha=0.25, linewidth=0, label="printed range")]
     figure.legend(handles=[*lines, *drawn, *bands], loc="outside lower center", ncols=4, fontsize=7)

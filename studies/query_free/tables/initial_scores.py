@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import beside, labels, make_table, ours
+from plumbline.results.tables.shared_columns import beside, labels, make_table, ours
 from plumbline.results.tables.table import PRESET, Cell, Column, Table, from_print
 from plumbline.specs.study_config import Study
 
-from .. import checks
+from .. import theorem_checks
 from ..run_values import BASELINE, IDENTITY, divisor
 
-SOURCE = "plumbline.studies.query_free.checks, at the sizes of the paper preset"
+SOURCE = "plumbline.studies.query_free.theorem_checks, at the sizes of the paper preset"
 
 #: The baseline, the reduced model, and the two other variants of its scale.
 METHODS = (BASELINE, "wq_identity_unscaled", IDENTITY, "wq_identity_matched")
@@ -56,8 +56,8 @@ def initial_scores(frames: RunFrames, study: Study, published: PrintedNumbers) -
 
 
 def _derived(study: Study, published: PrintedNumbers) -> Iterator[dict[str, Cell]]:
-    model, prose = checks.model_of(study.code), published.prose()
-    said, seen = checks.by_formula(model), checks.drawn(model)
+    model, prose = theorem_checks.model_of(study.code), published.prose()
+    said, seen = theorem_checks.by_formula(model), theorem_checks.drawn(model)
     inputs = "‖x‖ = 1, not divided"
     yield _row("standard", "learned query", inputs, said.standard, seen.standard, prose["score_std_standard"].text)
     yield _row("reduced", "W_Q = I", inputs, said.reduced, seen.reduced, prose["score_std_reduced"].text)
@@ -69,15 +69,15 @@ def _derived(study: Study, published: PrintedNumbers) -> Iterator[dict[str, Cell
 def _of_models(study: Study) -> Iterator[dict[str, Cell]]:
     """What a method's first layer starts with; by the formula with rows as long as a LayerNorm makes them."""
     for method in METHODS:
-        model = checks.model_of(study.code, method)
+        model = theorem_checks.model_of(study.code, method)
         by, length = math.sqrt(model.head_width) * divisor(model), math.sqrt(model.width)
         learned = method == BASELINE
         said, seen = (
             spread.divided(by).standard if learned else spread.divided(by).reduced
-            for spread in (checks.by_formula(model, length), checks.drawn(model, length))
+            for spread in (theorem_checks.by_formula(model, length), theorem_checks.drawn(model, length))
         )
         label = study.label(method) + (", scale 1/(2√d_k)" if method == IDENTITY else "")
-        yield _row(method, label, "LayerNorm, divided", said, seen, layer=checks.first_spread(model))
+        yield _row(method, label, "LayerNorm, divided", said, seen, layer=theorem_checks.first_spread(model))
 
 
 def _row(

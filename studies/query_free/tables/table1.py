@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import make_table, ours, said
+from plumbline.results.tables.shared_columns import make_table, ours, said
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.theory.theorem_check import FAILURE, PREMISES, ROUNDING, TheoremCheck
 
-from .. import checks
+from .. import theorem_checks
 
-SOURCE = "plumbline.studies.query_free.checks, on random weights"
+SOURCE = "plumbline.studies.query_free.theorem_checks, on random weights"
 
 #: Words of the printed table, as it spells them.
 SIGNS = {
@@ -55,7 +55,7 @@ COLUMNS = [
 def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     """The printed rows in order, each with the statements of its section; then those that have no row."""
     printed = published.table("table1", key="section")
-    found = list(checks.theorems().values())
+    found = list(theorem_checks.theorems().values())
     rows: list[dict[str, Cell]] = []
     for section, row in printed.iterrows():
         covers = {name: _sign(row[name]) for name in PREMISES}

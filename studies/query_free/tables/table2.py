@@ -5,13 +5,13 @@ Source: query_free study, Table 2 (section 5.1) and section 6.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import FACTS, beside, labels, make_table, ours
+from plumbline.results.tables.shared_columns import FACTS, beside, labels, make_table, ours
 from plumbline.results.tables.table import REFERENCE, Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 
-from ..cells import run_facts, value
+from ..run_cells import run_facts, value
 from ..run_values import (
     BASELINE,
     CONFIGURATIONS,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.audit_rows import AuditRows
 
-from . import (
-    base_scale,
-    compute,
-    configuration,
-    diagnostics,
-    scales,
-    taxonomy,
-)
+from . import base_scale, configuration, counts_by_category, divergences_and_losses, large_scale, parameters_and_flops
 
 
 def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
-    for part in (base_scale, taxonomy, scales, compute, configuration, diagnostics):
+    for part in (
+        base_scale,
+        counts_by_category,
+        large_scale,
+        parameters_and_flops,
+        configuration,
+        divergences_and_losses,
+    ):
         part.audit(ledger)

@@ -3,11 +3,11 @@ them."""
 
 from __future__ import annotations
 
+from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count, falling
-from plumbline.audit.functions import largest, mean, smallest, sqrt
-from plumbline.audit.number import PrintedColumn, derived, exact
-from plumbline.audit.rows import AuditRows
-from plumbline.audit.statistics import (
+from plumbline.audit.math_functions import largest, mean, smallest, sqrt
+from plumbline.audit.printed_number import PrintedColumn, derived, exact
+from plumbline.audit.statistic_functions import (
     bh_from_bonferroni,
     bh_survivors,
     bonferroni_survivors,

@@ -7,13 +7,13 @@ import math
 
 from mpmath import iv
 
+from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.expression import function
-from plumbline.audit.functions import between, exp, log, sqrt
-from plumbline.audit.interval import Interval, low
-from plumbline.audit.number import BILLION, exact
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.interval_arithmetic import Interval, low
+from plumbline.audit.math_functions import between, exp, log, sqrt
+from plumbline.audit.printed_number import BILLION, exact
 
-from . import sizes
+from . import decoder_sizes
 
 
 def audit(ledger: AuditRows) -> None:
@@ -32,7 +32,9 @@ def heads_and_scales(ledger: AuditRows) -> None:
     copy("heads", what.format("heads"), where, prose("heads_app_d"), heads)
     printed, original = prose("key_value_groups_app_d"), prose("key_value_heads")
     copy("key_value_groups", what.format("key/value groups"), where, printed, original)
-    base, large, literal = (make(ledger.settings) for make in (sizes.base, sizes.large, sizes.large_as_printed))
+    base, large, literal = (
+        make(ledger.settings) for make in (decoder_sizes.base, decoder_sizes.large, decoder_sizes.large_as_printed)
+    )
     billions = prose("parameters_large_b")
     what = (
         f"{literal.layers} layers of width {literal.width} with all else identical (FFN {literal.ffn_width}), billions"

@@ -10,8 +10,8 @@ import warnings
 
 import numpy as np
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import (
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,
     at_most_partly,
@@ -26,10 +26,10 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
-from .evidence import SIGNIFICANT_Z, Evidence
+from .claim_evidence import SIGNIFICANT_Z, Evidence
 
 CHECKS = ClaimChecks()
 

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import (
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
     factor,
@@ -23,13 +23,13 @@ from plumbline.results.claims.checkers import (
     signs,
     statistic,
 )
-from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.stats import spearman
 
 from ..divergence import Divergence, chain, norms_of
 from ..two_scales import improvers
 from .base_scale import CLIMB
-from .evidence import Evidence
+from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 

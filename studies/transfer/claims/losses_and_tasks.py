@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.checkers import (
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,
     at_most_partly,
@@ -22,12 +22,12 @@ from plumbline.results.claims.checkers import (
     said,
     signs,
 )
-from plumbline.results.claims.registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 
-from ..hardware import ARM, pair
-from ..headline import BASE
+from ..hardware_comparison import ARM, pair
+from ..headline_runs import BASE
 from .base_scale import CLIMB, SIGMA
-from .evidence import SIGNIFICANT_Z, Evidence
+from .claim_evidence import SIGNIFICANT_Z, Evidence
 
 CHECKS = ClaimChecks()
 

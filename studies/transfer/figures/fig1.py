@@ -9,20 +9,20 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, label_of, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..headline import LARGE
+from ..headline_runs import LARGE
 
 #: Figure 1's runs at the large scale: method, seed, colour, line.
 GRADIENTS = [
-    ("baseline", 42, style.BLUE, "-"),
-    ("hybrid_norm", 42, style.RED, "-"),
-    ("hybrid_norm", 43, style.ORANGE, (0, (5, 2))),
-    ("hybrid_norm", 44, style.VIOLET, (0, (1, 1.5))),
+    ("baseline", 42, figure_style.BLUE, "-"),
+    ("hybrid_norm", 42, figure_style.RED, "-"),
+    ("hybrid_norm", 43, figure_style.ORANGE, (0, (5, 2))),
+    ("hybrid_norm", 44, figure_style.VIOLET, (0, (1, 1.5))),
 ]
 
 
@@ -32,7 +32,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
 
     A cross marks the last finite step of a run that diverged.
     """
-    figure, axes = style.canvas(style.PAGE, 3.1)
+    figure, axes = figure_style.canvas(figure_style.PAGE, 3.1)
     curves, absent = [], []
     for method, seed, colour, line in GRADIENTS:
         key = frames.key(LARGE, method, seed)
@@ -53,7 +53,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     rows = []
     for key, label, outcome, colour, line, steps, norms in curves:
         kept = steps <= until
-        x, y = style.thin(steps[kept], norms[kept])
+        x, y = figure_style.thin(steps[kept], norms[kept])
         if not len(x):
             absent.append(f"{label} (no finite step)")
             continue
@@ -76,10 +76,10 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes.set_xlim(0, until)
     axes.set_xlabel("training step")
     axes.set_ylabel("gradient norm before clipping")
-    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
-    style.name_preset(axes, study, "Gradient norm; a cross is the last finite step before a divergence", LARGE)
+    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+    figure_style.name_preset(axes, study, "Gradient norm; a cross is the last finite step before a divergence", LARGE)
     if rows:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
-    style.note_absent(axes, absent)
+    figure_style.note_absent(axes, absent)
     columns = ["run", "label", "step", "grad_norm", "last_before_divergence"]
     return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))

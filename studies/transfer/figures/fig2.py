@@ -9,22 +9,22 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, label_of, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.specs.study_config import Study
 
-from ..headline import BASE
+from ..headline_runs import BASE
 
 #: Figure 2's six methods with their colours: improvers cold, failures warm.
 LOSSES = {
-    "baseline": style.BLACK,
-    "qknorm": style.BLUE,
-    "softpick": style.GREEN,
-    "sigmoid_attn": style.ORANGE,
-    "ssmax": style.RED,
-    "attnres": style.VIOLET,
+    "baseline": figure_style.BLACK,
+    "qknorm": figure_style.BLUE,
+    "softpick": figure_style.GREEN,
+    "sigmoid_attn": figure_style.ORANGE,
+    "ssmax": figure_style.RED,
+    "attnres": figure_style.VIOLET,
 }
 #: Below this many validations a curve is shown whole.
 FEW_POINTS = 20
@@ -33,7 +33,7 @@ FEW_POINTS = 20
 @styled
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Held-out loss of the printed six methods over training, the first seed of each; those that the study has."""
-    figure, axes = style.canvas(style.PAGE, 3.3)
+    figure, axes = figure_style.canvas(figure_style.PAGE, 3.3)
     rows, ends, absent, late = [], [], [], []
     for method, colour in LOSSES.items():
         key = frames.key(BASE, method)
@@ -68,9 +68,9 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.set_xlim(0, frame["step"].max())
     axes.set_xlabel("training step")
     axes.set_ylabel("validation loss (nats per token)")
-    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(style.thousands))
-    style.name_preset(axes, study, "Validation loss over training", BASE)
+    axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+    figure_style.name_preset(axes, study, "Validation loss over training", BASE)
     figure.draw_without_rendering()  # limits and transforms must be final before labels are placed
-    style.direct_labels(axes, ends)
-    style.note_absent(axes, absent)
+    figure_style.direct_labels(axes, ends)
+    figure_style.note_absent(axes, absent)
     return FigureWithData(figure, frame.assign(preset=study.preset_named))

@@ -9,15 +9,15 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import TwoSlopeNorm
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, label_of, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, label_of, styled
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import reference_of, task_source
 from plumbline.specs.study_config import Study
 
-from ..headline import BASE, base_values, best_first
-from ..tasks import deltas, tasks_of
+from ..headline_runs import BASE, base_values, best_first
+from ..task_differences import deltas, tasks_of
 
 
 @styled
@@ -28,7 +28,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     values = deltas(frames, study, tasks, reference).loc[order]
     points = 100 * values.to_numpy(dtype=float)
     runs = frames.select(BASE, study.methods)
-    figure, axes = style.canvas(style.PAGE, 5.6)
+    figure, axes = figure_style.canvas(figure_style.PAGE, 5.6)
     there = np.abs(points[np.isfinite(points)])
     # One cell far out must not bleach the others: beyond the bound colour saturates, the number still tells.
     bound = float(np.quantile(there, 0.8)) if there.size and there.max() > 0 else 1.0
@@ -45,7 +45,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         if not np.isfinite(points[row]).any():
             outcomes = set(runs[runs["method"] == method].sort_values("seed")["outcome"].head(1))
             word = DIVERGED if DIVERGED in outcomes else MISSING
-            axes.text((len(tasks) - 1) / 2, row, word, ha="center", va="center", fontsize=7, color=style.GREY)
+            axes.text((len(tasks) - 1) / 2, row, word, ha="center", va="center", fontsize=7, color=figure_style.GREY)
     axes.set_xticks(range(len(tasks)), [task.replace("_", " ") for task in tasks], rotation=38, ha="right")
     axes.set_yticks(range(len(values)), [label_of(study, method) for method in values.index])
     axes.grid(False)
@@ -59,7 +59,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     bar.set_label(f"distance from the baseline (points of accuracy; colour ends at ±{bound:.1f})")
     bar.outline.set_linewidth(0.5)
     source = task_source(frames)
-    style.name_preset(
+    figure_style.name_preset(
         axes, study, "Per-task distance from the baseline, methods by CLIMB-avg", BASE, extra=f"items: {source}"
     )
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="delta")

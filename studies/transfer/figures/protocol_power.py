@@ -10,17 +10,17 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import ALPHA
 
-from ..headline import BASE
-from ..protocol import CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
+from ..headline_runs import BASE
+from ..protocol_error import CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
 
-COLOURS = {"normal": style.RED, "prediction": style.BLUE}
+COLOURS = {"normal": figure_style.RED, "prediction": figure_style.BLUE}
 LINES: dict[str, tuple[str | tuple[int, tuple[int, ...]], str]] = {
     "bonferroni": ("-", "o"),
     "holm": ((0, (4, 2)), "s"),
@@ -38,13 +38,13 @@ LIMITS = (-0.02, 1.02)
 @styled
 def protocol_power(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Left: worlds with a survivor by number of reference seeds. Right: gains found, at two numbers of seeds."""
-    figure = Figure(figsize=(style.PAGE, 3.4))
+    figure = Figure(figsize=(figure_style.PAGE, 3.4))
     left, right = figure.subplots(1, 2)
     rows = [*_nothing_works(left, study), *_one_works(right, study)]
     for axes in (left, right):
         axes.set_ylim(*LIMITS)
         axes.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
-    style.name_preset(left, study, "A survivor where no method does anything", BASE)
+    figure_style.name_preset(left, study, "A survivor where no method does anything", BASE)
     right.set_title("The one real gain among the methods, found\nBonferroni", fontsize=8.5)
     handles = [
         mpl.lines.Line2D([], [], color=COLOURS[statistic], linestyle=LINES[correction][0], marker=LINES[correction][1])
@@ -67,7 +67,7 @@ def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
                 entry | {"n_seeds": n, "true_gain_sigma": 0.0, "probability": share}
                 for n, share in zip(COUNTS, drawn, strict=True)
             ]
-    axes.axhline(ALPHA, color=style.GREY, linewidth=0.8)
+    axes.axhline(ALPHA, color=figure_style.GREY, linewidth=0.8)
     axes.annotate(
         f"{ALPHA:.0%}, as promised", (max(COUNTS), ALPHA), (0, 3), textcoords="offset points", ha="right", fontsize=7
     )
@@ -90,5 +90,5 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     axes.set_xlabel("gain, in units of the spread of seeds")
     axes.set_xlim(0, GAINS[-1])
     axes.set_ylim(*LIMITS)
-    style.direct_labels(axes, ends)
+    figure_style.direct_labels(axes, ends)
     return rows

@@ -11,9 +11,9 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.shared_columns import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     NO_FLOOR,
@@ -28,8 +28,8 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats import noise_floor
 
-from ..concentration import ConcentrationPoint, before, points
-from ..headline import BASE, LARGE
+from ..attention_concentration import ConcentrationPoint, before, points
+from ..headline_runs import BASE, LARGE
 from .table6 import ARM, PROVOKED, RUN, listed, name_of
 
 #: The group of runs at the base scale that it shows.

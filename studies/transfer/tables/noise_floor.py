@@ -11,10 +11,10 @@ import warnings
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import OUTCOME, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     REFERENCE,
@@ -40,7 +40,7 @@ from plumbline.stats import (
 )
 from plumbline.stats import noise_floor as floor_of
 
-from ..headline import BASE
+from ..headline_runs import BASE
 
 COLUMNS = [
     *labels("method", "Method"),

@@ -6,14 +6,14 @@ Source: transfer study, section 3.3. Not a table of the paper.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import labels, make_table, ours
+from plumbline.results.tables.shared_columns import labels, make_table, ours
 from plumbline.results.tables.table import PRESET, Cell, Column, Table
 from plumbline.specs.study_config import Study
 from plumbline.stats.protocol_error import WORLDS, protocols, standard_error
 
-from ..protocol import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
+from ..protocol_error import ASSUMED, CORRECTIONS, COUNTS, GAINS, STATISTICS, worth
 
 #: Where the numbers are from.
 SOURCE = "plumbline.stats.protocol_error"

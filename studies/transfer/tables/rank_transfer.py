@@ -9,10 +9,10 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -26,7 +26,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
 
-from ..headline import BASE, LARGE
+from ..headline_runs import BASE, LARGE
 from ..two_scales import failures, improvers, rank_correlation, two_scales
 
 COLUMNS = [

@@ -14,10 +14,10 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
-from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -34,7 +34,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, signal_of_noise, verdicts
 
-from ..headline import BASE, best_first, headline_runs
+from ..headline_runs import BASE, best_first, headline_runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plumbline.audit.published import PrintedNumbers, printed
+from plumbline.audit.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import said
+from plumbline.results.tables.shared_columns import said
 from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 

@@ -9,10 +9,10 @@ each correction, the sampling error of the items, paired over them, and its test
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers, printed
+from plumbline.audit.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Column,
@@ -26,9 +26,9 @@ from plumbline.specs.study_config import Study
 from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
-from ..headline import BASE, lead
-from ..items import answers, guessed, item_cells
-from ..protocol import sentence
+from ..headline_runs import BASE, lead
+from ..item_differences import answers, guessed, item_cells
+from ..protocol_error import sentence
 
 COLUMNS = [
     *labels("method", "Method"),

@@ -9,10 +9,10 @@ import math
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.formats import probability
-from plumbline.results.tables.layout import OUTCOME, labels, make_table, ours, said
+from plumbline.results.tables.number_formats import probability
+from plumbline.results.tables.shared_columns import OUTCOME, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -29,7 +29,7 @@ from plumbline.results.tables.table import (
 from plumbline.specs.study_config import Study
 from plumbline.stats import signs_preserved
 
-from ..headline import BASE, LARGE, first_seed, headline_runs
+from ..headline_runs import BASE, LARGE, first_seed, headline_runs
 from ..two_scales import failures, improvers, rank_correlation, two_scales
 
 #: Our columns, and the printed table's names of them.

@@ -6,17 +6,17 @@ device; the paper's formula stands beside the true count.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.model.decoder import on_meta
 from plumbline.model.flops import counted
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import ours
+from plumbline.results.tables.shared_columns import ours
 from plumbline.results.tables.table import Cell, Column, Table, printed_cells, published_column, reference_of
 from plumbline.specs import study_config
 from plumbline.specs.study_config import Study
 
-from ..flops import appendix_c
-from ..headline import BASE
+from ..headline_runs import BASE
+from ..step_flops import appendix_c
 
 SIZE = "paper"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
-from plumbline.results.tables.layout import make_table, ours, said
+from plumbline.results.tables.shared_columns import make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
     Cell,
@@ -28,9 +28,9 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..hardware import ARM, DIFFERENT, SAME, UNKNOWN, HardwareComparison, device, pair, stand_in
-from ..headline import BASE
-from ..tasks import printed_tasks
+from ..hardware_comparison import ARM, DIFFERENT, SAME, UNKNOWN, HardwareComparison, device, pair, stand_in
+from ..headline_runs import BASE
+from ..task_differences import printed_tasks
 
 COLUMNS = [
     Column(name="task", header="Task", kind="label", narrow=True),

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.layout import OUTCOME, make_table, ours, said
+from plumbline.results.tables.shared_columns import OUTCOME, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT_ALONE,
     Cell,
@@ -32,7 +32,7 @@ from ..divergence import (
     PRINTED,
     divergence_of,
 )
-from ..headline import LARGE
+from ..headline_runs import LARGE
 
 ARM = "provoked_divergence"
 PROVOKED = "not of the paper; an absurd learning rate, so that a divergence is seen end to end."

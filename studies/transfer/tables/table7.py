@@ -5,14 +5,14 @@ Source: transfer study, appendix E.1 and Table 7.
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import OUTCOME, SEEDS, labels, make_table, ours
+from plumbline.results.tables.shared_columns import OUTCOME, SEEDS, labels, make_table, ours
 from plumbline.results.tables.table import CONTEXT, Cell, Table, printed_cells, published_column, reference_of
 from plumbline.specs.study_config import Study
 
 from ..base_scale_method_rows import base_scale_method_rows
-from ..headline import BASE
+from ..headline_runs import BASE
 
 COLUMNS = [
     *labels("method", "Method"),

@@ -5,14 +5,14 @@ Source: transfer study, appendix E, Figure 3 (which prints no numbers).
 
 from __future__ import annotations
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.layout import make_table, ours
+from plumbline.results.tables.shared_columns import make_table, ours
 from plumbline.results.tables.table import CONTEXT, Cell, Column, Table, absent, context, number, reference_of
 from plumbline.specs.study_config import Study
 
-from ..headline import BASE, base_values, best_first, headline_runs
-from ..tasks import deltas, tasks_of
+from ..headline_runs import BASE, base_values, best_first, headline_runs
+from ..task_differences import deltas, tasks_of
 
 
 def task_deltas(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:

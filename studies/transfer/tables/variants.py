@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.model.decoder import on_meta
 from plumbline.results.interpretations import variant_change
 from plumbline.results.runs.finished_runs import COMPLETED, MISSING, RunFrames
-from plumbline.results.tables.formats import PROBABILITY
-from plumbline.results.tables.layout import OUTCOME, RUN_IDS, SEEDS, beside, labels, make_table, ours
+from plumbline.results.tables.number_formats import PROBABILITY
+from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, beside, labels, make_table, ours
 from plumbline.results.tables.table import (
     CONTEXT,
     NO_FLOOR,
@@ -38,7 +38,7 @@ from plumbline.specs.corpus import Corpus
 from plumbline.specs.study_config import Study, make_spec
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_t
 
-from ..headline import BASE, headline_runs
+from ..headline_runs import BASE, headline_runs
 
 #: The word of a default variant where others have their distance from it.
 DEFAULT = "default"

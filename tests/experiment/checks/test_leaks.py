@@ -24,7 +24,7 @@ from plumbline.operate.experiments.after_runs import looked_at_again
 from plumbline.specs.spec import ModelSpec
 from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, noisy
 from tests.model_specs import run_spec, small
-from tests.train import helpers
+from tests.train import small_runs
 
 SIZE = TrainedSize(context=160, rows=18, half=True, layers=6)
 
@@ -279,7 +279,7 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
         uses(mixer)
         packs = trained_checks.held_out_pack(tmp_path, run_spec()).parent
         packs.mkdir(parents=True)
-        helpers.train(run_spec(), helpers.settings(helpers.make_packs(packs), tmp_path))
+        small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(packs), tmp_path))
         return tmp_path
 
     return train

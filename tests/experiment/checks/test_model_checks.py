@@ -19,7 +19,7 @@ from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.operate.preflight import own_checks
 from plumbline.specs.spec import ModelSpec
-from tests.model.methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
+from tests.model.transfer_methods import ALL, LENGTH_DEPENDENT, METHODS, overlay
 from tests.model_specs import small
 
 Build = Callable[..., Any]

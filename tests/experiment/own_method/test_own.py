@@ -18,8 +18,8 @@ from plumbline.experiment.__main__ import main as verdict
 from plumbline.experiment.checks import method_checks
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.experiment.own_method import decision_accuracy, decision_accuracy_from_pages, own_verdict
-from plumbline.specs import mine
-from tests.studies.transfer.world import World, curve, history, tasks_of
+from plumbline.specs import own_methods_file
+from tests.studies.transfer.synthetic_runs import World, curve, history, tasks_of
 
 MINE = {
     "extends": "transfer",
@@ -43,7 +43,7 @@ class Made:
     def __init__(self, root: Path, gain: float = 0.0, **changes: Any) -> None:
         self.root, self.file = root, root / "caps.yaml"
         self.file.write_text(yaml.safe_dump(MINE | changes))
-        self.mine = mine.load(str(self.file), "demo")
+        self.mine = own_methods_file.load(str(self.file), "demo")
         self.world = World(root / "work", "demo", self.mine.study)
         for seed, loss in LOSSES.items():
             self.run("base", "baseline", seed, loss)
@@ -252,7 +252,7 @@ def test_the_ledger_section_counts_tries_and_not_lines(tmp_path: Path) -> None:
     made.write()
     assert "1 try against `transfer/base/baseline` in `validation_loss`, this page's among them: every" in section(made)
     made.file.write_text(yaml.safe_dump(MINE | {"tries": 20}))
-    made.mine = mine.load(str(made.file), "demo")
+    made.mine = own_methods_file.load(str(made.file), "demo")
     same = {"kind": "spec", "baseline": "transfer/base/baseline", "test": "pooled t"}
     place = made.root / "verdict/ledger.jsonl"
     ledger.append(place, [LedgerEntry(name="o/a", fingerprint="a", metric="accuracy", **same)])
@@ -310,7 +310,7 @@ def test_a_baseline_of_which_a_seed_diverged_leaves_nothing_to_judge_by_unless_t
     assert "`capped` cannot be judged: 1 run of `baseline` diverged" in made.write()
     assert made.numbers()["methods"] == {} and list(made.numbers()["not judged"]) == ["capped"]
     made.file.write_text(yaml.safe_dump(MINE | {"may_diverge": 1}))
-    made.mine = mine.load(str(made.file), "demo")
+    made.mine = own_methods_file.load(str(made.file), "demo")
     assert (
         "`capped` improves `validation_loss` by" in made.write() and "3 seeds against 4 of `baseline`" in made.write()
     )

@@ -21,7 +21,7 @@ from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import load
-from tests import in_process
+from tests import run_in_process
 
 TRAINER = """\
 import argparse, random
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
     folder = repository_of(tmp_path_factory.mktemp("trainer") / "there", TRAINER)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
-        return folder, in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+        return folder, run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def folder(made: tuple[Path, Done], tmp_path: Path) -> Path:
 
 
 def plumbline(folder: Path, *words: object) -> Done:
-    return in_process.run(main, *words, cwd=folder)
+    return run_in_process.run(main, *words, cwd=folder)
 
 
 def change(folder: Path, what: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> None:
@@ -100,7 +100,7 @@ def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[P
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
     assert "sigma 0.0" in done.stdout and git(folder, "status", "--short") == "?? plumbline.toml\n"
     before = (folder / "plumbline.toml").read_text()
-    again = in_process.run(setup_trainer.main, "python other.py", cwd=folder)
+    again = run_in_process.run(setup_trainer.main, "python other.py", cwd=folder)
     assert again.returncode == 1 and "is never written over" in again.stderr
     assert (folder / "plumbline.toml").read_text() == before
 
@@ -242,7 +242,7 @@ FIRST = "print('begin'); print('nothing here'); "
 )
 def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, words: list[str], said: str) -> None:
     folder = repository_of(tmp_path / "own", script)
-    done = in_process.run(setup_trainer.main, *words, cwd=folder)
+    done = run_in_process.run(setup_trainer.main, *words, cwd=folder)
     assert done.returncode == 1 and said in done.stderr, done.stderr
     if script is FIRST:
         assert (
@@ -253,7 +253,7 @@ def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, word
 def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
-    done = in_process.run(setup_trainer.main, "python train.py", cwd=bare)
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=bare)
     assert done.returncode == 1 and "git init && git add -A && git commit -m start" in done.stderr
     library = repository_of(tmp_path / "library", "x = 1\n")
     git(folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "library")
@@ -271,7 +271,7 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
     for words in (("try", "-m", "x"), ("confirm",)):
         done = plumbline(folder, *words)
         assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
-    done = in_process.run(setup_trainer.main, cwd=folder)
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
 
 
@@ -293,7 +293,7 @@ def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
     runs.write_text(re.sub(r'"fingerprint":"\w+"', '"fingerprint":"of torch 2.5.1"', runs.read_text()))
     done = plumbline(folder, *words)
     assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
-    again = in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
+    again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
     assert again.returncode == 0, again.stderr
     assert plumbline(folder, *words).returncode == 10
 
@@ -328,7 +328,7 @@ def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path,
 @pytest.mark.slow
 def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
     for words, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
-        command = [sys.executable, "-m", "tests.cli.light", "plumbline", *words]
+        command = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", *words]
         path = {"PYTHONPATH": f"{repository}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
         assert done.returncode == code and done.stdout, done.stderr

@@ -17,8 +17,8 @@ from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import disk_and_memory, environment, gpu, in_use
 from plumbline.operate.preflight.dry_run import JobToRun
 from plumbline.train.checkpoint import run_lock
-from tests.new_process import forget
-from tests.operate.preflight.made import TEXTS, TRAIN, planned, said
+from tests.forget_caches import forget
+from tests.operate.preflight.made_up_plans import TEXTS, TRAIN, planned, said
 
 
 def sees(monkeypatch: pytest.MonkeyPatch, **seen: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.operate.preflight import sharing
-from plumbline.specs import config
+from plumbline.specs import yaml_files
 
 
 def closed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_what_a_job_may_not_write_is_refused_with_whose_it_is(tmp_path: Path, mo
     (said,) = sharing.refused(jobs)
     assert said.startswith(f"{work} cannot be read or changed by ") and "mode rwxr-s---. Let its owner share" in said
     with pytest.raises(PlumblineError, match=r"work: \S*/work/demo cannot be read or changed by .*: \S*/work belongs"):
-        config.require_work({"work": str(work), "preset": "demo"}, tmp_path)
+        yaml_files.require_work({"work": str(work), "preset": "demo"}, tmp_path)
 
 
 def test_snakemakes_own_notes_are_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

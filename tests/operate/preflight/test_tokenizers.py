@@ -8,7 +8,7 @@ from pathlib import Path
 from plumbline.core.files import sha256_file
 from plumbline.operate.preflight import tokenizers
 from plumbline.operate.preflight.dry_run import JobToRun
-from tests.operate.preflight.made import TRAIN, planned
+from tests.operate.preflight.made_up_plans import TRAIN, planned
 
 SEEDS = ("42", "43")
 SCORE = [JobToRun(rule="evaluate", wildcards=TRAIN.wildcards | {"seed": seed}) for seed in SEEDS]

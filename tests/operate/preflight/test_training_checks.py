@@ -124,7 +124,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, str]]:
         if optimizer is not None:
             monkeypatch.setattr(run_optimizer, "load", lambda kind, name: optimizer)
             monkeypatch.setattr(
-                "plumbline.train.checkpoint.fit.OURS", ()
+                "plumbline.train.checkpoint.check_fit.OURS", ()
             )  # what AdamW keeps is known, not what this does
         if intervention is not None:
             monkeypatch.setattr(interventions, "load", lambda kind, name: intervention)

@@ -10,11 +10,11 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.registry import ClaimChecks
-from plumbline.results.claims.verdicts import judge_claims
-from plumbline.studies.key_norms.claims import CHECKS, Evidence, definitions
-from tests.studies.key_norms.world import PUBLISHED, Arm, World
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_registry import ClaimChecks
+from plumbline.results.claims.claim_verdicts import judge_claims
+from plumbline.studies.key_norms.claims import CHECKS, Evidence, sizes_and_definitions
+from tests.studies.key_norms.synthetic_runs import PUBLISHED, Arm, World
 
 CLAIMS = PUBLISHED.claims()
 
@@ -126,7 +126,7 @@ def test_a_claim_that_is_false_in_all_its_values_is_not_reproduced(right: World,
 
 
 def no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definitions.QKNorm, "forward", lambda self, q, k: (q, k))
+    monkeypatch.setattr(sizes_and_definitions.QKNorm, "forward", lambda self, q, k: (q, k))
 
 
 def square_root(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def square_root(monkeypatch: pytest.MonkeyPatch) -> None:
     def scores(self, q, k):
         return q @ (k / k.norm(dim=-1, keepdim=True).sqrt()).repeat_interleave(2, 1).mT
 
-    monkeypatch.setattr(definitions.Softmax, "scores", scores)
+    monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
 
 
 def normalised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,19 +144,19 @@ def normalised(monkeypatch: pytest.MonkeyPatch) -> None:
     def scores(self, q, k):
         return q @ (k / k.norm(dim=-1, keepdim=True)).repeat_interleave(2, 1).mT
 
-    monkeypatch.setattr(definitions.Softmax, "scores", scores)
+    monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
 
 
 def mean_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(definitions, "dots", lambda a, b: (a * b).double().mean(-1))
+    monkeypatch.setattr(sizes_and_definitions, "dots", lambda a, b: (a * b).double().mean(-1))
 
 
 def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = definitions.paper("key_norms")
+    spec = sizes_and_definitions.paper("key_norms")
     model = msgspec.structs.replace(spec.model, layers=24, width=384, heads=6, head_width=32, key_value_heads=3)
     train = msgspec.structs.replace(spec.train, steps=2000, batch_tokens=2 * 2048)
     changed = msgspec.structs.replace(spec, model=model, train=train)
-    monkeypatch.setattr(definitions, "paper", lambda study: changed)
+    monkeypatch.setattr(sizes_and_definitions, "paper", lambda study: changed)
 
 
 CODE_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts
-from tests.studies.key_norms.world import PUBLISHED, World
-from tests.studies.watched import Watched
+from tests.studies.key_norms.synthetic_runs import PUBLISHED, World
+from tests.studies.watched_numbers import Watched
 
 FIGURES = study_parts.targets("key_norms", "figures")
 PROBES = {"fig1": "key_norm", "fig2": "entropy", "fig3": "query_norm"}
@@ -80,7 +80,7 @@ def test_nothing_at_all_is_a_picture_too(tmp_path, right: World) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat(right: World, tmp_path, name: str) -> None:
-    paths = [style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+    paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
     for one, other in zip(*paths, strict=True):
         assert one.read_bytes() == other.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -8,9 +8,9 @@ import torch
 
 from plumbline.model.decoder import create, on_meta
 from plumbline.specs import study_config
-from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
-from plumbline.studies.key_norms.curves import decay, groups, layers_of, spec_of
+from plumbline.specs.yaml_files import PRESETS
+from plumbline.studies.key_norms.norm_curves import decay, groups, layers_of, spec_of
 from plumbline.train.interventions import build
 from plumbline.train.run_optimizer import RunOptimizer
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.results.tables import render, terminal_table
+from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
 from plumbline.studies.key_norms.tables.table1 import table1
-from tests.studies.key_norms.world import PUBLISHED, World
+from tests.studies.key_norms.synthetic_runs import PUBLISHED, World
 
 
 def made(world: World) -> Table:
@@ -98,7 +98,7 @@ def test_a_change_needs_both_ends(right: World) -> None:
 
 
 def test_files_and_terminal(table: Table, right: World, tmp_path) -> None:
-    paths = render.write(table, right.load(), tmp_path / "table1.csv")
+    paths = write_table.write(table, right.load(), tmp_path / "table1.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
     shown = terminal_table.show(tmp_path / "table1.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown

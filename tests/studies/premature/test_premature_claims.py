@@ -9,13 +9,13 @@ import msgspec
 import pandas as pd
 import pytest
 
-from plumbline.results.claims.registry import ClaimCheck
-from plumbline.results.claims.verdicts import judge_claims
-from plumbline.studies.premature import checks
+from plumbline.results.claims.claim_registry import ClaimCheck
+from plumbline.results.claims.claim_verdicts import judge_claims
+from plumbline.studies.premature import theorem_numbers
 from plumbline.studies.premature.claims import CHECKS, Evidence
-from plumbline.theory import logit_range, pathway
-from tests.studies.premature.mutants import MUTANTS
-from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from plumbline.theory import gradient_step_on_scores, logit_range
+from tests.studies.premature.runs_with_false_claims import MUTANTS
+from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
 
 CLAIMS = PUBLISHED.claims()
 
@@ -59,27 +59,27 @@ def test_every_claim_of_runs_fails_in_some_mutant(name, mutants):
     assert "not reproduced" in verdicts.values(), verdicts
 
 
-def _wider(study: str) -> checks.MatchedSizes:
+def _wider(study: str) -> theorem_numbers.MatchedSizes:
     """Models whose feed-forward widths do not match, at another start."""
     these = SIZES(study)
     gated = msgspec.structs.replace(these.gated, ffn_width=2048)
-    return checks.MatchedSizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
+    return theorem_numbers.MatchedSizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
 
 
 SIZES, MOVED, WEAKENED, NEEDED = (
-    checks.sizes,
-    pathway.PathwayHead.moved,
-    pathway.PathwayHead.weakened,
+    theorem_numbers.sizes,
+    gradient_step_on_scores.PathwayHead.moved,
+    gradient_step_on_scores.PathwayHead.weakened,
     logit_range.needed_range,
 )
 
 #: Claim of arithmetic -> what is wrong in a world in which it must fail: owner, name, replacement.
 WRONG = {
-    "rho_init": (checks, "sizes", _wider),
-    "ffn_match": (checks, "sizes", _wider),
-    "fourfold": (pathway.PathwayHead, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
-    "theorem1": (pathway.PathwayHead, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
-    "rho_squared": (pathway.PathwayHead, "weakened", lambda head, share: WEAKENED(head, share**2)),
+    "rho_init": (theorem_numbers, "sizes", _wider),
+    "ffn_match": (theorem_numbers, "sizes", _wider),
+    "fourfold": (gradient_step_on_scores.PathwayHead, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
+    "theorem1": (gradient_step_on_scores.PathwayHead, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
+    "rho_squared": (gradient_step_on_scores.PathwayHead, "weakened", lambda head, share: WEAKENED(head, share**2)),
     "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 

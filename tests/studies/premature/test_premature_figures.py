@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from plumbline.results.figures import style
+from plumbline.results.figures import figure_style
 from plumbline.results.runs.finished_runs import load
 from plumbline.specs import study_parts
-from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
-from tests.studies.watched import Watched
+from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.watched_numbers import Watched
 
 FIGURES = study_parts.targets("premature", "figures")
 
@@ -38,7 +38,8 @@ def test_the_bytes_repeat_and_printed_files_are_declared(tmp_path, name):
     assert watched.seen == set(study_at().definition["targets"][name]["published"])
     assert name == "fig1" or "preset paper" in words(first)
     paths = [
-        style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in (("a", first), ("b", second))
+        figure_style.save(picture, tmp_path / folder / f"{name}.png")
+        for folder, picture in (("a", first), ("b", second))
     ]
     for one, other in zip(*paths, strict=True):
         assert one.read_bytes() == other.read_bytes()

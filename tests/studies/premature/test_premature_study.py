@@ -6,11 +6,11 @@ import pytest
 
 from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus, suites
-from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.premature.run_values import EARLY, FIFTH
 from plumbline.train.interventions._release_rule import ReleaseRule, release_step
-from tests.studies.premature.world import study_at
+from tests.studies.premature.synthetic_runs import study_at
 
 #: Parameters of each architecture at the paper's size, counted by hand from its widths (and printed: 270M, 700M).
 PARAMETERS = {
@@ -129,7 +129,7 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
 
 
 def test_scores_are_read_under_the_name_that_the_trainer_logs_them_by():
-    from plumbline.studies.premature.release import LOGGED
+    from plumbline.studies.premature.release_rules import LOGGED
     from plumbline.train.interventions._until_release import SCORE
 
     assert LOGGED == SCORE

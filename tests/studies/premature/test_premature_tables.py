@@ -7,14 +7,14 @@ import math
 
 import pytest
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import load
-from plumbline.results.tables import render
+from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
-from tests.studies.premature.world import PUBLISHED, loaded, published_facts, published_once, study_at, written
-from tests.studies.watched import Watched
+from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
+from tests.studies.watched_numbers import Watched
 
 TARGETS = study_config.load("premature", "smoke").definition["targets"]
 TABLES = sorted(name for name, entry in TARGETS.items() if entry["kind"] == "table")
@@ -59,7 +59,7 @@ def test_every_table_is_a_target_and_every_target_a_table():
 def test_every_number_is_traceable_and_every_cell_is_filled(tables, name):
     table = tables[name]
     names = [column.name for column in table.columns]
-    facts = provenance(table, loaded(published_once()), render.to_csv(table))
+    facts = provenance(table, loaded(published_once()), write_table.to_csv(table))
     assert table.frame[table.key].is_unique
     for row in table.rows:
         assert set(row) == set(names)
@@ -218,7 +218,7 @@ def test_theory_holds_but_for_the_square_beside_a_mature_rest(tables):
 
 
 def test_the_renderings_have_both_columns(tables):
-    text = render.to_markdown(tables["table1"])
+    text = write_table.to_markdown(tables["table1"])
     assert "loss (reproduced)" in text and "loss (published)" in text and "Preset: paper" in text
     for table in tables.values():
-        assert render.to_tex(table).startswith("% needs")
+        assert write_table.to_tex(table).startswith("% needs")

@@ -9,10 +9,17 @@ import pytest
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.studies.premature import checks
+from plumbline.studies.premature import theorem_numbers
 from plumbline.theory.gated_energy import energy_ratio
+from plumbline.theory.gradient_step_on_scores import (
+    PathwayHead,
+    causal_adjoint,
+    frobenius,
+    power,
+    random_head,
+    sharp_head,
+)
 from plumbline.theory.logit_range import needed_range, slack
-from plumbline.theory.pathway import PathwayHead, causal_adjoint, frobenius, power, random_head, sharp_head
 
 SHAPE = {"tokens": 12, "width": 20, "head_width": 6, "rank": 4, "init_std": 0.2}
 
@@ -85,23 +92,23 @@ def test_the_square_is_of_a_stream_that_is_all_immature():
 
 
 def test_rho_of_the_documents_widths_and_of_networks_that_were_drawn():
-    these = checks.sizes("premature")
+    these = theorem_numbers.sizes("premature")
     assert these.variance == pytest.approx(0.384)
-    assert checks.rho(these, "gelu") == pytest.approx(2 / 3 * 0.384)
-    assert checks.rho(these, "silu") == pytest.approx(0.2163, abs=5e-5)
+    assert theorem_numbers.rho(these, "gelu") == pytest.approx(2 / 3 * 0.384)
+    assert theorem_numbers.rho(these, "silu") == pytest.approx(0.2163, abs=5e-5)
     for gate in ("gelu", "silu"):
-        single, gated, with_single, with_gated = checks.drawn_energies(these, gate, seed=5)
-        assert gated / single == pytest.approx(checks.rho(these, gate), rel=0.05)
+        single, gated, with_single, with_gated = theorem_numbers.drawn_energies(these, gate, seed=5)
+        assert gated / single == pytest.approx(theorem_numbers.rho(these, gate), rel=0.05)
         assert with_gated < with_single
-    assert energy_ratio(3840, 2560, 0.384, gate="silu") == checks.rho(these, "silu")
+    assert energy_ratio(3840, 2560, 0.384, gate="silu") == theorem_numbers.rho(these, "silu")
 
 
 def test_the_write_where_training_starts_is_the_dossiers():
     """Root of the mean square of a drawn network's output at full width (tokens with norm sqrt(960))."""
-    these = checks.sizes("premature")
-    per_channel = checks.TOKENS * these.single.width
-    single, swiglu, *_ = checks.drawn_energies(these, "silu")
-    _, geglu, *_ = checks.drawn_energies(these, "gelu")
+    these = theorem_numbers.sizes("premature")
+    per_channel = theorem_numbers.TOKENS * these.single.width
+    single, swiglu, *_ = theorem_numbers.drawn_energies(these, "silu")
+    _, geglu, *_ = theorem_numbers.drawn_energies(these, "gelu")
     found = [math.sqrt(energy / per_channel) for energy in (single, swiglu, geglu)]
     assert found == [pytest.approx(0.0730, rel=0.02), pytest.approx(0.0339, rel=0.02), pytest.approx(0.0369, rel=0.02)]
 

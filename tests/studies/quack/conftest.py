@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.studies.kept import kept
-from tests.studies.quack import world
-from tests.studies.quack.world import Written
+from tests.studies.cached_worlds import kept
+from tests.studies.quack import synthetic_runs
+from tests.studies.quack.synthetic_runs import Written
 
 
 @pytest.fixture(scope="session")
 def right(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """Runs at paper size that end as the summary says. Read only."""
-    return kept(Written(tmp_path_factory.mktemp("right"), world.right()))
+    return kept(Written(tmp_path_factory.mktemp("right"), synthetic_runs.right()))
 
 
 @pytest.fixture(scope="session")
 def timed(right: Written, tmp_path_factory: pytest.TempPathFactory) -> Written:
     """The same with step times: QuacK takes 0.9 of QK norm's."""
     root = tmp_path_factory.mktemp("timed")
-    return right.changed(lambda facts: facts, root).measured("step_time", world.times(qk_norm=1.0, quack=0.9))
+    return right.changed(lambda facts: facts, root).measured("step_time", synthetic_runs.times(qk_norm=1.0, quack=0.9))

@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 import torch
 
-from plumbline.results.claims.registry import ClaimChecks
-from plumbline.results.claims.verdicts import judge_claims
-from plumbline.studies.quack import lemma, memory
-from plumbline.studies.quack.claims import CHECKS, Evidence, design, trained
+from plumbline.results.claims.claim_registry import ClaimChecks
+from plumbline.results.claims.claim_verdicts import judge_claims
+from plumbline.studies.quack import decoding_memory, lemma1_numbers
+from plumbline.studies.quack.claims import CHECKS, Evidence, sizes_and_algorithm, trained_models
 from plumbline.theory import logit_change
 from plumbline.theory.logit_change import HeadSizes, HeadUpdate
-from tests.studies.quack import world
-from tests.studies.quack.mutants import MUTANTS
-from tests.studies.quack.world import PUBLISHED, Written, key, study_at, times
+from tests.studies.quack import synthetic_runs
+from tests.studies.quack.runs_with_false_claims import MUTANTS
+from tests.studies.quack.synthetic_runs import PUBLISHED, Written, key, study_at, times
 
 CLAIMS = PUBLISHED.claims()
 TRAINED = [name for name, measure in CHECKS.items() if measure.scope == "training"]
@@ -43,10 +43,10 @@ def before(timed: Written) -> pd.DataFrame:
 
 @pytest.fixture
 def small_head(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(lemma, "sizes", lambda study: SMALL)
-    lemma.found.cache_clear()
+    monkeypatch.setattr(lemma1_numbers, "sizes", lambda study: SMALL)
+    lemma1_numbers.found.cache_clear()
     yield
-    lemma.found.cache_clear()
+    lemma1_numbers.found.cache_clear()
 
 
 def test_every_claim_is_measured() -> None:
@@ -69,11 +69,11 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, timed, 
 def test_one_kind_of_attention_is_half_of_a_claim(right: Written, tmp_path) -> None:
     """What holds in one of two is partly so; a better QuacK is competitive and not worse."""
 
-    def half(facts: world.World) -> world.World:
-        for tau in world.TAUS:
+    def half(facts: synthetic_runs.World) -> synthetic_runs.World:
+        for tau in synthetic_runs.TAUS:
             facts[key("mha", "quack", 3e-2, tau)].rise = 0.5
             facts[key("mla", "ablation", 3e-2, tau)].loss -= 0.5
-            for eta in world.ETAS:
+            for eta in synthetic_runs.ETAS:
                 facts[key("mha", "quack", eta, tau)].loss -= 0.1
         facts[key("mla", "quack.spectral")].loss -= 0.5
         return facts
@@ -85,7 +85,7 @@ def test_one_kind_of_attention_is_half_of_a_claim(right: Written, tmp_path) -> N
 
 
 def test_a_diverged_run_is_worse_than_any_loss(right: Written, tmp_path) -> None:
-    def worse(facts: world.World) -> world.World:
+    def worse(facts: synthetic_runs.World) -> synthetic_runs.World:
         for name, one in facts.items():
             if name.startswith("quack/mla/quack.") or name.startswith("quack/mha/ablation.eta_0.03"):
                 one.outcome = "diverged"
@@ -126,7 +126,7 @@ def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
         train = msgspec.structs.replace(run.spec.train, steps=2500)
         runs[name] = msgspec.structs.replace(run.spec, model=model, train=train)
     made = {name: type(run)(spec=runs[name], groups=run.groups) for name, run in study_at().runs.items()}
-    monkeypatch.setattr(memory, "paper", lambda study: type(study_at())(
+    monkeypatch.setattr(decoding_memory, "paper", lambda study: type(study_at())(
         name="quack", preset="paper", definition=study_at().definition, runs=made))  # fmt: skip
 
 
@@ -138,18 +138,18 @@ def another_grid(monkeypatch: pytest.MonkeyPatch) -> None:
         methods[name] = entry | {"sweep": shorter}
     kept = {name: run for name, run in paper.runs.items() if "tau_10" not in name}
     made = type(paper)(name="quack", preset="paper", definition=paper.definition | {"methods": methods}, runs=kept)
-    monkeypatch.setattr(memory, "paper", lambda study: made)
+    monkeypatch.setattr(decoding_memory, "paper", lambda study: made)
 
 
 def latents_with_norms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "refused", lambda study, scale: "")
+    monkeypatch.setattr(decoding_memory, "refused", lambda study, scale: "")
 
 
 def norms_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "model_of", lambda study, scale, method="default": QK_NORMED)
+    monkeypatch.setattr(decoding_memory, "model_of", lambda study, scale, method="default": QK_NORMED)
 
 
-QK_NORMED = memory.model_of(study_at(), "mha", "qk_norm")
+QK_NORMED = decoding_memory.model_of(study_at(), "mha", "qk_norm")
 
 
 def by_own_norm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ CODE_MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 def test_where_the_code_is_otherwise_a_definition_does_not_hold(claim, small_head, tmp_path, monkeypatch) -> None:
     nothing = Written(tmp_path, {}, "smoke")
     assert judged(nothing, [claim]).loc[claim, "verdict"] == "reproduced"
-    lemma.found.cache_clear()
+    lemma1_numbers.found.cache_clear()
     CODE_MUTANTS[claim](monkeypatch)
     found = judged(nothing, [claim])
     assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "reproduced"]
@@ -206,8 +206,8 @@ def test_a_bound_that_anything_keeps_to_bounds_nothing(small_head, tmp_path, mon
     ("scales", "verdict"), [(("mla",), "partly"), (("mha", "mla"), "not reproduced")], ids=["one", "both"]
 )
 def test_where_every_run_diverged_none_is_stable_and_none_is_missing(scales, verdict, right, tmp_path) -> None:
-    def diverged(facts: world.World) -> world.World:
-        for scale, eta, tau in itertools.product(scales, world.ETAS, world.TAUS):
+    def diverged(facts: synthetic_runs.World) -> synthetic_runs.World:
+        for scale, eta, tau in itertools.product(scales, synthetic_runs.ETAS, synthetic_runs.TAUS):
             facts[key(scale, "quack", eta, tau)].outcome = "diverged"
         return facts
 
@@ -243,12 +243,12 @@ def test_times_that_were_not_taken_are_a_gap(right: Written) -> None:
 
 
 def test_unbounded_updates_break_the_assumptions(right: Written, monkeypatch) -> None:
-    monkeypatch.setattr(trained, "orthogonalised", lambda gradient, coefficients: gradient)
+    monkeypatch.setattr(trained_models, "orthogonalised", lambda gradient, coefficients: gradient)
     assert judged(right, ["assumptions"]).loc["assumptions", "verdict"] == "not reproduced"
 
 
 def test_the_head_of_the_lemma_is_the_summarys() -> None:
-    assert lemma.sizes("quack") == HeadSizes(width=2048, head_width=64, init_std=0.02, rate=0.003, tau=1.0)
+    assert lemma1_numbers.sizes("quack") == HeadSizes(width=2048, head_width=64, init_std=0.02, rate=0.003, tau=1.0)
 
 
 def test_every_claim_was_seen_to_fail() -> None:
@@ -256,12 +256,14 @@ def test_every_claim_was_seen_to_fail() -> None:
 
 
 def test_a_demo_speaks_only_about_definitions(tmp_path) -> None:
-    written = Written(tmp_path, world.right("demo"), "demo").measured("step_time", times(qk_norm=1.0, quack=0.9))
+    written = Written(tmp_path, synthetic_runs.right("demo"), "demo").measured(
+        "step_time", times(qk_norm=1.0, quack=0.9)
+    )
     assert judged(written)["verdict"].eq("not judged (demo size)").all()
 
 
 def test_updates_are_read_by_head() -> None:
-    spec = design.smallest("quack")
-    found = design.updates(spec, (), {"query": np.ones(spec.model.heads)})
+    spec = sizes_and_algorithm.smallest("quack")
+    found = sizes_and_algorithm.updates(spec, (), {"query": np.ones(spec.model.heads)})
     assert all(len(norms_H) == spec.model.heads and (norms_H > 0).all() for norms_H in found.values())
     assert torch.get_default_dtype() == torch.float32

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts
 from plumbline.studies.quack.figures._panels import alike
-from plumbline.studies.quack.grid import RunGrid
-from tests.studies.quack import world
-from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
+from plumbline.studies.quack.run_grid import RunGrid
+from tests.studies.quack import synthetic_runs
+from tests.studies.quack.synthetic_runs import ETAS, LOSSES, PUBLISHED, TAUS, Written, key
 
 FIGURES = ("fig1", "fig2", "fig3")
 
@@ -58,7 +58,7 @@ def test_curves_that_coincide_are_named(right: Written, pictures: dict[str, Figu
     """A threshold that is never reached leaves the default's curve."""
     said = "the same curve: Default, QK-clip 100"
 
-    def unreached(facts: world.World) -> world.World:
+    def unreached(facts: synthetic_runs.World) -> synthetic_runs.World:
         facts[key("mla", "qk_clip_100", ETAS[0])] = facts[key("mla", "default", ETAS[0])]
         return facts
 
@@ -108,7 +108,7 @@ def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, F
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_what_is_not_there_is_named(right: Written, tmp_path, name: str) -> None:
-    def fewer(facts: world.World) -> world.World:
+    def fewer(facts: synthetic_runs.World) -> synthetic_runs.World:
         kept = {one: own for one, own in facts.items() if "mla/qk_clip_30" not in one}
         for tau in TAUS:
             kept[key("mha", "quack", 3e-2, tau)].outcome = "diverged"
@@ -128,7 +128,7 @@ def test_nothing_at_all_is_a_picture_too(tmp_path, name: str) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat(right: Written, tmp_path, name: str) -> None:
-    paths = [style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+    paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
     for one, other in zip(*paths, strict=True):
         assert one.read_bytes() == other.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -8,11 +8,11 @@ import pytest
 
 from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus
-from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
-from plumbline.studies.quack.memory import materialised, model_of, remembered
+from plumbline.specs.yaml_files import PRESETS
+from plumbline.studies.quack.decoding_memory import materialised, model_of, remembered
 from plumbline.theory.logit_change import SCALES
-from tests.studies.quack.world import ETAS, PUBLISHED, TAUS, key, study_at
+from tests.studies.quack.synthetic_runs import ETAS, PUBLISHED, TAUS, key, study_at
 
 #: Parameters at the summary's size, counted by hand from its widths (printed: about 1B).
 PARAMETERS = {"mha": 1_040_246_784, "mla": 998_041_600}

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.results.tables import render, terminal_table
+from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
-from plumbline.studies.quack import lemma
+from plumbline.studies.quack import lemma1_numbers
 from plumbline.theory.logit_change import HeadSizes
-from tests.studies.quack import world
-from tests.studies.quack.world import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
-from tests.studies.watched import Watched
+from tests.studies.quack import synthetic_runs
+from tests.studies.quack.synthetic_runs import ETAS, LOSSES, PUBLISHED, TAUS, Written, key, times
+from tests.studies.watched_numbers import Watched
 
 OF_RUNS = ("table1", "tau", "variants")
 
@@ -30,10 +30,10 @@ def tables(right: Written) -> dict[str, Table]:
 @pytest.fixture
 def small_head(monkeypatch: pytest.MonkeyPatch) -> Any:
     sizes = HeadSizes(width=48, head_width=8, init_std=0.02, rate=3e-3, tau=1.0, tokens=12)
-    monkeypatch.setattr(lemma, "sizes", lambda study: sizes)
-    lemma.found.cache_clear()
+    monkeypatch.setattr(lemma1_numbers, "sizes", lambda study: sizes)
+    lemma1_numbers.found.cache_clear()
     yield
-    lemma.found.cache_clear()
+    lemma1_numbers.found.cache_clear()
 
 
 def test_every_table_is_a_target(right: Written) -> None:
@@ -81,7 +81,7 @@ def test_table1_says_where_a_best_tau_is_at_an_end_of_its_grid(tables: dict[str,
         and frame.loc["mla/default/0.003", "best_tau_grid_position"] == ""
     )
 
-    def at_the_end(facts: world.World) -> world.World:
+    def at_the_end(facts: synthetic_runs.World) -> synthetic_runs.World:
         facts[key("mla", "quack", 3e-3, TAUS[0])].loss = 2.0
         facts[key("mha", "quack", 3e-3, TAUS[-1])].loss = 2.0
         return facts
@@ -117,7 +117,7 @@ def test_a_run_that_completes_with_a_spike_is_not_stable(tables: dict[str, Table
 
 
 def test_where_every_tau_diverges_there_is_no_best_one(right: Written, tmp_path) -> None:
-    def worst(facts: world.World) -> world.World:
+    def worst(facts: synthetic_runs.World) -> synthetic_runs.World:
         for tau in TAUS:
             facts[key("mla", "quack", 3e-2, tau)].outcome = "diverged"
         del facts[key("mha", "ablation", 3e-3, 0.1)]
@@ -205,7 +205,7 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
         and (ours["within_bound"] == "yes").all()
         and (ours["bound_over_largest_change"] >= 1 - 1e-9).all()
     )
-    shown = [f"first_order_change_weights_x{scale:g}" for scale in lemma.SHOWN]
+    shown = [f"first_order_change_weights_x{scale:g}" for scale in lemma1_numbers.SHOWN]
     assert (ours[shown].max(axis=1) / ours[shown].min(axis=1)).max() == pytest.approx(1, rel=1e-6)
     growth = fixed["first_order_change_weights_x32"] / fixed["first_order_change_weights_x1"]
     assert growth.tolist() == pytest.approx([32] * 6, rel=1e-6)
@@ -218,7 +218,7 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
 
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
-    paths = render.write(tables[name], right.load(), tmp_path / f"{name}.csv")
+    paths = write_table.write(tables[name], right.load(), tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
     shown = terminal_table.show(tmp_path / f"{name}.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.studies.query_free.world import Transfer, as_the_document_says, measured_there, written
+from tests.studies.query_free.synthetic_runs import Transfer, as_the_document_says, measured_there, written
 
 
 @pytest.fixture(scope="session")

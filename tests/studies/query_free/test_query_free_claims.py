@@ -8,15 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results.claims.registry import ClaimChecks
-from plumbline.results.claims.verdicts import judge_claims
-from plumbline.studies.query_free import checks
+from plumbline.results.claims.claim_registry import ClaimChecks
+from plumbline.results.claims.claim_verdicts import judge_claims
+from plumbline.studies.query_free import theorem_checks
 from plumbline.studies.query_free.claims import CHECKS, Evidence, theorems
 from plumbline.studies.query_free.run_values import CONFIGURATIONS
 from plumbline.theory import query_elimination
 from plumbline.theory.theorem_check import TheoremCheck
-from tests.studies.query_free.mutants import MUTANTS, OF_SPECS, TRANSFERS, another, losses
-from tests.studies.query_free.world import (
+from tests.studies.query_free.runs_with_false_claims import MUTANTS, OF_SPECS, TRANSFERS, another, losses
+from tests.studies.query_free.synthetic_runs import (
     PUBLISHED,
     Facts,
     Transfer,
@@ -97,7 +97,7 @@ def test_where_the_measurement_says_otherwise(name: str, before: pd.Series, tmp_
 
 @pytest.fixture
 def other_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "document", another)
+    monkeypatch.setattr(theorem_checks, "document", another)
 
 
 def test_of_a_document_with_other_sizes_none_of_these_is_so(right: Path, other_document: None) -> None:
@@ -142,9 +142,9 @@ def _idle(one: TheoremCheck) -> TheoremCheck:
 @pytest.mark.parametrize("claim", [*theorems.STATEMENTS, "single_head"])
 def test_a_theorem_that_fails_or_cannot_fail_is_not_reproduced(claim: str, mutant, right: Path, monkeypatch) -> None:
     for id in theorems.STATEMENTS.get(claim, ("prop_4_1",)):
-        changed = checks.theorems() | {id: mutant(checks.theorems()[id])}
+        changed = theorem_checks.theorems() | {id: mutant(theorem_checks.theorems()[id])}
         with monkeypatch.context() as patched:
-            patched.setattr(checks, "theorems", lambda found=changed: found)
+            patched.setattr(theorem_checks, "theorems", lambda found=changed: found)
             assert verdicts(right, claim)[claim] == "not reproduced"
 
 
@@ -158,11 +158,11 @@ def test_a_wrong_construction_is_seen(right: Path, monkeypatch: pytest.MonkeyPat
         return replace(done, layers=tuple(kept))
 
     monkeypatch.setattr(query_elimination, "attention_skip_only", without_keys)
-    checks.theorems.cache_clear()
+    theorem_checks.theorems.cache_clear()
     try:
         found = verdicts(right, *theorems.STATEMENTS)
     finally:
-        checks.theorems.cache_clear()
+        theorem_checks.theorems.cache_clear()
     assert found[found != "reproduced"].to_dict() == {"attn_skip_only": "not reproduced"}
 
 

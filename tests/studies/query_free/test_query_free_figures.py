@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData
 from plumbline.specs import study_parts
-from tests.studies.query_free.world import (
+from tests.studies.query_free.synthetic_runs import (
     PUBLISHED,
     STUDY,
     Transfer,
@@ -119,7 +119,7 @@ def test_fig2_says_that_nothing_was_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_bytes_repeat_and_the_preset_is_named(right: Path, tmp_path: Path, name: str) -> None:
-    paths = [style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
+    paths = [figure_style.save(draw(right, name), tmp_path / folder / f"{name}.png") for folder in ("a", "b")]
     for one, other in zip(*paths, strict=True):
         assert one.read_bytes() == other.read_bytes()
     assert pd.read_csv(tmp_path / "a" / f"{name}.csv")["preset"].eq("paper").all()

@@ -8,12 +8,12 @@ import pytest
 
 from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus
-from plumbline.specs.config import PRESETS
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
-from plumbline.theory import query_rules
+from plumbline.theory import query_elimination_rules
 from plumbline.theory.initial_scores import neutral_divisor
-from tests.studies.query_free.world import STUDY, study_at
+from tests.studies.query_free.synthetic_runs import STUDY, study_at
 
 #: Parameters of each configuration at the paper's size, counted by hand from its widths, with and without the
 #: embeddings of tokens and positions (printed: 117.30, 117.92, 117.30, 124.37 and 124.37 M; 77.88, 79.73, 77.88, 84.95
@@ -194,5 +194,5 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_model_of_the_theorems_can_do_without_its_queries_and_no_other_can(preset: str) -> None:
     """By the rules of `plumbline.theory.eliminate_query`; norms stand in the way of all five."""
-    assert query_rules.attention_skip_only(spec("norm_free", preset).model) == []
-    assert all(query_rules.attention_skip_only(spec(method, preset).model) for method in CONFIGURATIONS)
+    assert query_elimination_rules.attention_skip_only(spec("norm_free", preset).model) == []
+    assert all(query_elimination_rules.attention_skip_only(spec(method, preset).model) for method in CONFIGURATIONS)

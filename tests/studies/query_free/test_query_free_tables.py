@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.tables import render, terminal_table
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.tables import terminal_table, write_table
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_parts
-from plumbline.studies.query_free import checks
+from plumbline.studies.query_free import theorem_checks
 from plumbline.theory.theorem_check import PREMISES
-from tests.studies.query_free.world import (
+from tests.studies.query_free.synthetic_runs import (
     LOSSES,
     PUBLISHED,
     STUDY,
@@ -24,7 +24,7 @@ from tests.studies.query_free.world import (
     study_at,
     written,
 )
-from tests.studies.watched import Watched
+from tests.studies.watched_numbers import Watched
 
 TABLES = study_parts.targets(STUDY, "tables")
 
@@ -68,7 +68,7 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
 
 def test_the_checks_have_the_premises_of_the_row_that_they_stand_in() -> None:
     printed = PUBLISHED.table("table1", key="section")
-    for one in checks.theorems().values():
+    for one in theorem_checks.theorems().values():
         if one.section:
             assert one.premises is not None
             assert [getattr(one.premises, name) for name in PREMISES] == list(printed.loc[one.section, list(PREMISES)])
@@ -77,18 +77,18 @@ def test_the_checks_have_the_premises_of_the_row_that_they_stand_in() -> None:
 def test_every_statement_holds_with_its_premises_and_fails_without_each(table1: Table) -> None:
     frame = table1.frame.set_index("check")
     kept, broken = frame[frame["verdict"] == "equal"], frame[frame["verdict"] == "apart"]
-    assert len(kept) + len(broken) + 2 == len(frame) and len(kept) == len(checks.theorems())
+    assert len(kept) + len(broken) + 2 == len(frame) and len(kept) == len(theorem_checks.theorems())
     assert kept["relative_residual"].max() < 1e-9 and broken["relative_residual"].min() > 1e-4
     assert broken["premise_removed"].ne("").all() and kept["premise_removed"].eq("").all()
-    theory = [one for one in checks.theorems() if not one.startswith("section_6")]
+    theory = [one for one in theorem_checks.theorems() if not one.startswith("section_6")]
     assert all(f"{name}_without_1" in broken.index for name in theory)
 
 
 def test_a_statement_that_does_not_hold_is_shouted(right: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = checks.theorems()["thm_4_1"]
+    one = theorem_checks.theorems()["thm_4_1"]
     idle = replace(one.broken[0], residual=1e-12)
-    changed = checks.theorems() | {"thm_4_1": replace(one, residual=1e-3, broken=(idle, *one.broken[1:]))}
-    monkeypatch.setattr(checks, "theorems", lambda: changed)
+    changed = theorem_checks.theorems() | {"thm_4_1": replace(one, residual=1e-3, broken=(idle, *one.broken[1:]))}
+    monkeypatch.setattr(theorem_checks, "theorems", lambda: changed)
     table = made(right, "table1")
     assert table.cell("thm_4_1", "verdict").value == "NOT EQUAL"
     assert table.cell("thm_4_1_without_1", "verdict").value == "NOT APART"
@@ -218,7 +218,7 @@ def test_files_and_terminal(name: str, preset: str, tmp_path: Path) -> None:
     root = written(as_the_document_says(), tmp_path, preset)
     table = made(root, name, preset)
     frames = loaded(root, *study_at(preset).definition["targets"][name]["runs"], preset=preset)
-    paths = render.write(table, frames, tmp_path / f"{name}.csv")
+    paths = write_table.write(table, frames, tmp_path / f"{name}.csv")
     assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
     shown = terminal_table.show(tmp_path / f"{name}.csv")
     banner = "This table needs no training" if name in ("table1", "initial_scores") else f"Preset: {preset}"

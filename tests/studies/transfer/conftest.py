@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.studies.transfer.world import World, published_once
+from tests.studies.transfer.synthetic_runs import World, published_once
 
 
 @pytest.fixture(scope="session")

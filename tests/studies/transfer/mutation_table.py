@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from plumbline.studies.transfer.claims import CHECKS
-from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
-from tests.studies.transfer.facts import held, right
-from tests.studies.transfer.mutants import MUTANTS, UPHELD
+from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.runs_with_false_claims import MUTANTS, UPHELD
+from tests.studies.transfer.synthetic_results import held, right
 from tests.studies.transfer.test_transfer_claims import CLAIMS, judged, where
 
 

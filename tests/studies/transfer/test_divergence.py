@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plumbline.studies.transfer.divergence import classify
-from tests.studies.transfer.world import history
+from tests.studies.transfer.synthetic_runs import history
 
 RNG = np.random.default_rng(0)
 

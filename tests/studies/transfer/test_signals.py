@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.stats import noise_floor, two_sided_t
 from plumbline.studies.transfer.tables.signals import signals
-from tests.studies.transfer.world import PUBLISHED, World, tasks_of
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
 GROUPS = ("base", "noise_floor")
 LOSSES = {42: 5.00, 43: 5.01, 44: 5.02}

@@ -13,12 +13,12 @@ import pytest
 from plumbline.core import frames as stored
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables import render
+from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import provenance
 from plumbline.results.tables.terminal_table import show
-from plumbline.results.tables.trace import trace
+from plumbline.results.tables.trace_cell import trace
 from plumbline.studies.transfer.tables.table2 import table2
-from tests.studies.transfer.world import PUBLISHED, World, tasks_of
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, tasks_of
 
 GROUPS = ("base", "noise_floor")
 SOFTPICK = "transfer/base/softpick/s42"
@@ -81,7 +81,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     )
     assert any(note.startswith("Significance, the first that holds") for note in table.notes)
     out = tmp_path / "table2.csv"
-    render.write(table, frames, out)
+    write_table.write(table, frames, out)
     shown = show(out)
     assert shown.startswith("Significant (Bonferroni): 1 of 19 methods differ") and "(baseline seeds)" in shown
     facts = provenance(table, frames, out.read_text())["runs"][SOFTPICK]

@@ -10,11 +10,11 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as results
-from plumbline.results.tables import render
+from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import provenance
 from plumbline.studies.transfer.tables.table2 import table2
-from tests import in_process
-from tests.studies.transfer.world import PUBLISHED, World, base_value, printed_rows, tasks_of
+from tests import run_in_process
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, base_value, printed_rows, tasks_of
 
 GROUPS = ("base", "noise_floor")
 NUMBERS = ["climb_avg", "z", "p_holm", "validation_loss"]
@@ -62,7 +62,7 @@ def test_a_single_seed_is_the_value_and_the_others_are_told(table):
 
 def test_every_number_has_its_runs_and_every_run_its_facts(published, table):
     frames = published.load(*GROUPS)
-    facts = provenance(table, frames, render.to_csv(table))
+    facts = provenance(table, frames, write_table.to_csv(table))
     for row in table.rows:
         for column in table.columns:
             if column.kind == "reproduced":
@@ -95,7 +95,7 @@ def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
     # The family stays at 19: methods without a value were tried.
     assert rows.loc["softpick", "p_bonferroni"] == pytest.approx(min(1.0, 19 * rows.loc["softpick", "p"]))
     assert "1 of its 3 seeds have no value" in table.notes[0]
-    markdown = render.to_markdown(table)
+    markdown = write_table.to_markdown(table)
     assert "Preset: demo" in markdown and "Stand-in: 12 of 12 tasks" in markdown
     assert rows.loc["softpick", "task_source"] == "proxy for 12 of 12 tasks"
     assert any("of different tasks as independent: it is slightly too small" in said for said in table.notes)
@@ -129,7 +129,7 @@ def test_a_climb_avg_that_is_no_mean_is_refused(tmp_path):
 
 
 def test_golden_renderings(published, table):
-    markdown = [" ".join(line.split()) for line in render.to_markdown(table).splitlines()]
+    markdown = [" ".join(line.split()) for line in write_table.to_markdown(table).splitlines()]
     softpick = next(line for line in markdown if line.startswith("| Softpick"))
     x = base_value(printed_rows("table2")[0])
     assert f"| {x:.4f} | 0.4922 | +0.0093 | 0.009 | +4.47 | 4.47 | 1.5e-04 | 1.5e-4 |" in softpick
@@ -139,28 +139,28 @@ def test_golden_renderings(published, table):
         "Significant (Bonferroni): 3 of 19 methods differ from Baseline on other seeds"
     )
     assert any(line.startswith("Preset: paper. Sizes and budget") for line in markdown[:head])
-    latex = render.to_tex(table)
+    latex = write_table.to_tex(table)
     assert r"ReLU$^2$ & not significant (item sampling) & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
     assert "Preset: paper" in latex
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
     assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
     assert "<1e-300: p p_bonferroni p_holm p_bh p_items p_items_bonferroni; <1e-7: p_bonferroni_published" in (
-        render.to_csv(table)
+        write_table.to_csv(table)
     )
 
 
 def test_the_verb_writes_four_files(published, tmp_path, repository):
     out = tmp_path / "results" / "transfer" / "table2.csv"
     words = ("--preset", "paper", "--work", published.root, "--out", out)
-    done = in_process.run(results.main, "table", "transfer", "table2", *words, cwd=repository)
+    done = run_in_process.run(results.main, "table", "transfer", "table2", *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in out.parent.iterdir()) == [
         "table2.csv", "table2.md", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
-    shown = in_process.run(results.main, "show", out, cwd=repository)
+    shown = run_in_process.run(results.main, "show", out, cwd=repository)
     assert shown.returncode == 0 and shown.stdout.startswith("Significant") and "Softpick" in shown.stdout
-    wrong = in_process.run(results.main, "table", "transfer", "tabel2", *words, cwd=repository)
+    wrong = run_in_process.run(results.main, "table", "transfer", "tabel2", *words, cwd=repository)
     assert wrong.returncode == 1 and wrong.stderr.startswith(
         "error: studies/transfer/study.yaml: targets: no table 'tabel2'; did you mean 'table2'"
     )

@@ -7,19 +7,18 @@ import math
 import pandas as pd
 import pytest
 
-from plumbline.audit.published import PrintedNumbers
+from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results import __main__ as results
-from plumbline.results.claims.registry import ClaimCheck, ClaimChecks
-from plumbline.results.claims.verdicts import COLUMNS, judge_claims, to_csv, to_markdown
+from plumbline.results.claims.claim_registry import ClaimCheck, ClaimChecks
+from plumbline.results.claims.claim_verdicts import COLUMNS, judge_claims, to_csv, to_markdown
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import context, warnings_of
 from plumbline.specs import study_config
 from plumbline.studies.transfer.claims import CHECKS, Evidence
-from tests import in_process
-from tests.studies.transfer.definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
-from tests.studies.transfer.facts import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
-from tests.studies.transfer.follows import FOLLOWS
-from tests.studies.transfer.mutants import (
+from tests import run_in_process
+from tests.studies.transfer.claims_that_change_together import FOLLOWS
+from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     IMPOSSIBLE,
     MUTANTS,
     UPHELD,
@@ -32,8 +31,9 @@ from tests.studies.transfer.mutants import (
     put,
     tasks,
     z,
-)  # fmt: skip
-from tests.studies.transfer.world import World, published_once
+)
+from tests.studies.transfer.synthetic_results import PRIMARY, PUBLISHED, SECOND, held, right, study_at, tasks_of
+from tests.studies.transfer.synthetic_runs import World, published_once
 
 CLAIMS = PUBLISHED.claims()
 TRAINED = [name for name, measure in CHECKS.items() if measure.function and measure.scope == "training"]
@@ -312,7 +312,7 @@ def test_renderings(rows):
 def test_the_verb(tmp_path, repository):
     out = tmp_path / "claims.csv"
     words = ("claims", "transfer", "--preset", "smoke", "--work", tmp_path / "none", "--out", out)
-    done = in_process.run(results.main, *words, cwd=repository)
+    done = run_in_process.run(results.main, *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(out, keep_default_na=False)
     assert len(table) == len(CLAIMS) and out.with_suffix(".md").exists()

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plumbline.results.figures import style
+from plumbline.results.figures import figure_style
 from plumbline.specs import study_parts
-from plumbline.studies.transfer.tasks import deltas, tasks_of
-from tests.studies.transfer.world import PUBLISHED, World, curve, published_once
-from tests.studies.transfer.world import tasks_of as twelve
+from plumbline.studies.transfer.task_differences import deltas, tasks_of
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, curve, published_once
+from tests.studies.transfer.synthetic_runs import tasks_of as twelve
 
 FIGURES = study_parts.targets("transfer", "figures")
 
@@ -43,7 +43,8 @@ def test_the_preset_is_in_the_picture_and_the_bytes_repeat(published, tmp_path, 
     first, second = draw(published, name)[0], draw(published, name)[0]
     assert "preset paper" in words(first)
     paths = [
-        style.save(picture, tmp_path / folder / f"{name}.png") for folder, picture in (("a", first), ("b", second))
+        figure_style.save(picture, tmp_path / folder / f"{name}.png")
+        for folder, picture in (("a", first), ("b", second))
     ]
     for one, other in zip(*paths, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -99,21 +100,21 @@ def test_an_empty_world_can_be_drawn(tmp_path):
     world = World(tmp_path, "smoke")
     for name in FIGURES:
         picture = draw(world, name)[0]
-        style.save(picture, tmp_path / "out" / f"{name}.png")
+        figure_style.save(picture, tmp_path / "out" / f"{name}.png")
         assert "preset smoke" in words(picture)
 
 
 def test_thinning_keeps_spikes_and_the_end():
     steps, values = np.arange(40_000), np.zeros(40_000)
     values[12_345] = 7.0
-    x, y = style.thin(steps, values, most=100)
+    x, y = figure_style.thin(steps, values, most=100)
     assert len(x) <= 101 and y.max() == 7.0 and x[-1] == 39_999 and (np.diff(x) > 0).all()
 
 
 def test_direct_labels_do_not_touch_and_stay_inside():
-    figure, axes = style.canvas(4, 3)
+    figure, axes = figure_style.canvas(4, 3)
     axes.set_ylim(0, 1)
-    style.direct_labels(axes, [(y, str(y), "black") for y in (0.0, 0.001, 0.002, 0.5, 0.99, 1.0)])
+    figure_style.direct_labels(axes, [(y, str(y), "black") for y in (0.0, 0.001, 0.002, 0.5, 0.99, 1.0)])
     heights = sorted(text.get_position()[1] for text in axes.texts)
     assert min(np.diff(heights)) >= 0.052 - 1e-9 and heights[0] >= 0 and heights[-1] <= 1
     assert any(abs(height - 0.5) < 1e-9 for height in heights)  # a label with room does not move

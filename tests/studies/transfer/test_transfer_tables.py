@@ -11,12 +11,12 @@ import pytest
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import load
-from plumbline.results.tables import render
+from plumbline.results.tables import write_table
 from plumbline.results.tables.provenance import provenance
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config, study_parts
-from tests.studies.transfer.facts import PRIMARY, SECOND, Run
-from tests.studies.transfer.world import PUBLISHED, World, history, printed_rows, tasks_of
+from tests.studies.transfer.synthetic_results import PRIMARY, SECOND, Run
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World, history, printed_rows, tasks_of
 
 TABLES = sorted(
     name
@@ -45,7 +45,7 @@ def test_every_table_is_a_target_and_every_target_a_table():
 def test_every_number_is_traceable_and_every_cell_is_filled(published, tables, name):
     table = tables[name]
     names = [column.name for column in table.columns]
-    facts = provenance(table, published.load(), render.to_csv(table))
+    facts = provenance(table, published.load(), write_table.to_csv(table))
     assert table.frame[table.key].is_unique
     for row in table.rows:
         assert set(row) == set(names)
@@ -303,7 +303,9 @@ def test_variants_enter_no_other_table(tmp_path):
     def all_made(*groups: str) -> dict[str, str]:
         fingerprint = world.load(*groups)
         return {
-            name: render.to_csv(study_parts.function("transfer", "tables", name)(fingerprint, world.study, PUBLISHED))
+            name: write_table.to_csv(
+                study_parts.function("transfer", "tables", name)(fingerprint, world.study, PUBLISHED)
+            )
             for name in others
         }
 
@@ -350,7 +352,7 @@ def sparse(tmp_path_factory):
 @pytest.mark.parametrize("name", TABLES)
 def test_a_csv_is_read_as_numbers_whatever_is_missing(tables, sparse, name):
     for table in (tables[name], made(sparse, name)):
-        frame = pd.read_csv(io.StringIO(render.to_csv(table)))
+        frame = pd.read_csv(io.StringIO(write_table.to_csv(table)))
         words = {column.name for column in table.columns if not column.numeric}
         read_as_numbers = {column for column in frame if pd.api.types.is_numeric_dtype(frame[column])}
         assert {column.name for column in table.columns if column.numeric} <= read_as_numbers

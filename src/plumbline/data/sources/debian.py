@@ -20,7 +20,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import Document
-from plumbline.data.text import html_text, prose, tidy, unwrap, without_tags
+from plumbline.data.text_cleaning import html_text, prose, tidy, unwrap, without_tags
 
 
 @contextlib.contextmanager

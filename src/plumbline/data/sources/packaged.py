@@ -15,7 +15,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data.sources import Document
-from plumbline.data.text import tidy
+from plumbline.data.text_cleaning import tidy
 from plumbline.data.wheel import opened
 
 _NOTE = re.compile(r"\s*\[(?:applause|laughter)[^\]]*\]", re.IGNORECASE)

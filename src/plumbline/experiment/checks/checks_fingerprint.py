@@ -8,10 +8,10 @@ from typing import Any
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment.checks.trained_size import trained_sizes
 from plumbline.specs import code_hash
-from plumbline.specs.mine import Mine, models
+from plumbline.specs.own_methods_file import OwnMethodsFile, models
 
 
-def of_checks(mine: Mine) -> str:
+def of_checks(mine: OwnMethodsFile) -> str:
     """Fingerprint the checks of a user's own file.
 
     It changes with their code, the models' code, and the models checked.

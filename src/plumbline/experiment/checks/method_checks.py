@@ -15,14 +15,14 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.fingerprint_file import read
 from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.experiment.checks.trained_size import trained_sizes
-from plumbline.specs.mine import Mine, models
+from plumbline.specs.own_methods_file import OwnMethodsFile, models
 from plumbline.specs.spec import RunSpec
 
 #: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.
-Train = Callable[[Mine, str, RunSpec, RunSpec, dict[str, Any]], None]
+Train = Callable[[OwnMethodsFile, str, RunSpec, RunSpec, dict[str, Any]], None]
 
 
-def report(mine: Mine, train: Train | None = None) -> dict[str, Any]:
+def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     """Make all checks of a user's own file, and return what was found by method.
 
     `train` tries what trains a method (`plumbline.operate.preflight.own_training`), before any run of it; where its

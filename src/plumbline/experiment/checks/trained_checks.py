@@ -25,7 +25,7 @@ from plumbline.experiment.checks import leak_inputs, leaks
 from plumbline.experiment.checks.leaks import TRAINED, Leak, Mode
 from plumbline.model.decoder import Decoder
 from plumbline.model.model_folder import load_weights
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
 #: Tokens of a batch that is looked at, and of all sequences whose loss is computed again; more take too long.
@@ -137,7 +137,7 @@ def _loss(
     ), ""
 
 
-def causality(mine: Mine, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
+def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
     """Look at one run of each arm and scale; returns words for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,7 +19,7 @@ class TrainedSize:
     layers: int
 
 
-def trained_sizes(mine: Mine, *methods: str) -> list[TrainedSize]:
+def trained_sizes(mine: OwnMethodsFile, *methods: str) -> list[TrainedSize]:
     """List how the runs of some methods read at every scale, each way once, shorter contexts first."""
     layers: dict[tuple[int, int, bool], int] = {}
     for run in mine.study.runs.values():

@@ -19,7 +19,7 @@ from typing import Any
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, make_folder, naming
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 
 #: The form of a line; a reader refuses a later one.

@@ -12,7 +12,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.numbers.readers.rows import read_rows
 from plumbline.specs import study_folders
-from plumbline.specs.config import ROOT, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_yaml
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

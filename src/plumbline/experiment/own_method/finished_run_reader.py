@@ -19,7 +19,7 @@ from plumbline.experiment.numbers.sentences import lost_sentence
 from plumbline.experiment.own_method import ledger_costs
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.specs.compared_metrics import METRICS, ComparedMetric
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.stats import StoufferResult, stouffer, task_correlation, welch_per_task
 
 
@@ -74,7 +74,7 @@ class RunCost:
 class FinishedRunReader:
     """Answers questions about the finished runs of a user's own file (`mine`)."""
 
-    mine: Mine
+    mine: OwnMethodsFile
     frames: RunFrames
 
     def require_there(self) -> None:

@@ -10,10 +10,10 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 
 if TYPE_CHECKING:
-    from plumbline.specs.mine import Mine
+    from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
-def terms(mine: Mine, *, higher: bool) -> ComparisonTerms:
+def terms(mine: OwnMethodsFile, *, higher: bool) -> ComparisonTerms:
     """State the terms of the comparison that a user's own file asks for.
 
     `higher`: whether the metric is better higher.
@@ -23,12 +23,12 @@ def terms(mine: Mine, *, higher: bool) -> ComparisonTerms:
     return ComparisonTerms(higher=higher, **{key: asked[key] for key in keys})
 
 
-def baseline(mine: Mine, method: str) -> str:
+def baseline(mine: OwnMethodsFile, method: str) -> str:
     """Name a method's baseline as the ledger has it: ``study/scale/method``."""
     return mine.runs(mine.scale, mine.against[method])[0].key.rpartition("/")[0]
 
 
-def entries(mine: Mine) -> list[LedgerEntry]:
+def entries(mine: OwnMethodsFile) -> list[LedgerEntry]:
     """Make a ledger entry for each method of the file: its specs with all seeds, its baseline's, and how the metric is
     read.
 

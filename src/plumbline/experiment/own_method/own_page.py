@@ -25,7 +25,7 @@ from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
 from plumbline.experiment.own_method.published import PublishedMean
 from plumbline.experiment.recipe_diff import differences
-from plumbline.specs.mine import Mine
+from plumbline.specs.own_methods_file import OwnMethodsFile
 
 #: What the picture shows, where it cannot be seen.
 ALT = "values by method, and each gain with its interval"
@@ -365,7 +365,7 @@ def _limits(result: VerdictContents) -> str:
     return "\n".join(f"- {one}" for one in said)
 
 
-def _recipe(mine: Mine) -> list[str]:
+def _recipe(mine: OwnMethodsFile) -> list[str]:
     """In what, beside the model, a method is trained otherwise than its baseline: a gain may be that's."""
     said = []
     for method, baseline in mine.against.items():

@@ -36,8 +36,8 @@ from plumbline.experiment.own_method.finished_run_reader import FinishedRunReade
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
 from plumbline.specs import corpus
-from plumbline.specs import mine as own
-from plumbline.specs.config import PRESETS
+from plumbline.specs import own_methods_file as own
+from plumbline.specs.yaml_files import PRESETS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +51,7 @@ class VerdictInputs:
         fingerprint: the page's fingerprint, to be recorded.
     """
 
-    mine: own.Mine
+    mine: own.OwnMethodsFile
     work: Path
     checks: Path
     ledger: Path

@@ -10,7 +10,7 @@ from plumbline.specs.compared_metrics import METRICS
 
 if TYPE_CHECKING:
     from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
-    from plumbline.specs.mine import Mine
+    from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,11 +28,11 @@ class PublishedMean:
     seeds: int
 
 
-def beside(mine: Mine, seen: FinishedRunReader) -> list[PublishedMean]:
+def beside(mine: OwnMethodsFile, seen: FinishedRunReader) -> list[PublishedMean]:
     """Read the printed numbers of a user's own file, each with the mean that was reproduced.
 
     Raises:
-        PlumblineError: as `Mine.printed`.
+        PlumblineError: as `OwnMethodsFile.printed`.
     """
     found = []
     for row in mine.printed():

@@ -1,8 +1,8 @@
 """Estimates how long a Snakemake that begins will take: seconds of each job by the plan's model, and of the whole.
 
 The Snakefile calls `announce` when the jobs are known and none has begun. The forecast travels as a record of
-Snakemake's own logger: the console (`plumbline.operate.console.display`) finds it there, every other reader a line of
-text.
+Snakemake's own logger: the console (`plumbline.operate.console.job_display`) finds it there, every other reader a line
+of text.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from sys import maxsize
 from typing import Any
 
-from plumbline.operate.console.progress import roughly
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
+from plumbline.operate.console.run_progress import roughly
 from plumbline.plan import data_stage
-from plumbline.plan.estimate import Estimator
+from plumbline.plan.run_estimate import RunEstimator
 from plumbline.project import snakemake_internals
 from plumbline.specs.study_config import Run
 
@@ -35,7 +35,7 @@ class Forecast:
     wall: float | None
 
 
-def announce(workflow: Any, estimator: Estimator) -> None:
+def announce(workflow: Any, estimator: RunEstimator) -> None:
     """Put the forecast of a Snakemake `workflow` into its log. One that fails is a warning, never the end of a run."""
     logger = snakemake_internals.logger()
     try:
@@ -54,7 +54,7 @@ def announce(workflow: Any, estimator: Estimator) -> None:
 def foresee(
     jobs: Iterable[tuple[int, str, Any, Mapping[str, Any]]],
     limits: Mapping[str, Any],
-    estimator: Estimator,
+    estimator: RunEstimator,
     *,
     cluster: bool = False,
 ) -> Forecast:

@@ -13,8 +13,8 @@ from typing import Any
 
 from plumbline.core.files import read_json
 from plumbline.operate.console.forecast import Forecast
-from plumbline.operate.console.progress import events, roughly, tail
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, order, stage
+from plumbline.operate.console.run_progress import events, roughly, tail
 
 #: The line of a traceback that says what was raised, of any rank; torchrun's own says nothing.
 _RAISED = re.compile(r"(?:\[rank\d+\]: ?)?((?!\S*ChildFailedError)(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*)")

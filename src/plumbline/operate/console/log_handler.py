@@ -38,14 +38,14 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
-        from plumbline.operate.console.display import Console
+        from plumbline.operate.console.job_display import JobDisplay
         from plumbline.project import snakemake_internals
 
         given = self.common_settings
         self.default, self.formatter = snakemake_internals.own_log_handler(given)
         asked = given.dryrun or given.verbose or given.debug_dag or given.printshellcmds
         self.plain = bool(asked or {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in given.quiet or ()})
-        self.console = Console(sys.stderr, color=not given.nocolor)
+        self.console = JobDisplay(sys.stderr, color=not given.nocolor)
         self.begun = False
         self.told = ""
 

@@ -125,7 +125,7 @@ def _looked_at(parser: argparse.ArgumentParser) -> None:
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
-    from plumbline.specs.config import PRESETS
+    from plumbline.specs.yaml_files import PRESETS
 
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     words = "as snakemake --config"

@@ -14,8 +14,8 @@ from plumbline.experiment.decision.question import BANK, MOST, QUICK_BANK, QUICK
 from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
-from plumbline.specs.config import load_config, read_yaml, studies
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import load_config, read_yaml, studies
 
 #: Steps of a run of a quick look.
 QUICK_STEPS = 60
@@ -77,10 +77,10 @@ def _of_file(given: argparse.Namespace, project: Project) -> str:
 
 def _fitted(given: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
     """The scale and the budget that fit a time."""
-    from plumbline.plan import fit
+    from plumbline.plan import fit_to_time
 
     bank, most = _sizes(given)
-    found = fit.fitted(project, study, method, against, given.fit, runs=bank + most, scale=given.scale)
+    found = fit_to_time.fitted(project, study, method, against, given.fit, runs=bank + most, scale=given.scale)
     print(found.words, file=sys.stderr)
     return found.given
 
@@ -170,13 +170,13 @@ def record_of(project: Project, asked: dict[str, Any], question: Question, arms:
 
 def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """The configuration, and the user's own words for Snakemake's --config."""
-    from plumbline.project import invocation
+    from plumbline.project import snakemake_invocation
 
-    profiles = [invocation.profile_file(one) for one in getattr(given, "profile", [])]
-    of_profiles = [word for one in profiles for word in invocation.profile_words(one)]
+    profiles = [snakemake_invocation.profile_file(one) for one in getattr(given, "profile", [])]
+    of_profiles = [word for one in profiles for word in snakemake_invocation.profile_words(one)]
     config = load_config()
     if of_profiles or given.config:
-        config = invocation.changed(config, [*of_profiles, *given.config])
+        config = snakemake_invocation.changed(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     return config, ["--config", *given.config] if given.config else []

@@ -23,8 +23,8 @@ from plumbline.operate.experiments.asked import (
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
 from plumbline.project.paths import EXPERIMENTS
-from plumbline.specs.config import load_config
 from plumbline.specs.experiment_runs import INITIALISATION
+from plumbline.specs.yaml_files import load_config
 
 if TYPE_CHECKING:
     from plumbline.operate.experiments.place import Place

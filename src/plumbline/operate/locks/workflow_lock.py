@@ -39,7 +39,7 @@ import psutil
 from plumbline.core import process_record
 from plumbline.core.command_line import run
 from plumbline.core.errors import PlumblineError
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 from plumbline.project import snakemake_internals
 
 #: In .snakemake. The first is never removed: a lock on a file that has lost its name keeps nobody out.

@@ -17,7 +17,7 @@ from plumbline.core import fingerprint_file
 from plumbline.core.errors import visible
 from plumbline.operate.preflight import dry_run, slurm_account
 from plumbline.project import Project, snakemake_internals
-from plumbline.specs.config import PROJECT
+from plumbline.specs.yaml_files import PROJECT
 
 
 def watch(workflow: Any, project: Project) -> None:

@@ -14,7 +14,7 @@ from plumbline.operate.console.rule_names import RUN_STAGES, STAGES
 from plumbline.operate.preflight.check_result import NOTE, OK, UNKNOWN, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun, JobToRun
 from plumbline.plan import machines
-from plumbline.plan.estimate import estimator
+from plumbline.plan.run_estimate import estimator
 
 #: Rules whose jobs work on a device.
 RULES = tuple(rule for rule, stage in STAGES.items() if stage in RUN_STAGES)

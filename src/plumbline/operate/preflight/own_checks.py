@@ -17,12 +17,12 @@ from plumbline.experiment.checks import method_checks
 from plumbline.operate.preflight import own_training
 from plumbline.runtime.allocator import keep_memory
 from plumbline.specs import corpus
-from plumbline.specs.config import PRESETS
-from plumbline.specs.mine import Mine, load
+from plumbline.specs.own_methods_file import OwnMethodsFile, load
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.yaml_files import PRESETS
 
 
-def train_a_little(mine: Mine, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:
+def train_a_little(mine: OwnMethodsFile, method: str, small: RunSpec, baseline: RunSpec, entry: dict[str, Any]) -> None:
     """Try what trains a method, and add what does not hold to its `entry`."""
     whole = {run.spec.scale: run.spec for run in mine.study.runs.values() if run.spec.method == method}
     try:

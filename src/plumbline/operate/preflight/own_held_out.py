@@ -15,9 +15,9 @@ from torch.overrides import TorchFunctionMode
 
 from plumbline.runtime.distributed import ranks
 from plumbline.runtime.numerics import numerics
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
-from plumbline.train import held_out as held_out_reading
+from plumbline.train import held_out_loss as held_out_reading
 from plumbline.train.interventions import Intervention
 from plumbline.train.loop import TrainingLoop
 from plumbline.train.pretrain import untrained

@@ -23,7 +23,7 @@ from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, sha256_file
 from plumbline.operate.preflight.own_held_out import held_out
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import components
 from plumbline.specs.spec import RunSpec
 from plumbline.train import learning_rate

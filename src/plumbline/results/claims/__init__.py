@@ -1,6 +1,6 @@
 """Checks the claims of a paper against finished runs.
 
-registry.py      the register: which function checks which claim
-checkers.py       the rules: printed values against measured ones
-verdicts.py          the verdicts, as csv and as a page
+claim_registry.py the register: which function checks which claim
+claim_checkers.py the rules: printed values against measured ones
+claim_verdicts.py    the verdicts, as csv and as a page
 """

@@ -1,4 +1,4 @@
 """Draws figures: one style, and the same bytes from the same numbers.
 
-style.py          colours, sizes, panels, and how a figure is saved
+figure_style.py   colours, sizes, panels, and how a figure is saved
 """

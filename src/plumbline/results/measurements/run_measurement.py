@@ -26,10 +26,10 @@ from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.measurements import measurement_file
 from plumbline.runtime import provenance
 from plumbline.specs import study_config, study_parts
-from plumbline.specs.config import PRESETS
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import measurement_code, of_measurement
 from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import PRESETS
 
 
 def entry(study: Study, name: str) -> Measurement:

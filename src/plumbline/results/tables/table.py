@@ -9,10 +9,10 @@ from typing import Literal
 
 import pandas as pd
 
-from plumbline.audit.published import NOT_PRINTED, printed
+from plumbline.audit.printed_numbers import NOT_PRINTED, printed
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
-from plumbline.results.tables.formats import AS_PRINTED, bound, formatted
+from plumbline.results.tables.number_formats import AS_PRINTED, bound, formatted
 from plumbline.specs.paper import Paper
 from plumbline.specs.study_config import Study
 
@@ -26,7 +26,7 @@ Value = float | int | str | None
 class Column:
     """A column of a table: `kind` says whose value it is, `format` how a number is written.
 
-    Formats are those of `plumbline.results.tables.formats`; a column without one holds words. `readable`: in the
+    Formats are those of `plumbline.results.tables.number_formats`; a column without one holds words. `readable`: in the
     renderings for people, not in the csv alone; `narrow`: in the one of 80 columns too. `noise`: the column whose cell
     in the same row is its standard deviation over seeds. `once`: where rows that follow each other have the same in all
     such columns, people read it in the first one alone.

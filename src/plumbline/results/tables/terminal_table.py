@@ -15,7 +15,7 @@ from rich.table import Table
 
 from plumbline.core.errors import visible
 from plumbline.results.tables import provenance
-from plumbline.results.tables.formats import AS_PRINTED, formatted
+from plumbline.results.tables.number_formats import AS_PRINTED, formatted
 
 #: What a terminal holds; the least room that names of rows are folded into.
 WIDTH, NAMES = 80, 12

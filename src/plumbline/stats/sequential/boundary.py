@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from plumbline.stats.e_value import e_edge
-from plumbline.stats.noncentral import log_ratio
+from plumbline.stats.noncentral_t import log_ratio
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.law import (
     NODES,

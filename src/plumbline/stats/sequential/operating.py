@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.stats.noncentral import log_ratio
+from plumbline.stats.noncentral_t import log_ratio
 from plumbline.stats.sequential.boundary import computed
 from plumbline.stats.sequential.design import SequentialDesign
 from plumbline.stats.sequential.law import IntegrationGrid, State, null_density, r_of, z_of_t

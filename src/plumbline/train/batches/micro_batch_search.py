@@ -17,7 +17,7 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.numerics import autocast
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
-from plumbline.train.batches.batching import MicroBatching
+from plumbline.train.batches.micro_batches import MicroBatching
 
 #: Bytes that a parameter takes beside itself and its gradient: an optimizer's two moments, and what ranks exchange.
 BESIDE = 12

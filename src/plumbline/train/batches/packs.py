@@ -10,7 +10,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.data.loader import Pack
 from plumbline.data.verify_pack import verify_once
 from plumbline.runtime.distributed import RankGroup
-from plumbline.runtime.stop import StopRequest
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 
 

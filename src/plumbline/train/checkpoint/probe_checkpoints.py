@@ -23,9 +23,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, atomic_write_json, free_name, fsync_directory, parse_json, sha256_file
 from plumbline.runtime.probe_checkpoints import FOLDER, INDEX
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint.rolling import METADATA, RollingCheckpoints, damage
-from plumbline.train.checkpoint.snapshot import MODEL, write_weights
+from plumbline.train.checkpoint.rolling_checkpoints import METADATA, RollingCheckpoints, damage
 from plumbline.train.checkpoint.state_records import how_to_restart
+from plumbline.train.checkpoint.weight_files import MODEL, write_weights
 
 
 class ProbeCheckpoints:

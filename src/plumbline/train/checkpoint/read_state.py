@@ -14,7 +14,7 @@ from typing import Any
 from plumbline.core import process_record
 from plumbline.core.files import read_json
 from plumbline.train.checkpoint import run_lock, state_records
-from plumbline.train.checkpoint.rolling import METADATA
+from plumbline.train.checkpoint.rolling_checkpoints import METADATA
 from plumbline.train.checkpoint.state_records import is_aside as is_aside
 
 _DAMAGED = re.compile(r".+\.(damaged|unreadable|replaced|set-aside)(-\d+)?")

@@ -10,9 +10,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.runtime import provenance
 from plumbline.runtime.distributed import RankGroup, RankLost
 from plumbline.specs.spec import RunSpec
-from plumbline.train.checkpoint import fit
+from plumbline.train.checkpoint import check_fit
 from plumbline.train.checkpoint.probe_checkpoints import ProbeCheckpoints
-from plumbline.train.checkpoint.rolling import RollingCheckpoints
+from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock, RunLockError
 from plumbline.train.checkpoint.state_records import COUNTED, StateRecords
 from plumbline.train.disk_faults import in_words, is_full
@@ -43,7 +43,7 @@ class RunDirectory:
         self.whose = {"run_id": spec.run_id, **fingerprints}
         self.made_with = provenance.made_with()
         self.records = StateRecords(settings.state)
-        fits = partial(fit.require, spec=spec)
+        fits = partial(check_fit.require, spec=spec)
         self.checkpoints = RollingCheckpoints(settings.state, settings.keep_checkpoints, fits)
         self.points = ProbeCheckpoints(settings.state, spec)
         self.started = False

@@ -26,8 +26,8 @@ from typing import Any
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder
-from plumbline.core.system import fcntl
-from plumbline.runtime.stop import StopRequest
+from plumbline.core.operating_system import fcntl
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.train.disk_faults import readable
 
 NAME = "run_lock.json"

@@ -24,7 +24,7 @@ from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, free_name, fsync_directory, parse_json, sha256_text
 from plumbline.train.checkpoint import run_lock
-from plumbline.train.checkpoint.rolling import RollingCheckpoints
+from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 
 IDENTITY = "run.json"
 STARTS = "starts.json"

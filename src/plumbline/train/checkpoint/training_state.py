@@ -22,8 +22,8 @@ from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
 from plumbline.train.interventions import Intervention
-from plumbline.train.monitoring import metrics
-from plumbline.train.monitoring.metrics import RunMetrics
+from plumbline.train.monitoring import run_metrics
+from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 
 METRICS = "metrics.npy"
@@ -56,7 +56,7 @@ class SavedTrainingState:
 
     def write(self, directory: Path) -> None:
         """Write the state into a checkpoint's directory; values of online probes where the run has any."""
-        _save(directory / METRICS, np.array(self.metrics.rows, dtype=metrics.ROW))
+        _save(directory / METRICS, np.array(self.metrics.rows, dtype=run_metrics.ROW))
         if self.online.probes:
             rows = [
                 (

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
 
-from plumbline.core.system import fcntl
+from plumbline.core.operating_system import fcntl
 from plumbline.specs.spec import RunSpec
 from plumbline.train.monitoring.progress import SCALARS
 

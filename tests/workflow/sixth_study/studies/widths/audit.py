@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.audit.rows import AuditRows
+from plumbline.audit.audit_rows import AuditRows
 
 
 def audit(ledger: AuditRows) -> None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from plumbline.audit.published import PaperClaim
-from plumbline.results.claims.registry import ClaimChecks, Evidence, Values
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, Values
 
-__all__ = ["CHECKS", "Evidence"]
+__all__ = ["CHECKS", "ClaimEvidence"]
 
 CHECKS = ClaimChecks()
 
 
 @CHECKS.of()
-def wide_is_lower(evidence: Evidence, claim: PaperClaim) -> Values:
+def wide_is_lower(evidence: ClaimEvidence, claim: PaperClaim) -> Values:
     losses = evidence.frames.runs.set_index("method")["validation_loss"]
     evidence.used |= set(evidence.frames.runs.index)
     return {"lowest": losses.idxmin()}
 
 
 @CHECKS.of(scope="arithmetic")
-def four_times(evidence: Evidence, claim: PaperClaim) -> Values:
+def four_times(evidence: ClaimEvidence, claim: PaperClaim) -> Values:
     width = {run.spec.method: run.spec.model.ffn_width for run in evidence.study.runs.values()}
     return {"times": width["wide"] // width["narrow"]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from plumbline.audit.published import PrintedNumbers
-from plumbline.results.figures import style
-from plumbline.results.figures.style import FigureWithData, styled
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.figures import figure_style
+from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -14,7 +14,7 @@ from plumbline.specs.study_config import Study
 @styled
 def curves(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """A line for each width."""
-    figure, axes = style.canvas(style.PAGE, 2.5)
+    figure, axes = figure_style.canvas(figure_style.PAGE, 2.5)
     rows = []
     for key, run in frames.runs.iterrows():
         train = frames.metrics(str(key)).query("split == 'train'")

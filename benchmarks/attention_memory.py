@@ -1,0 +1,112 @@
+"""What attention keeps and makes as the sequence grows: every mixer of the transfer study, in every variant.
+
+    python -m benchmarks.attention_memory
+
+One mixer alone, four heads of width 8 over two groups of keys (or as many as the mixer asks for), float32, on a
+processor. Counted and not timed, so that every run gives the same table: bytes of all that autograd holds between the
+forward and the backward pass, each storage once (`autograd_memory.py`), and of the largest tensor that any operation
+of the two makes. With memory linear in T both double from column to column; whole weights would be multiplied by four.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from benchmarks.autograd_memory import HeldByAutograd
+from benchmarks.machine_description import describe
+from plumbline.core.command_line import positive
+from plumbline.model.attention_mask import AttentionMask
+from plumbline.model.component import build
+from plumbline.specs import study_config
+from plumbline.specs.spec import ModelSpec
+
+HEADS, GROUPS, WIDTH = 4, 2, 8
+
+
+class LargestTensor(TorchDispatchMode):
+    """Bytes of the largest tensor that any operation makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        for one in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(one, torch.Tensor):
+                self.bytes = max(self.bytes, one.untyped_storage().nbytes())
+        return made
+
+
+def peaks(spec: ModelSpec, tokens: int) -> tuple[int, int]:
+    """Bytes of the largest tensor, forward and backward, and of all that is kept between the two, of a spec's mixer."""
+    torch.manual_seed(0)
+    built = build("mixer", spec, 0)
+    for value in built.parameters():
+        torch.nn.init.normal_(value, std=0.1)
+    q, k, v = (
+        torch.randn(1, heads, tokens, WIDTH, requires_grad=True) for heads in (HEADS, built.groups, built.groups)
+    )
+    kept = HeldByAutograd()
+    attention_mask = AttentionMask.of(torch.zeros(1, tokens, dtype=torch.long), None, None)
+    with LargestTensor() as largest:
+        with kept.counted():
+            out = built(q, k, v, attention_mask)
+        out.sum().backward()
+    return largest.bytes, kept.most
+
+
+def small(spec: ModelSpec, tokens: int) -> ModelSpec:
+    """The same mixer at this size."""
+    return spec.resized(heads=HEADS, key_value_heads=GROUPS, head_width=WIDTH, width=HEADS * WIDTH, context=tokens)
+
+
+def mixers() -> dict[str, ModelSpec]:
+    """Every mixer of the transfer study's methods and variants, each once, by the method that has it first."""
+    found: dict[str, ModelSpec] = {}
+    for run in study_config.load("transfer", "demo").runs.values():
+        spec = run.spec.model
+        if run.spec.scale == "base" and all(spec.slots["mixer"] != other.slots["mixer"] for other in found.values()):
+            found[run.spec.method] = spec
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--sequence-lengths", type=positive, nargs="+", default=[512, 1024, 2048, 4096], help="T, ascending"
+    )
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    columns = [f"{what}, T = {tokens:,}" for what in ("kept", "largest") for tokens in given.sequence_lengths]
+    lines = [
+        "# Memory of attention, by mixer",
+        "",
+        f"{describe()}. A mixer alone, {HEADS} heads of width {WIDTH} over {GROUPS} groups, one sequence, float32: MB "
+        "kept for the gradient, and MB of the largest tensor made, forward and backward; `growth` is the larger of the "
+        "two's last column over the one before it. Counted: every run gives this table. "
+        "`python -m benchmarks.attention_memory`",
+        "",
+        f"| mixer of | {' | '.join(columns)} | growth |",
+        f"|---|{'---:|' * (len(columns) + 1)}",
+    ]
+    for method, spec in mixers().items():
+        largest, kept = zip(*(peaks(small(spec, tokens), tokens) for tokens in given.sequence_lengths))
+        growth = (
+            max(values[-1] / values[-2] for values in (largest, kept))
+            if len(given.sequence_lengths) > 1
+            else float("nan")
+        )
+        shown = " | ".join(f"{value / 1e6:.2f}" for value in (*kept, *largest))
+        lines.append(f"| {method} | {shown} | {growth:.2f} |")
+        print(lines[-1], flush=True)
+    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(given.out)
+
+
+if __name__ == "__main__":
+    main()

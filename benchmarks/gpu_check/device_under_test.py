@@ -1,0 +1,122 @@
+"""The device under test: what it is, and how its work is timed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from benchmarks.gpu_check.output_folders import TOLD
+
+PACKAGES = ("triton", "transformers", "snakemake")
+
+
+def describe(kind: str) -> dict[str, Any]:
+    """The machine for the head of the page: device, driver, versions, commit, and the peak that is stated for it.
+
+    Raises:
+        PlumblineError: `cuda` is asked for and torch sees none.
+    """
+    import torch
+
+    from benchmarks.machine_description import describe as line
+    from plumbline.core.errors import PlumblineError
+    from plumbline.runtime.provenance import code, code_sha256
+
+    said = {"device": "processor", "host": line(), **code()}
+    if said.get("git_commit") is None and TOLD.is_file():
+        packed = json.loads(TOLD.read_text(encoding="utf-8"))["code"]
+        changed = packed.pop("code_sha256", None) != code_sha256()
+        said |= {"code_from": "a bundle", **packed} | ({"git_dirty": True} if changed else {})
+    said |= {name: version for name in PACKAGES if (version := _version(name))}
+    if kind == "cpu":
+        return said
+    if not torch.cuda.is_available():
+        raise PlumblineError("--device cuda: torch sees no CUDA device here; --device cpu --sizes tiny rehearses")
+    properties = torch.cuda.get_device_properties(0)
+    said |= {
+        "device": properties.name,
+        "memory_gib": round(properties.total_memory / 2**30, 1),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "driver": _driver(),
+    }
+    return said | stated(properties.name)
+
+
+def stated(name: str) -> dict[str, Any]:
+    """The peak of the entry of config/machines.yaml whose device this is; empty where none is."""
+    from plumbline.plan.machines import load
+    from plumbline.specs.yaml_files import ROOT, read_yaml
+
+    entries = read_yaml(ROOT / "config" / "machines.yaml")
+    found = [key for key, entry in entries.items() if entry["device"] == "cuda" and entry["device_name"] in name]
+    if not found:
+        return {}
+    return {"machine": found[0], "peak_tflops": load(found[0]).peak_tflops}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _driver() -> str | None:
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        words = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.split()
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return words[0] if words else None
+
+
+def milliseconds(call: Callable[[], Any], device: str, *, repeats: int, warmup: int) -> float:
+    """Median time of a call after `warmup` ones: between two events of a GPU, or by a processor's clock."""
+    import torch
+
+    for _ in range(warmup):
+        call()
+    taken = []
+    for _ in range(repeats):
+        if device == "cpu":
+            began = time.perf_counter()
+            call()
+            taken.append(1e3 * (time.perf_counter() - began))
+            continue
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before.record()
+        call()
+        after.record()
+        after.synchronize()
+        taken.append(before.elapsed_time(after))
+    return statistics.median(taken)
+
+
+def forget_peak(device: str) -> None:
+    """Count the most memory in use from here on."""
+    if device != "cpu":
+        import torch
+
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak_gib(device: str) -> float | None:
+    """The most memory that tensors have had; None on a processor, where nobody counts."""
+    if device == "cpu":
+        return None
+    import torch
+
+    return round(torch.cuda.max_memory_allocated() / 2**30, 2)
+
+
+if __name__ == "__main__":
+    from plumbline.core.command_line import run
+
+    run(lambda: print(json.dumps(describe(sys.argv[1]))))

@@ -1,0 +1,123 @@
+"""Collects the audit as rows and a CSV: every row with its class and finding, and what no row reads."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tabulate import tabulate
+
+from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
+from plumbline.audit.coverage import AuditCoverage, coverage, read_unchecked
+from plumbline.audit.findings import Finding, read_findings
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_folders, study_parts
+from plumbline.specs.yaml_files import ROOT, papers
+
+#: A row of the audit with its class and its finding: column of `COLUMNS` -> value.
+Row: TypeAlias = dict[str, Any]
+
+#: Paper -> what is counted -> how many rows.
+Counts: TypeAlias = dict[str, dict[str, int]]
+
+
+def choose(studies: Sequence[str] = (), root: Path = ROOT) -> list[str]:
+    """The named studies, or all: every study with printed numbers, in alphabetical order.
+
+    Raises:
+        PlumblineError: a study has no printed numbers, or none has any.
+    """
+    known = papers(root)
+    if not known:
+        raise PlumblineError(f"no published numbers in {root / study_folders.STUDIES}: no study has a folder published")
+    for study in studies:
+        if study not in known:
+            raise PlumblineError(
+                f"--study {study}: no printed numbers are there{nearest(study, known)} (known: {known})"
+            )
+    return list(dict.fromkeys(studies)) or known
+
+
+def ledger(study: str, root: Path = ROOT) -> AuditRows:
+    """Compute the audit's rows of one study; none where the study has no module `audit`.
+
+    Raises:
+        PlumblineError: a printed number that a row needs is not there.
+    """
+    made = AuditRows(study, PrintedNumbers.of(study, root))
+    if study_parts.has(study, "audit", root):
+        study_parts.part(study, "audit", root).audit(made)
+    return made
+
+
+def findings(study: str, root: Path = ROOT) -> list[Finding]:
+    """The findings of one study's paper, the most consequential first."""
+    return read_findings(_beside(study, "findings", root))
+
+
+def covered(study: str, root: Path = ROOT) -> AuditCoverage:
+    """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
+    entries = read_unchecked(_beside(study, "unchecked_numbers", root))
+    return coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
+
+
+def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
+    """Every row of the audit: of the named studies, or of every folder with printed numbers.
+
+    Raises:
+        PlumblineError: a printed number that a row needs is not there, or a finding names a row that is not.
+    """
+    rows = []
+    for study in choose(studies, root):
+        made = ledger(study, root).rows
+        of_row = {row: finding for finding in findings(study, root) for row in finding.rows}
+        known = [row.id for row in made]
+        for name in of_row:
+            if name not in known:
+                path = _beside(study, "findings", root)
+                raise PlumblineError(f"{path}: the audit has no row {name!r}{nearest(name, known)}")
+        for row in made:
+            finding = of_row.get(row.id)
+            told = {"finding": finding.id, "explanation": finding.text} if finding else {}
+            values = {name: getattr(row, name, "") for name in COLUMNS}
+            rows.append({**values, "class": row.kind, **told})
+    return rows
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """The audit as the text of a CSV; ten significant digits make it the same text on every machine."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: f"{value:.10g}" if isinstance(value, float) else value for name, value in row.items()})
+    return text.getvalue()
+
+
+def summary(rows: Sequence[Row], studies: Sequence[str]) -> Counts:
+    """Number of rows per paper and verdict, with totals; a paper without rows is listed too."""
+    table = counts(rows, studies, "verdict", list(VERDICTS))
+    table["all"] = {verdict: sum(of[verdict] for of in table.values()) for verdict in VERDICTS}
+    return {study: of | {"rows": sum(of.values())} for study, of in table.items()}
+
+
+def counts(rows: Sequence[Row], studies: Sequence[str], column: str, values: Sequence[str]) -> Counts:
+    """Number of rows per paper and value of a column."""
+    return {
+        study: {value: sum(row["study"] == study and row[column] == value for row in rows) for value in values}
+        for study in studies
+    }
+
+
+def as_markdown(table: Counts) -> str:
+    """Write counts per paper as a table of Markdown."""
+    heads = next(iter(table.values()))
+    return tabulate([[study, *of.values()] for study, of in table.items()], ["study", *heads], "pipe")
+
+
+def _beside(study: str, name: str, root: Path) -> Path:
+    return study_folders.folder(study, root) / f"{name}.yaml"

@@ -1,0 +1,169 @@
+"""Writes the audit as a page for people: findings first, the most consequential on top, in short lines."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from plumbline.audit.audit_csv import Row, as_markdown, counts, summary
+from plumbline.audit.audit_rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS
+from plumbline.audit.coverage import AuditCoverage
+from plumbline.audit.expression import FUNCTIONS
+from plumbline.audit.findings import BEARINGS, Finding
+from plumbline.specs.paper import Paper
+
+#: Characters in a line.
+WIDTH = 100
+
+INTRODUCTION = (
+    "Each row recomputes a printed number from other printed numbers, or from a stated configuration. "
+    'A printed number means everything that rounds to its text: "0.4829" is 0.48285 to 0.48295. '
+    "Nothing was trained for this page: it is the same at every preset. "
+    "All rows, with inputs, class and finding, are in the CSV next to it."
+)
+
+
+def to_markdown(
+    rows: Sequence[Row],
+    studies: Sequence[str],
+    told: Mapping[str, Sequence[Finding]],
+    covered: Mapping[str, AuditCoverage],
+    papers: Mapping[str, Paper | None],
+) -> str:
+    """The page.
+
+    Args:
+        rows: the audit's, as `report.build` gives them.
+        studies: the studies shown, in this order within one bearing.
+        told: findings of each paper.
+        covered: coverage of each paper.
+        papers: what each paper is.
+    """
+    parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
+    parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]
+    parts += ["", as_markdown(summary(rows, studies)), ""]
+    parts += [
+        line for study in studies for line in _item(_in_short(study, rows, told[study], covered[study], papers[study]))
+    ]
+    parts += [""]
+    for bearing, meaning in BEARINGS.items():
+        parts += _findings_that_bear_on(bearing, meaning, rows, studies, told)
+    parts += _mismatches_without_finding(rows)
+    parts += _knife_edges(rows)
+    parts += _classes(rows, studies) + _unread(studies, covered) + _functions(rows)
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _in_short(
+    study: str, rows: Sequence[Row], told: Sequence[Finding], covered: AuditCoverage, paper: Paper | None
+) -> str:
+    own, name = _of(rows, study), f"`{study}`, {paper}" if paper else f"`{study}`"
+    if not own:
+        return f"{name}: no checks yet (they go into `audit.py` of its folder)."
+    broken = {row["id"] for row in own if row["verdict"] == MISMATCH}
+    reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
+    held = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
+    why = f" ({', '.join(reasons)})" if reasons else ""
+    left = covered.printed - covered.read - len(covered.missing)
+    rest = f"; left out with a reason: {left}" * bool(left)
+    gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
+    return f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
+
+
+def _of(rows: Sequence[Row], study: str) -> list[Row]:
+    return [row for row in rows if row["study"] == study]
+
+
+def _findings_that_bear_on(
+    bearing: str, meaning: str, rows: Sequence[Row], studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
+) -> list[str]:
+    shown = [(study, finding) for study in studies for finding in told[study] if finding.bears_on == bearing]
+    if not shown:
+        return []
+    lines = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
+    for study, finding in shown:
+        own = _of(rows, study)
+        about = [row for row in own if row["id"] in finding.rows]
+        broken = [row for row in about if row["verdict"] == MISMATCH]
+        classes = ", ".join(dict.fromkeys(row["class"] for row in broken))
+        count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
+        lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
+        for row in about:
+            lines += _row(row)
+        lines += [""]
+    return lines
+
+
+def _mismatches_without_finding(rows: Sequence[Row]) -> list[str]:
+    untold = [row for row in rows if row["verdict"] == MISMATCH and not row["finding"]]
+    if not untold:
+        return []
+    lines = ["## Mismatches that no finding explains", ""]
+    for row in untold:
+        lines += _row(row, f"{row['study']}: ")
+    return [*lines, ""]
+
+
+def _knife_edges(rows: Sequence[Row]) -> list[str]:
+    edges = [row for row in rows if row["verdict"] == EDGE]
+    if not edges:
+        return []
+    said = "These hold only if every number involved was rounded from the very end of its range."
+    lines = ["## Knife edges", "", *_wrapped(said), ""]
+    for row in edges:
+        lines += _row(row, f"{row['study']}: ")
+    return [*lines, ""]
+
+
+def _row(row: Row, before: str = "") -> list[str]:
+    """A row in two lines: what it is, and what is printed beside what it comes to."""
+    verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
+    first = _item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
+    numbers = f"printed {row['printed']}, {_recomputed(row)}{verdict}"
+    return [*first, *_wrapped(numbers, "  ")]
+
+
+def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    table = counts(rows, sorted(study for study in studies if _of(rows, study)), "class", list(CLASSES))
+    meanings = [line for name, meaning in CLASSES.items() for line in _item(f"**{name}**: {meaning}.")]
+    return ["## Classes of rows", "", *meanings, "", as_markdown(table), ""]
+
+
+def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> list[str]:
+    lines = []
+    for study in studies:
+        for reason, cells in covered[study].listed.items():
+            lines += _item(f"`{study}`, {len(cells)}: {reason}")
+    return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
+
+
+def _functions(rows: Sequence[Row]) -> list[str]:
+    called = dict.fromkeys(name for row in rows for name in re.findall(r"\b(\w+)\(", row["formula"]))
+    lines = [line for name in called if name in FUNCTIONS for line in _item(f"`{name}`: {FUNCTIONS[name].meaning}")]
+    return ["## Functions in formulas", "", *lines, ""] if lines else []
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _item(text: str) -> list[str]:
+    lines = _wrapped(text, "  ")
+    return [f"- {lines[0].removeprefix('  ')}", *lines[1:]]
+
+
+def _recomputed(row: Row) -> str:
+    """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
+    digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
+    numbers = [row[name] for name in ("recomputed", "recomputed_low", "recomputed_high")]
+    form = ".0f" if all(number == round(number) for number in numbers) else f".{digits}g"
+    value, low, high = (format(number, form) for number in numbers)
+    if row["recomputed_kind"] == MIDDLE:
+        return f"possible from {low} to {high}"
+    return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

@@ -1,0 +1,88 @@
+"""Defines named functions of the audit's expressions: roots, logarithms, sums, extremes, angles.
+
+Each takes intervals (or lists of them) and gives one interval. It uses each input once wherever it can, so that its
+interval is the exact range. A study defines functions of its own next to its rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mpmath import iv
+
+from plumbline.audit.expression import function
+from plumbline.audit.interval_arithmetic import Interval, high, low, monotone, span
+
+Intervals = list[Interval]
+
+
+@function("square root")
+def sqrt(x: Interval) -> Interval:
+    """Square root of an interval."""
+    return iv.sqrt(x)
+
+
+@function("e^x")
+def exp(x: Interval) -> Interval:
+    """Exponential e^x of an interval."""
+    return iv.exp(x)
+
+
+@function("natural logarithm")
+def log(x: Interval) -> Interval:
+    """Natural logarithm of an interval."""
+    return iv.log(x)
+
+
+@function("logarithm to base 10")
+def log10(x: Interval) -> Interval:
+    """Logarithm to base 10 of an interval."""
+    return iv.log(x) / iv.log(10)
+
+
+@function("sum of a list")
+def total(x: Intervals) -> Interval:
+    """Sum of a list."""
+    return sum(x, start=iv.mpf(0))
+
+
+@function("sum of a list over its length")
+def mean(x: Intervals) -> Interval:
+    """Arithmetic mean of a list."""
+    return sum(x, start=iv.mpf(0)) / len(x)
+
+
+@function("largest of a list")
+def largest(x: Intervals) -> Interval:
+    """Largest of a list: the interval of its largest lower and largest upper end."""
+    return span(max(low(value) for value in x), max(high(value) for value in x))
+
+
+@function("smallest of a list")
+def smallest(x: Intervals) -> Interval:
+    """Smallest of a list: the interval of its smallest lower and smallest upper end."""
+    return span(min(low(value) for value in x), min(high(value) for value in x))
+
+
+@function("anything from the smallest to the largest of its inputs", spans=True)
+def between(*x: Interval) -> Interval:
+    """The interval from the smallest lower end to the largest upper end of its inputs."""
+    return span(min(low(value) for value in x), max(high(value) for value in x))
+
+
+@function("exp(z_i) / sum_j exp(z_j), i counted from 0")
+def softmax(z: Intervals, i: Interval) -> Interval:
+    """Softmax weight exp(z_i) / sum_j exp(z_j) of entry `i`, counted from 0."""
+    return 1 / sum((iv.exp(other - z[round(low(i))]) for other in z), start=iv.mpf(0))
+
+
+@function("angle in degrees that has this cosine")
+def arccos(x: Interval) -> Interval:
+    """Angle in degrees that has the cosine `x`."""
+    return monotone(lambda cosine: math.degrees(math.acos(cosine)), x)
+
+
+@function("cosine of an angle in degrees, from 0 to 180")
+def cos(x: Interval) -> Interval:
+    """Cosine of an angle `x` in degrees, from 0 to 180."""
+    return monotone(lambda degrees: math.cos(math.radians(degrees)), x)

@@ -1,0 +1,233 @@
+"""Reads log-probabilities of the answers in trees of tokens: each node is read once, many trees at a time."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from plumbline.core.errors import PlumblineError
+from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, beside, cut, filled, laid
+from plumbline.evaluate.prefix_trees import PrefixNode, TokenSegment, trees
+from plumbline.model.cache import DecodingCache
+from plumbline.model.context import ForwardContext
+from plumbline.model.decoder import Decoder
+from plumbline.runtime.allocator import keep_memory
+
+#: Tokens in one forward pass: as many as keep the device busy, and on a CPU as fit its caches.
+BATCH_TOKENS = {"cpu": 2048, "cuda": 65536}
+#: Rows are filled up to a multiple of so many tokens, and states that are wanted to one of so many: products make a
+#: kernel for each shape that they have not met.
+ROW_STEP, STATES_STEP = 8, 128
+#: Pairs of a query and a key in one forward pass: masks are made of them.
+BATCH_PAIRS = {"cpu": 2**22, "cuda": 2**28}
+#: Logits that exist at once: few on a CPU, where what fits its caches is fastest.
+LOGITS = {"cpu": 2**20, "cuda": 2**28}
+#: What a pass more costs, and so how much padding may be in one that nothing fills up: so many tokens (weights are read
+#: again), and so many multiplications, each token having one for each parameter (calls of torch).
+PASS_TOKENS = 100
+PASS = {"cpu": 2e8, "cuda": 3e11}
+#: States agree within this share of the largest: float32, in another order of sums.
+TOLERANCE = 1e-4
+
+
+class PrefixTreeReader:
+    """A decoder that reads trees of tokens.
+
+    Attributes:
+        padded: whether rows may be read beside longer ones. It is tried out, once: where a component's result depends
+            on how long the call is (n = "sequence"), rows are read whole, each in a pass with others of its length.
+        shared: whether what rows begin with is read once. Not where a component remembers more of earlier tokens than
+            keys and values: other branches of a tree are no earlier tokens.
+    """
+
+    def __init__(self, model: Decoder, *, batch_tokens: int | None, padding: int) -> None:
+        """`padding`: a token to fill rows up with."""
+        self.model = model
+        self.device = model.embedding.device
+        kind = self.device.type if self.device.type in BATCH_TOKENS else "cuda"
+        self.batch_tokens, self.batch_pairs = batch_tokens or BATCH_TOKENS[kind], BATCH_PAIRS[kind]
+        self.padding = padding
+        parameters = sum(value.numel() for value in model.parameters())
+        self.most_padding = PASS_TOKENS + PASS[kind] / parameters
+        spec, layers = model.spec, sum(value.numel() for value in model.blocks.parameters())
+        # A key costs a query two products as wide as a head, in each head and layer; a token, each parameter.
+        self.worth = layers / (2 * spec.layers * spec.heads * spec.head_width)
+        if self.device.type == "cpu":
+            keep_memory()
+        self.most_states = max(1, LOGITS[kind] // spec.vocabulary)
+        self.padded = self.shared = False
+        self._try()
+
+    @torch.inference_mode()
+    def scores(self, segments: Sequence[TokenSegment], requests: int) -> list[tuple[float, bool]]:
+        """(log-probability in nats, whether every token is the likeliest) of each request.
+
+        Raises:
+            PlumblineError: a log-probability is no number.
+        """
+        asked = _Asked()
+        rows = [laid(tree) for tree in cut(trees(segments, shared=self.shared), self.worth)]
+        for batch in self._batches(rows):
+            self._ask(batch, asked)
+            if asked.held >= self.most_states:
+                self._answer(asked)
+        self._answer(asked)
+        return asked.totals(requests)
+
+    def _hidden(self, rows: Sequence[TreeAsRow], wanted_S: torch.Tensor | None = None) -> torch.Tensor:
+        """Last hidden states (B, T, D) of rows, the longest first, padded on the right; or (1, S, D) of the wanted."""
+        longest = self._length(rows)
+        given_BT = torch.from_numpy(filled([row.tokens for row in rows], longest, self.padding)).to(self.device)
+        seen = attention_mask(rows, longest, self.device)
+        return self.model.hidden(given_BT, ForwardContext(attention_mask=seen, cache=None, wanted_S=wanted_S))
+
+    def _length(self, rows: Sequence[TreeAsRow]) -> int:
+        """Tokens in each of `rows`, padding included."""
+        longest = len(rows[0].tokens)
+        if not self.padded:
+            return longest
+        stepped = -(-longest // ROW_STEP) * ROW_STEP
+        return stepped if stepped <= self.model.spec.context or longest > self.model.spec.context else longest
+
+    def _ask(self, rows: Sequence[TreeAsRow], asked: _Asked) -> None:
+        """Read rows where something is asked of them, and keep what it is asked of, each state once; the head is for
+        many passes together."""
+        length = self._length(rows)
+        questions = [(index * length + ask.place, ask) for index, row in enumerate(rows) for ask in row.asked]
+        counts = [len(ask.tokens) for _, ask in questions]
+        if not questions:
+            return
+        firsts_A = np.repeat([first for first, _ in questions] - np.cumsum(counts) + counts, counts)
+        places_S, states_A = np.unique(firsts_A + np.arange(len(firsts_A)), return_inverse=True)
+        wanted_S = np.pad(places_S, (0, -len(places_S) % STATES_STEP), mode="edge")
+        found_SD = self._hidden(rows, torch.from_numpy(wanted_S).to(self.device))[0]
+        asked.states.append(found_SD[: len(places_S)])
+        asked.rows.append(states_A + asked.held)
+        asked.tokens.append(np.array([token for _, ask in questions for token in ask.tokens]))
+        asked.requests.append(np.repeat([ask.request for _, ask in questions], counts))
+        asked.held += len(places_S)
+
+    def _answer(self, asked: _Asked) -> None:
+        """The head is the widest product of a small model: only what is asked goes through it, some at a time."""
+        if not asked.held:
+            return
+        states_SD, rows_A = torch.cat(asked.states), np.concatenate(asked.rows)
+        order_A = np.argsort(rows_A, kind="stable")
+        rows_A, tokens_A = rows_A[order_A], np.concatenate(asked.tokens)[order_A]
+        asked.answered.append(np.concatenate(asked.requests)[order_A])
+        given = torch.from_numpy(np.stack([rows_A, tokens_A])).to(self.device)
+        for start in range(0, asked.held, self.most_states):
+            first, stop = np.searchsorted(rows_A, [start, start + self.most_states])
+            part_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
+            logits_SV = self.model.logits(states_SD[start : start + self.most_states])
+            asked.right.append(logits_SV.argmax(1)[part_A] == targets_A)
+            asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
+        asked.clear()
+
+    def _batches(self, rows: list[TreeAsRow]) -> Iterator[list[TreeAsRow]]:
+        """Longest first, so that a batch's rows are of nearly one length and memory peaks at the start; shorter ones
+        stand where padding would.
+
+        On a GPU many rows that share nothing are read apart: there are kernels that know such rows alone.
+        """
+        plain = [row for row in rows if row.plain]
+        fill = self.shared
+        if plain and self.device.type != "cpu" and sum(len(row.tokens) for row in plain) > self.batch_tokens:
+            if len(plain) < len(rows):
+                yield from self._batches(plain)
+                yield from self._batches([row for row in rows if not row.plain])
+                return
+            fill = False
+        most_padding = self.most_padding if self.padded else 0
+        rest = sorted(rows, key=lambda row: len(row.tokens))
+        sizes = [len(row.tokens) for row in rest]
+        batch: list[TreeAsRow] = []
+        padding = 0
+        while rest:
+            longest = self._length(batch or rest[-1:])
+            if batch:
+                tokens, gap = (len(batch) + 1) * longest, longest - sizes[-1]
+                full = tokens > self.batch_tokens or tokens * longest > self.batch_pairs
+                # Beside much longer ones, attention costs a short row more than a pass of its own.
+                if full or (2 * gap > longest if fill else padding + gap > most_padding):
+                    yield batch
+                    batch, padding = [], 0
+                    continue
+            parts, gap = [rest.pop()], longest - sizes.pop()
+            while fill and sizes and sizes[0] <= gap:
+                place = bisect_right(sizes, gap) - 1
+                parts.append(rest.pop(place))
+                gap -= sizes.pop(place)
+            padding += gap
+            batch.append(beside(parts))
+        if batch:
+            yield batch
+
+    @torch.inference_mode()
+    def _try(self) -> None:
+        """Find out whether rows have the states that they have alone, beside padding and in trees."""
+        longest = min(14, self.model.spec.context)
+        if longest < 2:
+            return  # rows of one token need no padding, and have no common beginnings
+        tokens = [(7 * place + 1) % self.model.spec.vocabulary for place in range(longest)]
+        begin, end = tuple(tokens[: longest // 2]), tuple(tokens[longest // 2 :])
+        rows = [(*begin, *end), begin[:1], (*begin, *end[2:])]
+        whole = [self._hidden([laid(PrefixNode(row))])[0] for row in rows]
+
+        def same(found_TD: torch.Tensor, row: int) -> bool:
+            apart = (found_TD[: len(whole[row])] - whole[row]).abs().amax()
+            return bool(apart <= TOLERANCE * whole[row].abs().amax())
+
+        self.padded = True
+        long_TD, short_TD = self._hidden([laid(PrefixNode(row)) for row in rows[:2]])
+        self.padded = same(long_TD, 0) and same(short_TD, 1)
+        cache = DecodingCache()
+        self.model(torch.tensor([begin], device=self.device), cache=cache)
+        if cache.memory or not self.padded:
+            return
+        tree = laid(PrefixNode(begin, children=[PrefixNode(end), PrefixNode(end[2:])]))
+        tree_TD, short_TD = self._hidden([tree, laid(PrefixNode(rows[1]))])
+        branch_TD = torch.cat([tree_TD[: len(begin)], tree_TD[longest:]])
+        self.shared = same(tree_TD, 0) and same(branch_TD, 2) and same(short_TD, 1)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """States of which tokens are asked (`rows` are numbers of states, `held` how many there are), and what was
+    answered, which stays on its device until all is."""
+
+    states: list[torch.Tensor] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)
+    tokens: list[np.ndarray] = field(default_factory=list)
+    requests: list[np.ndarray] = field(default_factory=list)
+    held: int = 0
+    scores: list[torch.Tensor] = field(default_factory=list)
+    right: list[torch.Tensor] = field(default_factory=list)
+    answered: list[np.ndarray] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Forget the questions."""
+        for kept in (self.states, self.rows, self.tokens, self.requests):
+            kept.clear()
+        self.held = 0
+
+    def totals(self, requests: int) -> list[tuple[float, bool]]:
+        """(log-probability, whether every token is the likeliest) by request."""
+        if not self.answered:
+            return [(0.0, True)] * requests
+        requests_A = np.concatenate(self.answered)
+        totals = np.bincount(requests_A, torch.cat(self.scores).double().cpu().numpy(), requests)
+        wrong = np.bincount(requests_A, ~torch.cat(self.right).cpu().numpy(), requests)
+        for request, total in enumerate(totals):
+            if not math.isfinite(total):
+                raise PlumblineError(
+                    f"the model gives a log-probability of {total} to an answer of "
+                    f"{int((requests_A == request).sum())} tokens, which is no number to compare answers by: look at "
+                    "its weights and at the precision it was trained in, and train it again where they are at fault"
+                )
+        return [(float(total), not bool(some)) for total, some in zip(totals, wrong)]

@@ -1,0 +1,153 @@
+"""Writes a finished run as a folder in Hugging Face form: a Llama where it is one, else with its own sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic, atomic_write_bytes, atomic_write_json, atomic_write_text, parse_json
+from plumbline.export import capability_check, check_export, model_card, output_folder
+from plumbline.export.vendored_source import VendoredSources, sources
+from plumbline.model import hf_export
+from plumbline.model.decoder import Decoder
+from plumbline.runtime import provenance
+from plumbline.runtime.finished_run import FinishedRun
+from plumbline.specs.code_hash import PACKAGE
+from plumbline.specs.spec import RunSpec, code_classes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportedFolder:
+    """A written folder.
+
+    Attributes:
+        form: "llama" or "code".
+        difference: the largest difference of logits; None where they were not compared.
+    """
+
+    folder: Path
+    form: str
+    difference: float | None
+
+
+def export_hf(
+    folder: Path,
+    out: Path,
+    *,
+    tokenizer: Path,
+    scores: Path | None = None,
+    force: bool = False,
+    compare: bool = True,
+) -> ExportedFolder:
+    """Write a finished run into the folder `out`, which `AutoModelForCausalLM.from_pretrained` loads.
+
+    Args:
+        folder: of the run.
+        tokenizer: tokenizer.json of the run's corpus.
+        scores: scores.parquet of the run, whose numbers go into the model card.
+        force: replace an export of another run, or one that was changed.
+        compare: load the folder in a process without this package, and compare logits, before it takes its place.
+
+    Raises:
+        PlumblineError: no model that could be exported, a tokenizer or scores that are not the run's, a folder in which
+            something would be lost, or an export that does not load or gives other logits.
+    """
+    run = FinishedRun.read(folder)
+    if run.outcome != "completed":
+        raise PlumblineError(f"{folder}: {run.outcome}; there is no model to export")
+    _require_code(run.spec)
+    if not tokenizer.is_file():
+        raise PlumblineError(f"--tokenizer: there is no file {tokenizer}")
+    run.read_tokenizer(tokenizer)
+    output_folder.require_free(out, run.spec.run_id, force)
+    evaluation = model_card.evaluation(scores, run) if scores is not None else None
+    model = run.model().eval()
+    form = "code" if hf_export.beyond_llama(run.spec.model) else "llama"
+    record: dict[str, Any] = {"form": form, "run": run.spec.key, "preset": run.spec.preset}
+    record |= {"run_id": run.spec.run_id, "exported_with": provenance.packages() | provenance.code(), "checked": None}
+    with output_folder.filled(out, record) as written:
+        found = bears = None
+        if form == "llama":
+            hf_export.export(model, tokenizer, written)
+        else:
+            found, bears = write_code(written, model, tokenizer)
+        if compare:
+            absent = found.packages if found is not None else (PACKAGE.name,)
+            record["checked"] = check_export.checked(written, model, code=found is not None, absent=absent)
+        # Not under its own name: a folder with a manifest.json is taken for a run's.
+        manifest = parse_json((folder / "manifest.json").read_bytes())
+        atomic_write_json(written / model_card.MANIFEST, process_record.travelling(manifest))
+        requires = found.requires if found is not None else ()
+        text = model_card.card(run, record, requires=requires, evaluation=evaluation, bears=bears)
+        atomic_write_text(written / "README.md", text)
+    difference = None if record["checked"] is None else record["checked"]["largest_difference"]
+    return ExportedFolder(folder=out, form=form, difference=difference)
+
+
+def write_code(
+    folder: Path, model: Decoder, tokenizer: Path
+) -> tuple[VendoredSources, capability_check.DecodingCapabilities]:
+    """Write configuration, weights, tokenizer and sources of a model that brings its own code.
+
+    Returns:
+        The sources, and the model's capabilities.
+
+    Raises:
+        PlumblineError: a source that cannot be taken along, or a tokenizer of another model.
+    """
+    found = sources(model.spec)
+    special = hf_export.write_tokenizer(model.spec, tokenizer, folder)
+    weights = {f"decoder.{name}": value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    with atomic(folder / "model.safetensors") as file:
+        save_file(weights, file.name, metadata={"format": "pt"})
+    for name, text in found.files.items():
+        atomic_write_text(folder / name, text)
+    if (licence := model_card.licence_file()) is not None:
+        atomic_write_bytes(folder / "LICENSE", licence.read_bytes())
+    end = next(iter(special.values()), None)
+    bears = capability_check.bears(model)
+    ends = {"bos_token_id": end, "eos_token_id": end}
+    atomic_write_json(folder / "config.json", _configuration(model, bears) | ends)
+    atomic_write_json(folder / "generation_config.json", ends | {"use_cache": bears.cache})
+    return found, bears
+
+
+def _configuration(model: Decoder, bears: capability_check.DecodingCapabilities) -> dict[str, Any]:
+    """The content of `config.json` without special tokens."""
+    spec, dtype = model.spec, model.embedding.dtype
+    return {
+        "architectures": ["PlumblineForCausalLM"],
+        "auto_map": {
+            "AutoConfig": "configuration_plumbline.PlumblineConfig",
+            "AutoModelForCausalLM": "modeling_plumbline.PlumblineForCausalLM",
+        },
+        "model_type": "plumbline",
+        "plumbline": spec.to_dict(),
+        "vocab_size": spec.vocabulary,
+        "hidden_size": spec.width,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "num_key_value_heads": spec.key_value_heads,
+        "max_position_embeddings": spec.context,
+        "tie_word_embeddings": spec.tied_embeddings,
+        "dtype": str(dtype).removeprefix("torch."),
+        "keeps_cache": bears.cache,
+        "use_cache": bears.cache,
+        "takes_padding": bears.padding,
+    }
+
+
+def _require_code(spec: RunSpec) -> None:
+    """Refuse a run whose model's components are not the code that is here: it would be exported as another model."""
+    now = code_classes(spec)
+    other = sorted(key for key in now if key.startswith("model.") and now[key] != spec.components.get(key))
+    if other:
+        raise PlumblineError(
+            f"{spec.key}: the code of {', '.join(other)} is not the code that this run was trained with; check out the "
+            "commit in its manifest.json"
+        )

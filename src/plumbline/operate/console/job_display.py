@@ -1,0 +1,248 @@
+"""Shows a person what Snakemake does: one live bar a stage in a terminal, one line a finished run elsewhere.
+
+Snakemake's complete log is in a file of its own, below .snakemake/log; this is not a second one.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from plumbline.core.errors import visible
+from plumbline.operate.console.forecast import ATTRIBUTE
+from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
+from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
+from plumbline.operate.console.run_progress import clock, roughly
+
+#: How many runs at work are shown; the others are counted.
+SHOWN = 4
+_COUNTED = {"train": "run"}
+#: A space at which no line is broken.
+TOGETHER = "\xa0"
+
+
+class JobDisplay:
+    """Shows a person what the records of Snakemake's log mean. Its methods are called from one thread."""
+
+    def __init__(self, stream: TextIO, *, color: bool = True) -> None:
+        self.stream = stream
+        self.job_log = JobLog()
+        self.opened = False
+        self.logfile = ""
+        self.live: Any = None
+        self.color = color
+        self.snapshot: JobCounts | None = None
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the output is a terminal in which bars can be drawn."""
+        return self.stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown", "")
+
+    # What happened
+
+    def planned(self, counts: dict[str, int]) -> None:
+        """Record how many jobs of each rule Snakemake will run."""
+        self.job_log.plan(counts)
+
+    def expected(self, record: Any) -> None:
+        """Record the forecast of how long the jobs will take, which travels with a record of the log, and begin to
+        draw.
+        """
+        self.job_log.forecast = getattr(record, ATTRIBUTE)
+        self.open()
+
+    def open(self) -> None:
+        """Say what will be done, once, and begin to draw."""
+        if self.opened:
+            return
+        self.opened = True
+        counts = self.job_log.total
+        words = [self._amount(name, counts[name]).replace(" ", TOGETHER) for name in self.job_log.stages]
+        wall = self.job_log.forecast.wall
+        self.say(f"To do: {', '.join(words) or 'copies of what is there'}.")
+        if wall is not None:
+            self.say(f"That takes about {roughly(wall)}.")
+        if self.terminal:
+            from rich.console import JobDisplay as Terminal
+            from rich.live import Live
+
+            terminal = Terminal(file=self.stream, no_color=not self.color, highlight=False)
+            self.snapshot = self.job_log.snapshot()
+            self.live = Live(
+                get_renderable=self.picture,
+                console=terminal,
+                refresh_per_second=2,
+                transient=True,
+                redirect_stdout=False,
+            )
+            self.live.start()
+
+    def started(self, record: Any) -> None:
+        """Record that a job began; say so if it is not its first attempt."""
+        self.open()
+        job = self.job_log.start(record)
+        if job.attempt > 1:
+            self.say(f"{job.title}: {'continues' if job.state else 'is tried again'} (attempt {job.attempt})")
+        self.draw()
+
+    def finished(self, number: int) -> None:
+        """Record that a job ended well; say so where bars do not."""
+        job = self.job_log.finish(number)
+        self.draw()
+        if job.rule in HIDDEN:
+            return
+        name = stage(job.rule)
+        done, total = self.job_log.done[name], self.job_log.total[name]
+        outcome = job.outcome()
+        if self.live is None and name in RUN_STAGES:
+            count = "; ".join([f"{done} of {total}", *filter(None, [self.job_log.snapshot().left()])])
+            self.say(f"{job.title} {outcome} ({count})")
+        elif self.live is None and done == total:
+            self.say(f"{self._amount(name, total)} done")
+        elif outcome.startswith("diverged"):  # a result, not a failure; but one to hear of now
+            self.say(f"{job.title} {outcome}")
+
+    def failed(self, record: Any) -> None:
+        """Record that a job, or a group of jobs, failed, and say why."""
+        errors = getattr(record, "job_error_info", None) or [vars(record)]
+        beside = list(getattr(record, "aux_logs", []))
+        faults = []
+        for error in errors:
+            job = self.job_log.fail(error["jobid"])
+            if job is not None:
+                job.logs = tuple(dict.fromkeys([*error["log"], *beside]))
+                faults.append((job, job.fault(error.get("rule_msg"))))
+        self.draw()
+        # Of a group only those whose logs hold an error: the others had no chance.
+        for job, fault in [entry for entry in faults if entry[1].startswith("error: ")] or faults[:1]:
+            if fault.startswith(ASKED_TO_STOP):
+                self.say(f"{job.title}: {fault}")
+                continue
+            self._say_failed(job, fault)
+
+    def broken(self, number: int, text: str) -> bool:
+        """Record that Snakemake gave a job up after it had ended, since what it should have made is not there.
+
+        Returns:
+            False if the job is not known.
+        """
+        job = self.job_log.fail(number)
+        if job is None:
+            return False
+        self.draw()
+        missing = [line.split(" (missing locally")[0] for line in text.splitlines() if "(missing locally" in line]
+        fault = f"it succeeded, but did not make {', '.join(missing)}" if missing else text
+        self._say_failed(job, fault)
+        return True
+
+    def ended(self) -> None:
+        """Remove the bars, and say how many jobs were done and how many failed.
+
+        Called when no more records will come.
+        """
+        if not self.opened:
+            return
+        self.abandon()
+        total, done = sum(self.job_log.total.values()), sum(self.job_log.done.values())
+        failed = len(self.job_log.failed)
+        passed = clock(time.monotonic() - self.job_log.began)
+        if failed or done < total:
+            first = f"{failed} job{'s' * (failed != 1)} failed (see above), " if failed else "Stopped: "
+            self.say(f"{first}{done} of {total} are done; {passed} passed.\nThe same command continues from here.")
+        else:
+            self.say(f"All done: {total} job{'s' * (total != 1)} in {passed}.")
+        if self.logfile:
+            self.say(f"Snakemake's own log: {self.logfile}")
+
+    def abandon(self) -> None:
+        """Remove the bars, and say nothing any more."""
+        self.opened = False
+        if self.live is not None:
+            live, self.live = self.live, None
+            live.stop()
+
+    # How it is said
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print a line that stays above the bars; in a terminal it is broken between words where it is too long."""
+        if self.terminal:
+            width = os.get_terminal_size(self.stream.fileno()).columns or 80
+            wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+            text = "\n".join(wrap.fill(line) for line in text.splitlines())
+        text = visible(text.replace(TOGETHER, " "))
+        if self.live is None:
+            print(text, file=self.stream, flush=True)
+            return
+        from rich.text import Text
+
+        self.live.console.print(Text(text, style=style), soft_wrap=True)
+
+    def _say_failed(self, job: StartedJob, fault: str) -> None:
+        logs = [f"  log: {log}" for log in job.logs if Path(log).exists()]
+        lines = [f"  {line}" for line in fault.splitlines()]
+        self.say("\n".join([f"failed: {job.title}", *lines, *logs]), style="red")
+
+    def draw(self) -> None:
+        """Update what the bars show from the counts of jobs."""
+        self.snapshot = self.job_log.snapshot()
+
+    def picture(self) -> Any:
+        """Compose the bars, the runs at work, and the time for rich to draw. Called from the thread that draws."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        assert self.snapshot is not None
+        now = self.snapshot
+        bars = Table.grid(padding=(0, 2))
+        for side in ("left", "left", "right", "left"):
+            bars.add_column(justify=side)  # type: ignore[arg-type]
+        for name, total, done, failed, at_work in now.stages:
+            notes = [f"{at_work} running"] * bool(at_work) + [f"{failed} failed"] * bool(failed)
+            bar = ProgressBar(total=total, completed=done, width=32)
+            bars.add_row(name, bar, f"{done}/{total}", ", ".join(notes))
+        runs = [job for job in now.running if stage(job.rule) in RUN_STAGES]
+        steps = {job.number: job.now() for job in runs}
+        runs.sort(key=lambda job: (not steps[job.number], job.number))
+        live = self.live  # the end may come meanwhile
+        width = live.console.width if live is not None else 80
+        lines = [at_work_line(job, steps[job.number], width) for job in runs[:SHOWN]]
+        if len(runs) > SHOWN:
+            lines.append(f"  and {len(runs) - SHOWN} more")
+        times = ", ".join([f"{clock(time.monotonic() - now.began)} passed", *filter(None, [now.left()])])
+        return Group(bars, *(Text(line, no_wrap=True, overflow="ellipsis") for line in [*lines, times]))
+
+    def _amount(self, name: str, number: int) -> str:
+        unit = f" {_COUNTED[name]}{'s' * (number != 1)}" if name in _COUNTED else ""
+        return f"{name} {number}{unit}"
+
+
+def at_work_line(job: StartedJob, event: dict[str, Any], width: int) -> str:
+    """Write a line for a run at work, with its step and loss.
+
+    The start of its name is left out where it does not fit.
+    """
+    if event:
+        loss = f"  loss {event['loss']:.4f}" if "loss" in event else ""
+        told = f"step {event['step']}/{event['steps']}{loss}"
+    elif job.state:
+        told = "starting" if job.local else "queued or starting"
+    else:
+        told = "at work"
+    stage_name, _, name = job.title.partition(" ")
+    room = width - len(stage_name) - len(told) - 5
+    return f"  {stage_name} {shortened(name, room)}  {told}"
+
+
+def shortened(name: str, room: int) -> str:
+    """Shorten a name of parts between slashes to `room` characters by leaving out its first parts, but never the last
+    two.
+    """
+    parts = name.split("/")
+    while len("/".join(parts)) > room and len(parts) > (3 if parts[0] == "…" else 2):
+        parts = ["…", *parts[2 if parts[0] == "…" else 1 :]]
+    return "/".join(parts)

@@ -1,0 +1,191 @@
+"""Finds the scale and the steps at which an experiment fits a time, from the machine's own speed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.core.errors import PlumblineError
+from plumbline.plan import data_stage, machines, model_counts
+from plumbline.plan.run_estimate import RunEstimator, estimator
+from plumbline.project import Project
+from plumbline.specs.experiment_runs import budget, load, own_scale
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Run, Study
+
+#: The share of the time that is planned for; the rest is for what a plan does not know.
+SHARE = 0.9
+#: The longest time that is planned for: ten years.
+LONGEST = 87_600 * 3600.0
+#: Of scales whose runs read at least so many tokens a parameter the largest is taken.
+TOKENS_A_PARAMETER = 1.0
+#: Fewer steps are no training.
+FEWEST_STEPS = 10
+
+_UNITS = {"h": 3600.0, "hour": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0}
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as ``2h``, ``90min``, ``1h30m`` or ``45s``, in seconds.
+
+    Raises:
+        PlumblineError: the text is no time.
+    """
+    parts = re.findall(r"([0-9.]+) *(hours?|h|minutes?|min|m|seconds?|s)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
+        raise PlumblineError(f"--fit {text!r} is not a time; write 2h, 90min or 1h30m")
+    try:
+        found = sum(float(number) * _UNITS.get(unit, _UNITS[unit[0]]) for number, unit in parts)
+    except ValueError:
+        raise PlumblineError(f"--fit {text!r} is not a time; write 2h, 90min or 1h30m") from None
+    if not found > 0:
+        raise PlumblineError(f"--fit {text!r}: nothing fits into no time")
+    if found > LONGEST:
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise PlumblineError(f"--fit {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FittedBudget:
+    """A scale and a budget at which all runs of an experiment fit a time.
+
+    Attributes:
+        given: the keys of `config.experiment` that ask for it: the scale, and the budget.
+        seconds: what all runs take, with the data that they need.
+        per_parameter: tokens of a run for each parameter of the baseline.
+    """
+
+    given: dict[str, Any]
+    seconds: float
+    per_parameter: float
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Price:
+    """Seconds of the longest run: `fixed`, and for each `step`; how many `runs`, one of each method, stand `beside`
+    each other; and the baseline's parameters."""
+
+    fixed: float
+    step: float
+    beside: int
+    runs: tuple[Run, ...]
+    parameters: int
+
+
+def fitted(
+    project: Project, study: Study, method: str, against: str, time: str, *, runs: int, scale: str | None = None
+) -> FittedBudget:
+    """Find the steps of so many runs that fit a time: at one scale, or at the largest with a token a parameter.
+
+    Speed is that of finished runs, of earlier experiments too, and stated where there are none.
+
+    Raises:
+        PlumblineError: the time is none, or too short.
+    """
+    seconds = seconds_of(time)
+    done = [*project.runs.values(), *_earlier(project, study.code)]
+    known = model_counts.update(Path(project.paths.counts), done)
+    machine = machines.load(project.config["machine"])
+    priced = estimator(project, machine, sizes=model_counts.ModelCostLookup(known), calibrate_on=done)
+    known_scales = [name for name, presets in study.definition["scales"].items() if study.preset in presets]
+    scales = [name for name in known_scales if scale in (None, name)]
+    found = [one for name in scales if (one := _at(priced, study, method, against, name, seconds, runs)) is not None]
+    if not found:
+        raise PlumblineError(
+            f"--fit: {roughly(seconds)} is too short for {runs} runs: give more time, a smaller --bank and --most, a "
+            "smaller scale (--scale) or preset (--preset)"
+        )
+    found.sort(key=lambda one: -one.per_parameter)
+    return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])
+
+
+def _at(
+    priced: RunEstimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
+) -> FittedBudget | None:
+    """What fits at a scale; None if fewer than FEWEST_STEPS do."""
+    price, read = _price(priced, study, method, against, scale), priced.project.corpora[study.corpus]
+    rounds = math.ceil(runs / price.beside)
+
+    def fitting(room: float) -> int:
+        """A run is not spread over what others leave idle, so that each round lasts as long as its longest run."""
+        return math.floor((room / rounds - price.fixed) / price.step)
+
+    steps, stage = fitting(SHARE * seconds), 0.0
+    if steps >= FEWEST_STEPS and (stage := _data(priced, price, budget(study, scale, steps, read)["pack"])):
+        steps = fitting(SHARE * seconds - stage)
+    if steps < FEWEST_STEPS:
+        return None
+    train = price.runs[0].spec.train
+    all_runs, tokens = stage + rounds * (price.fixed + steps * price.step), steps * train.batch_tokens
+    words = (
+        f"{roughly(seconds)} on {priced.machine.label}: scale {scale}, {steps:,} steps, {tokens / 1e6:,.2f} M tokens a "
+        f"run ({number(tokens / price.parameters, 2)} a parameter); all {runs} runs take {roughly(all_runs)}, speed "
+        f"{'measured on finished runs' if priced.calibration.speed else 'stated, for nothing was trained here yet'}."
+    )
+    given = {"scale": scale} | budget(study, scale, steps, read)
+    return FittedBudget(given=given, seconds=all_runs, per_parameter=tokens / price.parameters, words=words)
+
+
+def _price(priced: RunEstimator, study: Study, method: str, against: str, scale: str) -> _Price:
+    """A run's seconds grow with its steps along a line, by the plan's model: two points of it are enough."""
+    project = priced.project
+
+    def each(steps: int) -> tuple[Run, ...]:
+        asked = {"scale": scale, "method": method, "against": against, "baseline_seeds": [0], "seeds": [0]}
+        asked |= budget(study, scale, steps, project.corpora[study.corpus])
+        return tuple(load(asked, study, project.root, project.config["data"]["source"]).runs.values())
+
+    low, high = each(10 * FEWEST_STEPS), each(20 * FEWEST_STEPS)
+    first, second = ([priced.pretrain_seconds(run) for run in runs] for runs in (low, high))
+    slopes = [(more - less) / (10 * FEWEST_STEPS) for less, more in zip(first, second, strict=True)]
+    return _Price(
+        fixed=max(less - 10 * FEWEST_STEPS * slope for less, slope in zip(first, slopes, strict=True)),
+        step=max(slopes),  # of two methods the slower one is the longer run: their starts are alike
+        beside=max(1, priced.machine.devices_at_once // max(priced.machine.devices_of(run) for run in low)),
+        runs=low,
+        parameters=priced.size(low[0]).parameters,
+    )
+
+
+def _data(priced: RunEstimator, price: _Price, pack: str) -> float:
+    """Seconds of the data stage for a pack, which may be none that is there."""
+    replaced = msgspec.structs.replace
+    runs = [
+        dataclasses.replace(run, spec=replaced(run.spec, data=replaced(run.spec.data, pack=pack))) for run in price.runs
+    ]
+    return data_stage.seconds(priced.project, runs) or 0.0
+
+
+def _earlier(project: Project, study: str) -> list[Run]:
+    """Find the finished runs of a study's experiments in the work folder, whatever the configuration says now."""
+    found = []
+    for path in sorted((Path(project.paths.work) / "runs" / study).glob("*_steps_*/*/s*/manifest.json")):
+        try:
+            spec = RunSpec.from_dict(json.loads(path.read_text(encoding="utf-8"))["spec"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # of another version, or damaged: it counts for nothing here
+        run = Run(spec=spec, groups=("experiment",))
+        if run.key == "/".join(path.parts[-5:-1]) and own_scale(spec.scale) != spec.scale:
+            found.append(run)
+    return found
+
+
+def roughly(seconds: float) -> str:
+    """Write seconds as minutes or hours for people."""
+    if seconds < 5400:
+        return f"{seconds / 60:.3g} minutes"
+    return f"{number(seconds / 3600, 3)} hours"
+
+
+def number(value: float, digits: int) -> str:
+    """Write a number with so many significant digits, and without an exponent where it is large."""
+    return f"{value:.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"

@@ -1,0 +1,183 @@
+"""Shows a plan to people: a page of Markdown with everything, and tables for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pandas as pd
+from tabulate import tabulate
+
+from plumbline.plan.run_estimate import RunEstimator
+from plumbline.plan.target_costs import NODE, memory_in_words, published, speed_in_words
+from plumbline.specs.yaml_files import ROOT
+
+WIDTH = 80
+#: Columns of words, which are aligned to the left.
+WORDS = ("study", "target", "run", "published", "estimated")
+#: Room for words in a terminal; longer ones are wrapped.
+WORD_WIDTH, PUBLISHED_WIDTH = 15, 28
+
+
+def markdown(priced: RunEstimator, frame: pd.DataFrame) -> str:
+    """Write the plan as Markdown: what it rests on, the whole table rounded and with units, and the papers' own
+    figures.
+    """
+    parts = [*notes(priced, frame), _grid(whole(frame), "pipe"), beside_papers(priced)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def beside_papers(priced: RunEstimator) -> str:
+    """Write the section that sets what the papers say they cost next to the plan; empty where none says it."""
+    beside = published(priced, ROOT)
+    if not len(beside):
+        return ""
+    parts = ["## Next to the paper's own figures", _beside_note(priced), _grid(_beside(beside), "pipe")]
+    return "\n\n".join(parts)
+
+
+def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
+    """Write the plan for a terminal: a table with few columns for each study; no line is longer than `WIDTH`."""
+    parts = [textwrap.fill(note, WIDTH) for note in notes(priced, frame)]
+    for study, rows in frame.groupby("study", sort=False):
+        parts += [f"{study}\n{_grid(_narrow(rows), 'simple', [WORD_WIDTH])}"]
+    beside = published(priced, ROOT)
+    if len(beside):
+        widths = [WORD_WIDTH, PUBLISHED_WIDTH, WORD_WIDTH]
+        parts += [textwrap.fill(_beside_note(priced), WIDTH), _grid(_beside(beside), "simple", widths)]
+    return "\n\n".join(parts)
+
+
+def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
+    """Say in a few sentences what the plan rests on, and what its figures mean."""
+    machine = priced.machine
+    relative = (
+        "Methods differ by the step times measured for this machine."
+        if machine.relative_step_time
+        else "Methods count by their operations alone: their step times are not measured on this machine."
+    )
+    said = [
+        f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
+        f"{speed_in_words(priced)}. {relative}",
+        "Finished work costs nothing; disk is the final total. Targets share runs, so their rows do "
+        "not add up. The longest path is data, one training and its evaluation; wall time is for that many devices, "
+        "without waiting in queues. What is measured besides the runs takes the minutes that its study states.",
+        _preparing(frame),
+    ]
+    if memory := memory_in_words(priced):
+        said.append(f"Memory of a finished run at its most: {memory}, of {machine.memory_gib:g} GiB a device.")
+    if frame["runs_estimated"].any():
+        said.append(
+            "Where a row says *about*, operations of some of its runs are not counted from the modules but estimated "
+            "from the model's sizes, as if it were a baseline."
+        )
+    missing = sorted({name for names in frame["not_counted"] for name in names.split(", ") if name})
+    if missing:
+        said.append(f"Not counted, and in no sum: {', '.join(missing)}.")
+    return said
+
+
+def _preparing(frame: pd.DataFrame) -> str:
+    """Say what the corpora take that are not there yet: of the row with most."""
+    words = "Data preparation runs on processors and is in no device-hour"
+    taken = frame["data_cpu_hours"].to_numpy()
+    if not len(taken) or not taken.max():
+        return f"{words}."
+    most = frame.iloc[int(taken.argmax())]
+    hours = f", {_hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
+    return (
+        f"{words}: about {_number(most['data_cpu_hours'])} CPU-hours{hours}, in jobs of one process that take "
+        f"{most['data_memory_gb']:.2g} GB at most."
+    )
+
+
+def whole(frame: pd.DataFrame) -> pd.DataFrame:
+    """Round the plan's table for people, and name its columns with their units."""
+    columns = {
+        "study": frame["study"],
+        "target": frame["target"],
+        "runs to do": frame["runs_to_do"],
+        "done": frame["runs_done"],
+        "evaluations": frame["evaluations_to_do"],
+        "probes": frame["probes_to_do"],
+        "measurements": frame["measurements_to_do"],
+        "tokens": frame["tokens"].map(_tokens),
+        "training FLOPs": _about(frame, frame["training_flops"].map(lambda value: f"{value:.2e}" if value else "0")),
+        "device-hours": _about(frame, frame["device_hours"].map(_number)),
+        "of these evaluation": (frame["evaluation_device_hours"] + frame["probe_device_hours"]).map(_number),
+        "data, CPU-hours": frame["data_cpu_hours"].map(_number),
+        "longest path": frame["longest_path_hours"].map(_hours),
+        "wall time": frame["wall_hours"].map(_hours),
+        "disk, GB": frame["disk_gb"].map(_number),
+    }
+    return pd.DataFrame(columns | _price(frame))
+
+
+def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
+    columns = {
+        "target": frame["target"],
+        "to do": frame["runs_to_do"],
+        "done": frame["runs_done"],
+        "device-hours": _about(frame, frame["device_hours"].map(_number)),
+        "wall time": frame["wall_hours"].map(_hours),
+    }
+    return pd.DataFrame(columns | (_price(frame) or {"disk, GB": frame["disk_gb"].map(_number)}))
+
+
+def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
+    """The column of prices, where the machine has one."""
+    there = frame["price"].notna().any()
+    return {"price": _about(frame, frame["price"].map(lambda value: f"{value:,.0f}"))} if there else {}
+
+
+def _about(frame: pd.DataFrame, shown: pd.Series) -> pd.Series:
+    """Figures with the word where they rest on an estimated run."""
+    return shown.where(~(frame["runs_estimated"] > 0), "about " + shown)
+
+
+def _grid(frame: pd.DataFrame, form: str, widths: list[int] | None = None) -> str:
+    """`widths`: of the first columns, whose cells are wrapped."""
+    align = ["left" if name in WORDS else "right" for name in frame.columns]
+    limits = None if widths is None else [*widths, *[None] * (len(frame.columns) - len(widths))]
+    return tabulate(
+        frame.to_dict("list"), headers="keys", tablefmt=form, disable_numparse=True, colalign=align, maxcolwidths=limits
+    )
+
+
+def _tokens(value: float) -> str:
+    return f"{value / 1e9:.4g} B" if value >= 1e8 else f"{value / 1e6:.3g} M"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _hours(value: float) -> str:
+    if value >= 48:
+        return f"{value / 24:.1f} days"
+    return f"{value:.1f} h" if value >= 1 else f"{value * 60:.1f} min"
+
+
+def _beside_note(priced: RunEstimator) -> str:
+    return (
+        f"The paper does not name its accelerators; {NODE} are on a node. `ratio` is estimated to published "
+        f"device-hours; `implied MFU` is the share of the peak of {priced.machine.peak_tflops:g} TFLOP/s "
+        f"({priced.machine.label}) that the published hours need."
+    )
+
+
+def _beside(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "run": frame["run"],
+            "published": [
+                f"about {hours:g} h on {devices} ({where})"
+                for hours, devices, where in zip(frame["published_hours"], frame["published_devices"], frame["where"])
+            ],
+            "estimated": [
+                f"{hours:.1f} h on {devices}"
+                for hours, devices in zip(frame["estimated_hours"], frame["estimated_devices"])
+            ],
+            "ratio": frame["ratio"].map("{:.2f}".format),
+            "implied MFU": frame["implied_mfu"].map("{:.2f}".format),
+        }
+    )

@@ -1,0 +1,211 @@
+"""Estimates what a run costs on a machine: seconds of its jobs, and the time limits they ask for. Imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.plan import data_stage, machines, model_counts
+from plumbline.plan.calibration import Calibration, calibrate, finished, group
+from plumbline.plan.evaluation_workload import amount, inside_evaluation
+from plumbline.plan.machines import Machine
+from plumbline.plan.model_cost import ModelCost, Sizes, probe_points, training_tokens
+from plumbline.plan.plan_warnings import warn
+from plumbline.project import Project
+from plumbline.results.measurements import measurement_file
+from plumbline.specs.measurement import Measurement
+from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import ROOT
+
+#: A time limit is so many times the estimate, and so many minutes more. A training that reaches its limit goes on in
+#: another job, an evaluation or a probe begins anew, so that it gets more.
+PRETRAIN_MARGIN, EVALUATE_MARGIN, SPARE_MINUTES = 1.5, 3.0, 15
+#: Checkpoints kept in a state directory, and bytes a parameter in one (weights, two moments).
+KEPT, STATE_BYTES = 3, 12
+#: Bytes of a weight, and bytes a second at which a checkpoint is read and checked.
+WEIGHT_BYTES, CHECKPOINT_SPEED = 4, 3e8
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunEstimator:
+    """Prices the runs of one configuration on one machine."""
+
+    project: Project
+    machine: Machine
+    calibration: Calibration
+    sizes: Sizes
+
+    @property
+    def work(self) -> Path:
+        """The preset's folder of runs and scores (below work/)."""
+        return Path(self.project.paths.work)
+
+    def speed(self, run: Run) -> float:
+        """Look up the operations a second of a run's training on one device.
+
+        Measured at the run's scale, else at others (of its study, if there are any), else as config/machines.yaml
+        states it.
+        """
+        measured, key = self.calibration.speed, group(run)
+        if key in measured:
+            return measured[key]
+        near = [speed for (study, _), speed in measured.items() if study == run.spec.study] or list(measured.values())
+        return sum(near) / len(near) if near else self.machine.flops_per_second
+
+    def size(self, run: Run) -> ModelCost:
+        """Look up the operations a token and the parameters of the run's model."""
+        return self.sizes(run.spec.model)
+
+    def exact(self, runs: Iterable[Run]) -> bool:
+        """Whether the operations of all these runs are counted; where one is estimated, a page says *about*."""
+        return all(self.size(run).exact for run in runs)
+
+    def training_flops(self, run: Run) -> float:
+        """Estimate the floating-point operations of a run's training, its validations included."""
+        return training_tokens(run) * self.size(run).training
+
+    def pretrain_seconds(self, run: Run) -> float:
+        """Estimate the wall seconds of a run's training, as if it were one job."""
+        start = self.calibration.pretrain_start
+        start = self.machine.start_seconds["pretrain"] if start is None else start
+        effort = self.training_flops(run) * self.machine.relative(run)
+        return start + effort / (self.speed(run) * self.machine.devices_of(run))
+
+    def evaluate_seconds(self, run: Run) -> float | None:
+        """Estimate the wall seconds of a run's evaluation job on one device.
+
+        0 where its study has no suite, None where the size of a task is not known.
+        """
+        if not run.suite:
+            return 0.0
+        there = amount(self.project, run)
+        if there is None:
+            return None
+        return self._evaluate_start + inside_evaluation(
+            there, self.size(run).forward, self.speed(run) * self.machine.evaluation_speed
+        )
+
+    def probe_seconds(self, run: Run) -> float:
+        """Estimate the wall seconds of a run's probe job on one device: loading each checkpoint, and its forward
+        passes.
+        """
+        size, context = self.size(run), run.spec.model.context
+        tokens = sum(len(probe.at) * probe.sequences * context for probe in run.spec.probes)
+        reading = probe_points(run) * size.parameters * WEIGHT_BYTES / CHECKPOINT_SPEED
+        forward = tokens * size.forward / (self.speed(run) * self.machine.evaluation_speed)
+        return self._evaluate_start + reading + forward
+
+    def disk_bytes(self, run: Run) -> float:
+        """Estimate the bytes on disk of a run and its probe checkpoints."""
+        return self.size(run).parameters * (KEPT * STATE_BYTES + (1 + probe_points(run)) * WEIGHT_BYTES)
+
+    @property
+    def _evaluate_start(self) -> float:
+        measured = self.calibration.evaluate_start
+        return self.machine.start_seconds["evaluate"] if measured is None else measured
+
+    def pretrain_minutes(self, run: Run) -> int:
+        """Choose the time limit (minutes) of one training job: at most a slice, into which a longer run is cut."""
+        return self._limit(self.pretrain_seconds(run), PRETRAIN_MARGIN)
+
+    def evaluate_minutes(self, run: Run) -> int:
+        """Choose the time limit (minutes) of a run's evaluation job."""
+        return self._limit(self.evaluate_seconds(run), EVALUATE_MARGIN)
+
+    def probe_minutes(self, run: Run) -> int:
+        """Choose the time limit (minutes) of a run's probe job."""
+        return self._limit(self.probe_seconds(run), EVALUATE_MARGIN)
+
+    def measure_seconds(self, one: Measurement) -> float:
+        """Give the wall seconds of a measurement, as its entry in the study's YAML states them."""
+        return 60 * one.minutes
+
+    def measure_minutes(self, one: Measurement) -> int:
+        """Choose the time limit (minutes) of a measurement's job."""
+        return self._limit(self.measure_seconds(one), EVALUATE_MARGIN)
+
+    def data_minutes(self, rule: str, wildcards: Any) -> int:
+        """Choose the time limit (minutes) of a job of the data stage; a whole slice where its size is not known."""
+        seconds = data_stage.job(self.project, rule, wildcards).seconds
+        together = data_stage.TOGETHER if rule == "tokenize" else 1
+        return self._limit(None if seconds is None else together * seconds, EVALUATE_MARGIN)
+
+    def on_device(self, one: Measurement) -> bool:
+        """Whether a measurement takes one of the machine's devices: always where they are processors, else if it asks
+        for a GPU.
+        """
+        return self.machine.device == "cpu" or one.device == "gpu"
+
+    def _limit(self, seconds: float | None, margin: float) -> int:
+        whole = max(1, int(self.machine.slice_hours * 60))
+        return whole if seconds is None else min(whole, ceil(margin * seconds / 60) + SPARE_MINUTES)
+
+    def trained(self, run: Run) -> bool:
+        """Whether a run has been trained to its end under its present spec."""
+        return finished(run, self.work) is not None
+
+    def scored(self, run: Run) -> bool:
+        """Whether a run has been trained and evaluated."""
+        return self.trained(run) and Path(self.project.paths.scores(run)).exists()
+
+    def probed(self, run: Run) -> bool:
+        """Whether a run has been trained and its probes were read."""
+        return self.trained(run) and Path(self.project.paths.probes(run)).exists()
+
+    def measured(self, one: Measurement) -> bool:
+        """Whether a measurement was made with its present code and options."""
+        path = Path(self.project.paths.measurement(one))
+        if not path.exists():
+            return False
+        try:
+            return measurement_file.made_with(path)["fingerprint"] == self.project.fingerprints.measurement(one)
+        except PlumblineError as problem:
+            warn(f"{problem}; it counts as not done")
+            return False
+
+    def digest(self) -> str:
+        """Changes when what a plan says may have changed: configuration, machine, measurements, what is done and what
+        there is to evaluate."""
+        runs = [
+            [key, run.spec.run_id, run.size, self.trained(run), self.probed(run)]
+            for key, run in self.project.runs.items()
+        ]
+        scores = [
+            [key, run.suite, amount(self.project, run) if run.suite else None, self.scored(run)]
+            for key, run in self.project.scored_runs.items()
+        ]
+        done = [[key, one.minutes, self.measured(one)] for key, one in self.project.measurements.all.items()]
+        # Seconds as they were read, not the speeds made of them, which a plan's own counts would change.
+        read = [self.project.config, self.machine.name, runs, scores, done, self.calibration.seconds]
+        return sha256_text(canonical_json(read))[:16]
+
+
+def estimator(
+    project: Project,
+    machine: Machine | None = None,
+    *,
+    sizes: Sizes | None = None,
+    calibrate_on: Iterable[Run] | None = None,
+    root: Path = ROOT,
+) -> RunEstimator:
+    """Make an estimator for a configuration.
+
+    Args:
+        machine: the default is the configuration's.
+        sizes: by default counted where `counts.update` has been here, else estimated; neither imports torch.
+        calibrate_on: the runs whose measurements count; by default all that are finished.
+
+    Raises:
+        PlumblineError: the configuration names a machine that is not in config/machines.yaml.
+    """
+    machine = machine or machines.load(project.config["machine"], root)
+    sizes = sizes or model_counts.ModelCostLookup(model_counts.read(Path(project.paths.counts)))
+    runs = project.runs.values() if calibrate_on is None else calibrate_on
+    return RunEstimator(
+        project=project, machine=machine, calibration=calibrate(project, machine, sizes, runs), sizes=sizes
+    )

@@ -1,0 +1,220 @@
+"""Adds up what targets cost: one row a target, from the estimates of its runs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from plumbline.plan import data_stage
+from plumbline.plan.run_estimate import RunEstimator
+from plumbline.specs.measurement import Measurement
+from plumbline.specs.study_config import Run, Study
+
+WHOLE = "(whole study)"
+#: Devices of a node in papers that give nodes.
+NODE = 8
+
+
+def table(estimator: RunEstimator) -> pd.DataFrame:
+    """Make the plan's table: a row for each target of each study, each whole study, and all studies where there are
+    several.
+
+    Targets share runs, so that their rows do not add up; a whole study's row counts each run once.
+    """
+    rows: list[dict[str, object]] = []
+    read: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
+    plan, studies = estimator.project, estimator.project.planned_studies
+    for study in studies:
+        here: dict[str, dict[str, Run]] = {"scores": {}, "probes": {}}
+        for name, entry in study.definition["targets"].items():
+            runs = study.group(*entry["runs"])
+            own = {kind: {_of(kind, run): run for run in runs if kind in entry["reads"]} for kind in here}
+            rows.append(row(estimator, study.name, name, runs, own, plan.measurements.of_target(study.name, name)))
+            here = {kind: here[kind] | own[kind] for kind in here}
+        if not study.definition["targets"]:  # a file of one's own: its page reads the scores of all runs
+            here["scores"] = {run.scores_key: run for run in study.runs.values()}
+        measured = plan.measurements.of_target(study.name)
+        rows.append(row(estimator, study.name, WHOLE, list(study.runs.values()), here, measured))
+        read = {kind: read[kind] | here[kind] for kind in here}
+    if len(studies) > 1:
+        everything = {one.key: one for study in studies for one in plan.measurements.of_target(study.name).values()}
+        once = {key: run for study in studies for key, run in study.runs.items()}
+        rows.append(row(estimator, "(all)", "(all studies)", list(once.values()), read, everything))
+    return pd.DataFrame(rows)
+
+
+def _of(kind: str, run: Run) -> str:
+    """What tells a run's scores from others; probes are of the run, whichever study reads them."""
+    return run.scores_key if kind == "scores" else run.key
+
+
+def row(
+    estimator: RunEstimator,
+    study: str,
+    name: str,
+    runs: list[Run],
+    read: dict[str, dict[str, Run]],
+    measured: Mapping[str, Measurement] | None = None,
+) -> dict[str, object]:
+    """Price a set of runs, the scores and probes that are read of them, and measurements, as a row of the plan's
+    table.
+
+    What cannot be estimated is named in `not_counted` and in no sum; `runs_estimated` says of how many runs the
+    operations are estimated rather than counted.
+
+    Args:
+        runs: the runs that have to be trained.
+        read: ``scores`` and ``probes`` -> the runs, by key, of which those are read.
+        measured: the measurements that are needed, by name.
+    """
+    machine, plan = estimator.machine, estimator.project
+    to_do = [run for run in runs if not estimator.trained(run)]
+    evaluations = [run for run in read["scores"].values() if run.suite and not estimator.scored(run)]
+    probings = [run for run in read["probes"].values() if run.spec.probes and not estimator.probed(run)]
+    pretrain = {run.key: estimator.pretrain_seconds(run) for run in to_do}
+    evaluate = {
+        run.scores_key: seconds for run in evaluations if (seconds := estimator.evaluate_seconds(run)) is not None
+    }
+    probe = {run.key: estimator.probe_seconds(run) for run in probings}
+    missing = [f"evaluation of {run.scores_key}" for run in evaluations if run.scores_key not in evaluate]
+    stage = data_stage.seconds(plan, to_do)
+    if stage is None:
+        missing.append("data")
+    preparing = [one for name in data_stage.to_make(plan, to_do) for one in data_stage.jobs(plan, name)]
+    training = sum(pretrain[run.key] * machine.devices_of(run) for run in to_do) / 3600
+    evaluation, probing = sum(evaluate.values()) / 3600, sum(probe.values()) / 3600
+    # A run's evaluation and its probes stand side by side.
+    after = {**dict.fromkeys(pretrain, 0.0), **probe}
+    for run in evaluations:
+        after[run.key] = max(after.get(run.key, 0.0), evaluate.get(run.scores_key, 0.0))
+    after_data = max((pretrain.get(key, 0.0) + seconds for key, seconds in after.items()), default=0.0)
+    measurements = [one for one in (measured or {}).values() if not estimator.measured(one)]
+    hours = {one.key: estimator.measure_seconds(one) / 3600 for one in measurements}
+    measuring = sum(hours[one.key] for one in measurements if estimator.on_device(one))
+    longest = max([((stage or 0.0) + after_data) / 3600, *hours.values()])
+    jobs = [(pretrain[run.key], machine.devices_of(run)) for run in to_do]
+    jobs += [(seconds, 1) for seconds in (*evaluate.values(), *probe.values())]
+    jobs += [(3600 * hours[one.key], 1) for one in measurements if estimator.on_device(one)]
+    device_hours = training + evaluation + probing + measuring
+    return {
+        "study": study,
+        "target": name,
+        "preset": plan.name,
+        "machine": machine.label,
+        "speed": speed_in_words(estimator),
+        "runs": len(runs),
+        "runs_done": len(runs) - len(to_do),
+        "runs_to_do": len(to_do),
+        "runs_estimated": sum(not estimator.size(run).exact for run in runs),
+        "evaluations_to_do": len(evaluations),
+        "probes_to_do": len(probings),
+        "measurements_to_do": len(measurements),
+        "tokens": sum(run.spec.train.steps * run.spec.train.batch_tokens for run in to_do),
+        "training_flops": sum(estimator.training_flops(run) for run in to_do),
+        "training_device_hours": training,
+        "evaluation_device_hours": evaluation,
+        "probe_device_hours": probing,
+        "measurement_device_hours": measuring,
+        "device_hours": device_hours,
+        "longest_run_hours": max(pretrain.values(), default=0.0) / 3600,
+        "data_hours": None if stage is None else stage / 3600,
+        "data_cpu_hours": sum(one.cpu_seconds for one in preparing) / 3600,
+        "data_memory_gb": max((one.megabytes for one in preparing), default=0.0) / 1e3,
+        "longest_path_hours": longest,
+        "wall_hours": max(longest, ((stage or 0.0) + makespan(jobs, machine.devices_at_once)) / 3600),
+        "disk_gb": (runs_bytes(estimator, runs) + data_stage.disk_bytes(plan, runs)) / 1e9,
+        "price": device_hours * machine.price if machine.price else None,
+        "not_counted": ", ".join(missing),
+    }
+
+
+def makespan(jobs: Sequence[tuple[float, int]], devices: int) -> float:
+    """Compute the seconds that jobs of (seconds, devices) take on so many devices, the longest first, each as soon as
+    it can.
+
+    The last round may leave devices idle.
+    """
+    free = [0.0] * devices
+    for seconds, needed in sorted(jobs, reverse=True):
+        taken = [heapq.heappop(free) for _ in range(min(needed, devices))]
+        for _ in taken:
+            heapq.heappush(free, taken[-1] + seconds)
+    return max(free)
+
+
+def speed_in_words(estimator: RunEstimator) -> str:
+    """Say where the plan's speed comes from: measured or stated, as a share of the machine's peak (MFU)."""
+    machine, calibration = estimator.machine, estimator.calibration
+    peak = f"{machine.peak_tflops:g} TFLOP/s"
+    if not calibration.speed:
+        return f"stated, MFU {machine.mfu:.2f} of {peak}"
+    words = _by_scale({key: f"{speed / (machine.peak_tflops * 1e12):.3f}" for key, speed in calibration.speed.items()})
+    return f"measured on {calibration.runs} run{'s' * (calibration.runs > 1)}, MFU {words} of {peak}"
+
+
+def memory_in_words(estimator: RunEstimator) -> str:
+    """Say how much of a device's memory finished runs took at most.
+
+    Empty where none recorded it, since nothing is guessed.
+    """
+    memory = estimator.calibration.memory
+    return _by_scale({key: f"{most / 1e9:.2f} GB" for key, most in memory.items()})
+
+
+def _by_scale(words: Mapping[tuple[str, str], str]) -> str:
+    several = len({study for study, _ in words}) > 1
+    return ", ".join(
+        f"{said} ({study}/{scale})" if several else f"{said} ({scale})" for (study, scale), said in words.items()
+    )
+
+
+def runs_bytes(estimator: RunEstimator, runs: list[Run]) -> float:
+    """Estimate the bytes on disk that runs and their probe checkpoints take when all are done."""
+    return sum(estimator.disk_bytes(run) for run in runs)
+
+
+def published(estimator: RunEstimator, root: Path) -> pd.DataFrame:
+    """Set the hours of a run that a study's paper prints next to the estimate for this machine, a row a scale.
+
+    Read from the paper's running text, where it has `nodes_<scale>` and `hours_<scale>` or `days_<scale>`; they are
+    taken to be of the reference, or of the first method. Empty unless the preset is `paper`. The paper's accelerators
+    are anonymous: `implied_mfu` is the share of this machine's peak that its hours would need.
+    """
+    paper = estimator.project.name == "paper"
+    studies = estimator.project.studies.values() if paper else []
+    return pd.DataFrame([found for study in studies for found in _published_rows(estimator, study, root)])
+
+
+def _published_rows(estimator: RunEstimator, study: Study, root: Path) -> list[dict[str, object]]:
+    from plumbline.audit.printed_numbers import PrintedNumbers
+
+    printed = PrintedNumbers.of(study.name, root)
+    if not (printed.directory / "prose.csv").exists():
+        return []
+    prose, rows = printed.prose(), []
+    for scale in study.definition["scales"]:
+        found = [(name, hours) for name, hours in ((f"hours_{scale}", 1), (f"days_{scale}", 24)) if name in prose]
+        reference = f"{study.name}/{scale}/{study.reference or next(iter(study.methods))}/"
+        run = next((run for key, run in study.runs.items() if key.startswith(reference)), None)
+        if not found or f"nodes_{scale}" not in prose or run is None:
+            continue
+        name, unit = found[0]
+        hours, devices = float(prose[name].text) * unit, NODE * int(prose[f"nodes_{scale}"].text)
+        seconds, here = estimator.pretrain_seconds(run), estimator.machine.devices_of(run)
+        peak = estimator.machine.peak_tflops * 1e12
+        rows.append(
+            {
+                "run": f"{study.scale_label(scale)} {study.label(run.spec.method)}",
+                "published_hours": hours,
+                "published_devices": devices,
+                "where": prose[name].source,
+                "estimated_hours": seconds / 3600,
+                "estimated_devices": here,
+                "ratio": seconds * here / (hours * 3600 * devices),
+                "implied_mfu": estimator.training_flops(run) / (hours * 3600 * devices * peak),
+            }
+        )
+    return rows

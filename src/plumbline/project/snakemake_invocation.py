@@ -1,0 +1,144 @@
+"""Puts together what Snakemake was asked for on its command line and what its profiles say of the configuration.
+
+Snakemake takes a profile's options for defaults of its command line: `--config work=/scratch` drops a profile's whole
+`config:`, a later profile that of an earlier one, and a second `--config` the first. On a cluster that plans another
+preset than the profile names, or another machine, without a word. Here every key survives that nothing later names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError
+from plumbline.project import snakemake_internals
+from plumbline.specs.yaml_files import parse_yaml, read_yaml
+
+CONFIG = Path("config") / "config.yaml"
+
+
+def settle(workflow: Any) -> None:
+    """Make a workflow use the KEY=VALUE words of all profiles and of every `--config`.
+
+    To be called before `configfile:`. The processes that run jobs read no profiles. They are given what is in force
+    here on their command line, by every executor, and change nothing.
+
+    Raises:
+        PlumblineError: the words cannot be told from the command line, or a file's YAML cannot be meant.
+    """
+    for path in (CONFIG, *snakemake_internals.config_files(workflow)):
+        if path.exists() and not isinstance(read_yaml(path), dict):
+            raise PlumblineError(f"{path}: top level: not a mapping; write `key: value`, a line each")
+    if snakemake_internals.is_main_process(workflow) and _is_snakemake(Path(sys.argv[0])):
+        words = in_force(sys.argv[1:], snakemake_internals.config_words(workflow))
+        snakemake_internals.use_config(workflow, parsed(words), words)
+
+
+def _is_snakemake(program: Path) -> bool:
+    """Whether `sys.argv` are its words; what uses Snakemake from Python has no profiles."""
+    return program.stem == "snakemake" or program.parts[-2:] == ("snakemake", "__main__.py")
+
+
+def in_force(argv: Sequence[str], known: list[str]) -> list[str]:
+    """Collect the KEY=VALUE words of all profiles in their order, then those of the command line: a later word wins.
+
+    Args:
+        argv: Snakemake's command line, without the program.
+        known: the words that Snakemake itself goes by.
+
+    Raises:
+        PlumblineError: Snakemake goes by other words than this reads.
+    """
+    files = snakemake_internals.profile_files(argv)
+    of_profiles = [words for words in map(profile_words, files) if words]
+    given = _given(argv)
+    if known != (given[-1] if given else of_profiles[-1] if of_profiles else []):
+        raise PlumblineError(
+            f"which words of the command line belong to --config cannot be determined ({known} or {given}), nor "
+            "what of the "
+            f"`config:` of {[str(path) for path in files]} they leave; write: --config KEY=VALUE KEY=VALUE ..."
+        )
+    return [word for words in (*of_profiles, *given) for word in words]
+
+
+def profile_file(profile: str | Path) -> Path:
+    """Find the file of a profile that is named as for Snakemake: a directory, a file, or a name that it looks for.
+
+    Raises:
+        PlumblineError: there is none.
+    """
+    found = snakemake_internals.find_profile(str(profile))
+    if found is None:
+        raise PlumblineError(f"--profile {profile}: no config.v9+.yaml in that directory")
+    return found
+
+
+def profile_words(path: Path) -> list[str]:
+    """Read the KEY=VALUE words of a profile's `config:`, as Snakemake reads them.
+
+    Raises:
+        PlumblineError: the file is not YAML, has a key twice, or an expression of it cannot be worked out here.
+    """
+    from configargparse import ConfigFileParserException
+
+    read_yaml(path)
+    try:
+        words = snakemake_internals.read_profile(path).get("config", [])
+    except ConfigFileParserException as error:
+        # Snakemake keeps the words of ours and not the error: what stands after its name is the remedy.
+        _, ours, said = str(error).partition("PlumblineError: ")
+        raise PlumblineError(said if ours else f"--profile {path}: {error}; fix that file") from error
+    return [words] if isinstance(words, str) else [str(word) for word in words]
+
+
+def _given(argv: Sequence[str]) -> list[list[str]]:
+    """The words of every `--config` of a command line."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--config", "-C", nargs="*", action="append", default=[])
+    given: list[list[str]] = parser.parse_known_args(list(argv))[0].config
+    return given
+
+
+def parsed(words: Iterable[str]) -> dict[str, Any]:
+    """Parse KEY=VALUE words into a configuration as Snakemake does: a part of a nested value leaves its other parts
+    alone.
+
+    Raises:
+        PlumblineError: a word is not of that form, has a key twice, or YAML takes a part of it for a comment or the
+            like.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        try:
+            read = snakemake_internals.parse_config_word(word)
+        except (ValueError, RecursionError) as error:
+            raise PlumblineError(f"--config {word[:80]}: write KEY=VALUE ({error})") from error
+        key, _, text = word.partition("=")
+        if isinstance(read[key], str) and read[key] != text.strip("'\""):
+            raise PlumblineError(
+                f"--config {word[:80]}: YAML reads {read[key][:80]!r} there (a comment begins with ` #`, and &, ! and "
+                "spaces at an end mean something else); write it into config/config.yaml, between quotation marks"
+            )
+        if not isinstance(read[key], str):  # of a key that stands twice, Snakemake takes the last
+            parse_yaml(text, f"--config {key}=...")
+        _update(found, read)
+    return found
+
+
+def changed(config: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+    """Change a configuration by KEY=VALUE words, as `snakemake --config` would.
+
+    Raises:
+        PlumblineError: a word is not of that form.
+    """
+    _update(config, parsed(words))
+    return config
+
+
+def _update(config: dict[str, Any], change: dict[str, Any]) -> None:
+    from snakemake.utils import update_config
+
+    update_config(config, change)

@@ -1,0 +1,176 @@
+"""Names what can be asked for: tables, figures, claims and pages of each study, and what each is made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.project.configuration import Configuration
+from plumbline.project.paths import RESULTS, WorkflowPaths
+from plumbline.project.planned_measurements import PlannedMeasurements
+from plumbline.specs import study_folders
+from plumbline.specs.study_config import Run, expected_digest
+from plumbline.specs.yaml_files import papers
+
+#: Ending of the file that stands for a target of each kind.
+ENDINGS = {"table": "csv", "figure": "png"}
+
+
+class StudyTargets:
+    """The targets of a configuration, and the files that they read."""
+
+    def __init__(self, configuration: Configuration, paths: WorkflowPaths, measurements: PlannedMeasurements) -> None:
+        self.configuration, self.paths, self.measurements = configuration, paths, measurements
+
+    def entry(self, study: str, target: str, kind: str) -> dict[str, Any]:
+        """Look up what a study's YAML says of a table or figure (`kind`).
+
+        Raises:
+            PlumblineError: the study has no such target.
+        """
+        entries = self.configuration.study(study).definition["targets"]
+        known = [name for name, entry in entries.items() if entry["kind"] == kind]
+        if target not in known:
+            raise PlumblineError(
+                f"{self.configuration.study(study).file}: targets: no {kind} {target!r}{nearest(target, known)} "
+                f"(there are {known})"
+            )
+        return entries[target]
+
+    def runs(self, study: str, target: str) -> list[Run]:
+        """List the runs that a table or figure needs."""
+        return self.configuration.studies[study].group(
+            *self.configuration.studies[study].definition["targets"][target]["runs"]
+        )
+
+    def files(self, study: str, target: str) -> list[str]:
+        """List the files that a table or figure reads: its runs, their scores and probes, measurements, and printed
+        numbers.
+        """
+        entry = self.configuration.studies[study].definition["targets"][target]
+        runs = self.runs(study, target)
+        paths = [self.paths.run(run, name) for run in runs for name in ("outcome.json", "manifest.json")]
+        paths += [self.paths.run(run, "metrics.parquet") for run in runs]
+        if "scores" in entry["reads"]:
+            paths += [self.paths.scores(run) for run in runs]
+        if "examples" in entry["reads"]:
+            paths += [self.paths.examples(run) for run in runs]
+        if "probes" in entry["reads"]:
+            paths += [self.paths.probes(run) for run in runs]
+        return paths + self.measurements.files(study, target) + self.printed_files(study, entry["published"])
+
+    def expected(self, study: str, target: str) -> str:
+        """Hash the runs that a target needs, so that its rule runs again when they are others.
+
+        The hash alone is in the rule's parameters; the job finds out which runs they are.
+        """
+        return expected_digest(self.runs(study, target))
+
+    def study_expected(self, study: str) -> str:
+        """Hash the runs of a study on which its claims rest."""
+        found = self.configuration.studies[study]
+        return expected_digest(found.group(*found.claimed_groups))
+
+    def claims_files(self, study: str) -> list[str]:
+        """List the files that the claims of a study rest on.
+
+        They are what its targets read, but for targets that say otherwise, and all printed numbers.
+        """
+        paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
+        return sorted(paths | set(self.printed_files(study)))
+
+    def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:
+        """List the files of a study's printed numbers, all of them or those named without their ending.
+
+        Raises:
+            PlumblineError: there is no such file.
+        """
+        code_of = self.configuration.studies[study].code if study in self.configuration.studies else study
+        root = self.configuration.root
+        folder = study_folders.folder(code_of, root) / study_folders.PUBLISHED
+        known = {path.stem: study_folders.shown(path, root) for path in sorted(folder.glob("*"))}
+        for name in names or ():
+            if name not in known:
+                raise PlumblineError(
+                    f"{study_folders.yaml_of(study, root)}: targets: published: there is no {name!r} in "
+                    f"{study_folders.shown(folder, root)}{nearest(name, known)} (there are {sorted(known)})"
+                )
+        return [known[name] for name in (known if names is None else names)]
+
+    def names(self, kind: str) -> list[str]:
+        """List the names of all tables, or of all figures (`kind`), of the configured studies."""
+        return sorted(
+            {
+                name
+                for study in self.configuration.studies.values()
+                for name, entry in study.definition["targets"].items()
+                if entry["kind"] == kind
+            }
+        )
+
+    def has_claims(self, study: str) -> bool:
+        """Whether a study's own paper makes claims (a study that extends another one makes none)."""
+        own = self.configuration.studies[study].code == study
+        return own and self._beside(study, "published/claims.yaml").exists()
+
+    def products(self, study: str) -> list[str]:
+        """List every product of a study, as files below this preset's folder of results."""
+        entries = self.configuration.studies[study].definition["targets"]
+        files = [f"{study}/{name}.{ENDINGS[entry['kind']]}" for name, entry in entries.items()]
+        return files + [f"{study}/claims.csv"] * self.has_claims(study) + [f"{study}/interpretations.md"]
+
+    def everything(self) -> list[str]:
+        """List what the target `all` makes: every product of the configured studies, copies of the main study's, and
+        the audit.
+
+        Raises:
+            PlumblineError: a study is broken.
+        """
+        for study in self.configuration.broken:
+            self.configuration.require_whole(study)
+        made = [f"{self.paths.results}/{path}" for study in self.configuration.studies for path in self.products(study)]
+        main = self.configuration.config["main_study"]
+        copies = []
+        if main in self.configuration.studies:
+            for name, entry in self.configuration.studies[main].definition["targets"].items():
+                copies.append(f"{RESULTS}/{name}.{ENDINGS[entry['kind']]}")
+        return [*made, *copies, f"{RESULTS}/audit.csv"]
+
+    def audited_files(self) -> list[str]:
+        """List the files that the audit reads: printed numbers of every paper, its findings, and the numbers that no
+        row checks.
+        """
+        found = []
+        for study in papers(self.configuration.root):
+            found += self.printed_files(study)
+            beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers")]
+            found += [study_folders.shown(path, self.configuration.root) for path in beside if path.exists()]
+        return found
+
+    def _beside(self, study: str, file: str) -> Path:
+        """A file of a study's folder."""
+        return study_folders.folder(study, self.configuration.root) / file
+
+    def copies(self, kind: str) -> list[str]:
+        """List the names under results/ (without ending) that are copies: of tables, figures, or pages of numbers
+        (`kind`).
+        """
+        if kind == "page":
+            return [
+                "audit",
+                "plan",
+                *(f"{study}/claims" for study in self.configuration.studies if self.has_claims(study)),
+            ]
+        found = []
+        for study, entry in self.configuration.studies.items():
+            names = [name for name, target in entry.definition["targets"].items() if target["kind"] == kind]
+            found += [f"{study}/{name}" for name in names]
+            found += names if study == self.configuration.config["main_study"] else []
+        return found
+
+    def copied_from(self, name: str) -> str:
+        """Name the file that a copy under results/ is a copy of, without its ending."""
+        main = self.configuration.config["main_study"]
+        whole = name in ("audit", "plan") or "/" in name
+        return f"{self.paths.results}/{name}" if whole else f"{self.paths.results}/{main}/{name}"

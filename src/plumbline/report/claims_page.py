@@ -1,0 +1,106 @@
+"""Builds the report's page of the claims of all papers with their verdicts, and the table of one study's claims."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+from plumbline.core import fingerprint_file
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, text
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.specs.study_config import Study
+
+#: What a page shows of a claim: column of the csv -> head.
+SHOWN = {
+    "id": ColumnHead(text="claim"),
+    "verdict": ColumnHead(text="verdict"),
+    "text": ColumnHead(text="text", wide=True),
+    "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
+    "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
+    "why": ColumnHead(text="why", wide=True),
+}
+
+
+def page(found: ResultsOnDisk) -> ReportPage:
+    """Build the page of all claims that have been judged, with a table for each study."""
+    sources = RunLinks(found=found, root="")
+    studies = [study for study in found.project.studies.values() if found.project.targets.has_claims(study.name)]
+    made = {study.name: grid(found, study, sources) for study in studies}
+    missing = [_path(found, study) for study in studies if made[study.name] is None]
+    content = {
+        "grids": [one for one in made.values() if one],
+        "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
+        "missing": missing,
+        "damaged": [path for path in missing if path.exists()],
+        "command": found.command(*missing),
+        "sources": sources,
+    }
+    files = {path: copied for study in studies for path, copied in along(found, study).items()}
+    return ReportPage(
+        path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims", files=files
+    )
+
+
+def grid(found: ResultsOnDisk, study: Study, sources: RunLinks, *, named: bool = True) -> PageTable | None:
+    """Build the table of a study's claims, each verdict linked to the runs that it rests on.
+
+    None where no claims were judged. `named`: whether the title names the study.
+    """
+    rows = read(found, study)
+    if not rows:
+        return None
+    title = (
+        f"Claims of {study.name}, {study.paper or study.definition['title']}"
+        if named
+        else "What the paper claims, and what was found."
+    )
+    files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
+    return PageTable(
+        id=f"claims-{study.name}",
+        title=title,
+        heads=list(SHOWN.values()),
+        rows=[[_cell(row, name, sources) for name in SHOWN] for row in rows],
+        files=files,
+    )
+
+
+def along(found: ResultsOnDisk, study: Study) -> dict[Path, str]:
+    """List the files of a study's claims that a page offers for download: source -> where it lies in the report."""
+    path = _path(found, study)
+    there = [one for one in (path, path.with_suffix(".md")) if one.exists()]
+    return {one: f"files/{study.name}/{one.name}" for one in there}
+
+
+def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
+    """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
+    path = _path(found, study)
+    if not found.project.targets.has_claims(study.name) or not path.exists():
+        return []
+    if not fingerprint_file.unchanged(path):
+        return []
+    with open(path, encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    # A file that was cut short has rows without all of their cells: nothing is shown of it, and the page says so.
+    return rows if all(None not in row.values() and {"verdict", "runs"} <= row.keys() for row in rows) else []
+
+
+def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
+    """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
+    if study.name not in found.project.studies:
+        return []
+    return Counter(row["verdict"] for row in read(found, study)).most_common()
+
+
+def _path(found: ResultsOnDisk, study: Study) -> Path:
+    return Path(found.project.paths.results) / study.name / "claims.csv"
+
+
+def _cell(row: dict[str, str], name: str, sources: RunLinks) -> HtmlCell:
+    keys = row["runs"].split()
+    if name == "verdict":
+        return text(row[name], href=sources.href(keys), title=sources.title(keys))
+    if name == "id":
+        return text(row[name].replace("_", " "), title=f"{row['kind']}; {row['source']}")
+    return text(row[name])

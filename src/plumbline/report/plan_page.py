@@ -1,0 +1,57 @@
+"""Builds the report's page of the plan: what each missing target costs, estimated when the report is made."""
+
+from __future__ import annotations
+
+from plumbline.plan import plan_page
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.target_costs import table
+from plumbline.report import markdown_page
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.page_table import ColumnHead, PageTable, number, text
+from plumbline.report.results_on_disk import ResultsOnDisk
+
+#: Columns as people read them whose cells are sorted by one of the plan's own.
+SORTED = {
+    "runs to do": "runs_to_do",
+    "done": "runs_done",
+    "evaluations": "evaluations_to_do",
+    "probes": "probes_to_do",
+    "measurements": "measurements_to_do",
+    "tokens": "tokens",
+    "training FLOPs": "training_flops",
+    "device-hours": "device_hours",
+    "of these evaluation": "evaluation_device_hours",
+    "data, CPU-hours": "data_cpu_hours",
+    "longest path": "longest_path_hours",
+    "wall time": "wall_hours",
+    "disk, GB": "disk_gb",
+    "price": "price",
+}
+
+
+def page(found: ResultsOnDisk) -> ReportPage:
+    """Build the page of the plan, with a table that can be sorted."""
+    priced = estimator(found.project)
+    frame = table(priced)
+    shown = plan_page.whole(frame)
+    columns = list(shown.columns)
+    cells = [
+        [
+            number(frame[SORTED[name]][at], str(shown[name][at])) if name in SORTED else text(shown[name][at])
+            for name in columns
+        ]
+        for at in frame.index
+    ]
+    # A row is named by its target: the study stands beside it.
+    order = [columns.index("target"), *(at for at, name in enumerate(columns) if name != "target")]
+    content = {
+        "notes": markdown_page.html("\n\n".join(plan_page.notes(priced, frame))),
+        "grid": PageTable(
+            id="plan",
+            title="What each target costs.",
+            heads=[ColumnHead(text=columns[at], numeric=columns[at] in SORTED) for at in order],
+            rows=[[row[at] for at in order] for row in cells],
+        ),
+        "beside": markdown_page.html(plan_page.beside_papers(priced)),
+    }
+    return ReportPage(path="plan.html", title="Plan", template="plan.html.j2", content=content, nav="Plan")

@@ -1,0 +1,276 @@
+"""Builds the page of one run (how it ended, its curve, scores, log and manifest) and the page of all runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.core import fingerprint_file, process_record, run_files
+from plumbline.core.errors import PlumblineError
+from plumbline.report import study_tables
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
+from plumbline.report.results_on_disk import DIVERGED, MEASURED, FoundRun, ResultsOnDisk
+from plumbline.report.run_curve import Point, TrainingCurveLine, TrainingCurvePicture
+from plumbline.results.measurements import measurement_file
+from plumbline.specs.study_config import Run
+from plumbline.train.monitoring import peak_memory
+
+METRICS, OUTCOME = "metrics.parquet", "outcome.json"
+UNREADABLE = "cannot be read"
+#: How much of a log is shown.
+LINES, CHARACTERS = 40, 6000
+#: What a log holds besides text: colours, and lines that a terminal writes over.
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+#: Facts of a manifest, in this order: key -> words.
+FACTS = {
+    "parameters": "parameters",
+    "tokens": "tokens",
+    "precision": "precision",
+    "device_name": "device",
+    "host": "host",
+    "world_size": "processes",
+    "wall_seconds": "wall time (s)",
+    "peak_memory": "peak memory",
+    "attempts": "starts",
+    "resumed_from": "resumed from steps",
+    "git_commit": "commit",
+    "git_dirty": "uncommitted changes",
+    "data_fingerprint": "data",
+    "validation_fingerprint": "held-out data",
+    "fingerprint": "made of",
+    "options": "options",
+    "seconds": "wall time (s)",
+    "started": "started",
+    "finished": "finished",
+    "packages": "packages",
+}
+
+
+def index(found: ResultsOnDisk) -> ReportPage:
+    """Build the page that lists all runs, planned or named by a page, in one table."""
+    content = {"grid": grid(found.runs, ""), "total": len(found.runs)}
+    return ReportPage(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
+
+
+def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
+    """Build a table of runs, each row linked to the run's page; `root` leads from the page to the report's folder."""
+    heads = [
+        ColumnHead(text="run"),
+        ColumnHead(text="outcome"),
+        ColumnHead(text="method"),
+        ColumnHead(text="step", numeric=True),
+        ColumnHead(text="of", numeric=True),
+        ColumnHead(text="validation loss", numeric=True),
+        ColumnHead(text="parameters", numeric=True),
+        ColumnHead(text="wall time (s)", numeric=True),
+        ColumnHead(text="peak memory (MB)", numeric=True),
+        ColumnHead(text="run id"),
+    ]
+    rows = [_row(run, root) for run in runs]
+    return PageTable(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
+
+
+def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) -> ReportPage:
+    """Build the page of a run or measurement.
+
+    `used_in`: the tables that rest on it, as (name, path from the report's folder).
+    """
+    scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
+    of_scores = [Path(found.project.paths.scores(one)) for one in scored]
+    of_run = (run.folder / OUTCOME, run.folder / METRICS)
+    content: dict[str, Any] = {
+        "run": run,
+        "wrong": [(path, why) for path in (*of_run, *of_scores) if (why := wrong(run, path))],
+        "facts": _facts(run),
+        "curves": [] if run.state == MEASURED else curves(run),
+        "scores": [grid for one, path in zip(scored, of_scores) if (grid := _scores(run, one, path))],
+        "log": tail(run.log),
+        "manifest": _json(process_record.travelling(run.manifest)),
+        "outcome": _json(_told(run.outcome)),
+        "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
+        "used_in": used_in,
+        "command": found.command(run.folder / "outcome.json") if run.planned else "",
+        "measured": measurement_file.is_key(run.key),
+    }
+    study = run.planned.spec.study if run.planned else ""
+    return ReportPage(path=run.page, title=run.key, template="run.html.j2", content=content, study=study)
+
+
+def used(found: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
+    """Map each run's key to the tables that rest on it, as (name, path from the report's folder)."""
+    where: dict[str, list[tuple[str, str]]] = {}
+    for study in found.studies.values():
+        for product in found.products(study):
+            if product.kind == "table" and product.made and not study_tables.problem(product.path):
+                for key in study_tables.runs_of(product.path):
+                    link = f"studies/{study.name}.html#table-{product.name}"
+                    where.setdefault(key, []).append((f"{study.name}, {product.name}", link))
+    return where
+
+
+def curves(run: FoundRun) -> list[TrainingCurvePicture]:
+    """Draw loss and gradient norm over steps of a run; none where nothing was logged."""
+    path = run.folder / METRICS
+    if not path.exists() or wrong(run, path):
+        return []
+    logged = pq.read_table(path, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
+    steps = run.outcome.get("steps") or max(logged["step"], default=0)
+    ended = run.outcome.get("step") if run.state == DIVERGED else None
+    training, held_out = (_points(logged, "loss", split) for split in ("train", "validation"))
+    norms = _points(logged, "grad_norm", "train")
+    found = []
+    for title, lines in (
+        (
+            "Loss",
+            [
+                TrainingCurveLine(name="train", points=training),
+                TrainingCurveLine(name="validation", points=held_out, dots=True),
+            ],
+        ),
+        ("Gradient norm", [TrainingCurveLine(name="norm", points=norms)]),
+    ):
+        drawn = [line for line in lines if any(math.isfinite(value) for _, value in line.points)]
+        if drawn:
+            words = "; ".join(_spoken(line) for line in drawn)
+            more = f" The run diverged at step {ended:,}." if ended is not None else ""
+            description = f"{title} over {steps:,} steps: {words}.{more}"
+            found.append(
+                TrainingCurvePicture(title=title, lines=drawn, steps=steps, description=description, ended=ended)
+            )
+    return found
+
+
+def wrong(run: FoundRun, path: Path) -> str:
+    """Say what is wrong with a file of a run that is there: cut short, or not the one that was made. Empty where
+    nothing is; the run's page says it.
+    """
+    if not path.exists():
+        return ""
+    try:
+        if path.suffix == ".parquet" and not pq.read_schema(path):
+            return UNREADABLE
+        fingerprint_file.checked(path)
+        if path.parent == run.folder:
+            run_files.require(run.folder, run.manifest, path.name)
+    except PlumblineError:
+        return "is not the file that was made"
+    except (pa.ArrowException, OSError):
+        return UNREADABLE
+    return ""
+
+
+def tail(log: Path) -> str:
+    """Read the last lines of a log; empty where there is none."""
+    if not log.is_file():
+        return ""
+    with open(log, "rb") as handle:
+        handle.seek(max(0, log.stat().st_size - 4 * CHARACTERS))
+        read = handle.read().decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    lines = [_CONTROL.sub("", line)[:CHARACTERS] for line in read.splitlines() if line.strip()]
+    return "\n".join(lines[-LINES:])[-CHARACTERS:]
+
+
+def _points(logged: dict[str, list[Any]], column: str, split: str) -> list[Point]:
+    rows = zip(logged["step"], logged["split"], logged[column], strict=True)
+    return [(step, math.nan if value is None else value) for step, of, value in rows if of == split]
+
+
+def _spoken(line: TrainingCurveLine) -> str:
+    finite = [value for _, value in line.points if math.isfinite(value)]
+    return f"{line.name} from {finite[0]:.4g} to {finite[-1]:.4g}, between {min(finite):.4g} and {max(finite):.4g}"
+
+
+def _row(run: FoundRun, root: str) -> list[HtmlCell]:
+    told = run.outcome
+    loss, wall = told.get("validation_loss"), run.manifest.get("wall_seconds", run.manifest.get("seconds"))
+    planned = run.planned.spec.train.steps if run.planned else told.get("steps")
+    counts = [told.get("step"), planned, run.manifest.get("parameters")]
+    step, of, parameters = (number(count, "" if count is None else f"{count:,}") for count in counts)
+    most = run.manifest.get("peak_memory_bytes")
+    return [
+        text(run.key, href=root + run.page),
+        text(run.state),
+        text(run.label),
+        step,
+        of,
+        number(loss, "" if loss is None else f"{loss:.4f}"),
+        parameters,
+        number(wall, "" if wall is None else f"{wall:,.1f}"),
+        number(most, "" if most is None else f"{most / 1e6:,.0f}"),
+        text(run.run_id, code=True),
+    ]
+
+
+def _facts(run: FoundRun) -> list[tuple[str, str]]:
+    told = run.outcome
+    found = []
+    if not measurement_file.is_key(run.key):
+        found = [("run id", run.run_id), ("study, scale, method, seed", run.key.replace("/", ", "))]
+    if "step" in told:
+        found.append(("steps", f"{told['step']} of {told.get('steps', 'not known')}"))
+    if told.get("validation_loss") is not None:
+        found.append(("validation loss", f"{told['validation_loss']:.5f}"))
+    if told.get("reason"):
+        found.append(("reason", str(told["reason"])))
+        found.append(("last finite loss", f"{told.get('last_finite_loss')} at step {told.get('last_finite_step')}"))
+    manifest = run.manifest
+    if "wall_seconds" in manifest:
+        manifest = manifest | {"peak_memory": peak_memory.in_words(manifest)}
+    found += [(words, _plain(manifest[name])) for name, words in FACTS.items() if name in manifest]
+    return [*found, ("folder", run.folder.as_posix())]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(of)}" for name, of in sorted(value.items())) or "none"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
+
+
+def _scores(run: FoundRun, scored: Run, path: Path) -> PageTable | None:
+    """Its scores on one suite; nothing where they are not there."""
+    if not path.exists() or run.state == MEASURED or wrong(run, path):
+        return None
+    rows = [
+        [
+            text(score["task"]),
+            text(score["metric"]),
+            number(score["value"], f"{score['value']:.4f}"),
+            number(score["items"], f"{score['items']:,}"),
+            text(score["task_source"]),
+        ]
+        for score in pq.read_table(path).to_pylist()
+        if score["primary"]
+    ]
+    heads = [
+        ColumnHead(text="task"),
+        ColumnHead(text="metric"),
+        ColumnHead(text="value", numeric=True),
+        ColumnHead(text="items", numeric=True),
+    ]
+    heads.append(ColumnHead(text="items are of"))
+    study = scored.scores_key.partition("/")[0]
+    title = f"Scores on the suite {scored.suite}, by which the study {study} judges the run."
+    return PageTable(id=f"scores-{study}", title=title, heads=heads, rows=rows) if rows else None
+
+
+def _told(outcome: dict[str, Any]) -> dict[str, Any]:
+    """An outcome without its hundreds of gradient norms, which are drawn."""
+    tail_ = outcome.get("grad_norm_tail")
+    return outcome | {"grad_norm_tail": f"{len(tail_)} values, drawn above"} if tail_ else outcome
+
+
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) if content else ""

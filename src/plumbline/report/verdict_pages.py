@@ -1,0 +1,46 @@
+"""Builds a page for each verdict on a user's own modification and for each experiment, and the list of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from plumbline.project.paths import EXPERIMENTS, VERDICTS
+from plumbline.report import markdown_page
+from plumbline.report.page_frame import ReportPage
+from plumbline.report.results_on_disk import ResultsOnDisk
+
+
+def page(found: ResultsOnDisk) -> ReportPage:
+    """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
+    pages = verdict_pages(found)
+    content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
+    return ReportPage(
+        path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"
+    )
+
+
+def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
+    """Build a page for each verdict and each experiment of this preset."""
+    results = Path(found.project.paths.results)
+    return [_page(path, of) for of in (VERDICTS, EXPERIMENTS) for path in sorted(results.joinpath(of).glob("*.md"))]
+
+
+def _page(path: Path, of: str) -> ReportPage:
+    markdown = path.read_text(encoding="utf-8")
+    paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
+    says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
+    files = {path: f"files/{of}/{path.name}"}
+    for ending in (".json", ".svg"):
+        if path.with_suffix(ending).exists():
+            files[path.with_suffix(ending)] = f"files/{of}/{path.stem}{ending}"
+    content = {
+        "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown, flags=re.MULTILINE)),
+        "headings": markdown_page.headings(markdown),
+        "name": path.stem,
+        "says": " ".join(says.split()),
+        "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
+    }
+    return ReportPage(
+        path=f"{of}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
+    )

@@ -1,0 +1,97 @@
+"""Registers how each claim is checked: small functions, one for each claim id of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
+from plumbline.results.claims.claim_checkers import Compare, ComputedValues, Near
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+#: `training`: trained models speak, so that a small one cannot. `arithmetic`: sizes and definitions, at any preset.
+Scope = Literal["training", "arithmetic"]
+
+Values = dict[str, Any] | ComputedValues
+
+
+class ClaimEvidence:
+    """The evidence that claims are judged by: a study's runs and what its paper prints.
+
+    `used` notes the runs, and the keys of the measurements, that gave a value. A study with accessors of its own calls
+    its class the same.
+    """
+
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
+        self.frames, self.study, self.published = frames, study, published
+        self.used: set[str] = set()
+
+
+class MissingRun(Exception):
+    """Raised where a run that a claim needs gave no value.
+
+    `word`: missing or diverged, or another one with its reason, `why`.
+    """
+
+    def __init__(self, word: str, key: str, why: str = "") -> None:
+        super().__init__(why or f"{key} is {word}")
+        self.word, self.key = word, key
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimCheck:
+    """The way in which a claim is measured and compared; `untested` is the reason where it cannot be."""
+
+    scope: Scope = "training"
+    function: Callable[..., Any] | None = None
+    untested: str = ""
+    near: dict[str, Near] | Near | None = None
+    compare: Compare | None = None
+
+    def __call__(self, evidence: Any, claim: PaperClaim) -> ComputedValues:
+        """Compute a claim's values by the registered function; values alone are given the registered nearness."""
+        assert self.function is not None
+        got = self.function(evidence, claim)
+        return got if isinstance(got, ComputedValues) else ComputedValues(values=got, near=self.near)
+
+
+class ClaimChecks(dict[str, ClaimCheck]):
+    """The register of a study's checks of claims: claim id -> check."""
+
+    def of(
+        self,
+        *ids: str,
+        scope: Scope = "training",
+        near: dict[str, Near] | Near | None = None,
+        compare: Compare | None = None,
+    ) -> Callable:
+        """Register a function (evidence, claim) -> values for the claims `ids`, or for the one of its own name.
+
+        `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.claim_checkers` by which
+        values are compared with the printed ones, where it is not that of the claim's kind.
+        """
+
+        assert all(isinstance(name, str) for name in ids), "a check of its function's name is registered by of()"
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for name in ids or (function.__name__,):
+                assert name not in self, f"{name} is checked twice"
+                self[name] = ClaimCheck(scope=scope, function=function, near=near, compare=compare)
+            return function
+
+        return register
+
+    def untested(self, reasons: dict[str, str]) -> None:
+        """Register claims that nothing here can check, with the reason."""
+        for name, reason in reasons.items():
+            assert name not in self, f"{name} is checked twice"
+            self[name] = ClaimCheck(untested=reason)
+
+    def merged(self, others: Iterable[ClaimChecks]) -> ClaimChecks:
+        """Add the checks of other registers to this one, and return it."""
+        for other in others:
+            assert not set(self) & set(other), sorted(set(self) & set(other))
+            self.update(other)
+        return self

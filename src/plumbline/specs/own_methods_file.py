@@ -1,0 +1,296 @@
+"""Reads a user's own file that asks for a verdict: methods, what each is compared with, and how. Imports no torch.
+
+The file says ``extends:`` and is no study: its methods are trained as the runs of a study of the file's name, next to
+the runs of the study that it extends, which are used as they are where they are finished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.files import within
+from plumbline.specs import corpus, printed_results, study_config, sweep
+from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.specs.study_config import Run, Study
+from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
+
+#: What the file need not say. Five seeds of the reference and three of a method: docs/verdict.md says what they find.
+DEFAULTS: dict[str, Any] = {
+    "larger": "none",
+    "seeds": [42, 43, 44],
+    "reference_seeds": [42, 43, 44, 45, 46],
+    "decides": "validation_loss",
+    "last": 0.25,
+    "alpha": 0.025,  # one-sided: what a claim is held to
+    "minimum_gain": 0.0,
+    "paired": False,
+    "tries": 0,
+    "may_diverge": 0,
+    "parity": 1.0,
+    "published": "",
+}
+
+#: The preset whose sizes models are checked at before anything is trained.
+SMALL = "smoke"
+
+#: The groups of its runs.
+METHODS, REFERENCES, LARGER = "methods", "references", "larger"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnMethodsFile:
+    """What a user's file asks for, under one preset.
+
+    Attributes:
+        path: the file from the project's folder, or as it was named.
+        study: the file's methods as a study: runs of the methods, their baselines, and both at the larger scale.
+        against: method -> the baseline that it is compared with; both by the names of their runs.
+        asked: every other key of the file, with its default where the file does not say it.
+    """
+
+    path: str
+    study: Study
+    against: dict[str, str]
+    asked: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the user's file, without its ending."""
+        return self.study.name
+
+    @property
+    def scale(self) -> str:
+        """The scale at which methods are compared with their baselines."""
+        return self.asked["scale"]
+
+    @property
+    def larger(self) -> str | None:
+        """The larger scale at which the verdict is checked again; None where the file asks for none."""
+        return None if self.asked["larger"] == "none" else self.asked["larger"]
+
+    @property
+    def references(self) -> list[str]:
+        """The baselines that methods are compared with, each once."""
+        return list(dict.fromkeys(self.against.values()))
+
+    @property
+    def compared(self) -> list[str]:
+        """The methods and then their baselines, each once."""
+        return list(dict.fromkeys([*self.against, *self.references]))
+
+    @property
+    def own(self) -> list[Run]:
+        """The runs of the file's own methods, without those of the study that it extends."""
+        return [run for run in self.study.runs.values() if run.spec.study == self.name]
+
+    def printed(self, root: Path = ROOT) -> list[dict[str, str]]:
+        """The published results of these methods that the file names as a CSV, row by row.
+
+        Raises:
+            PlumblineError: as `printed_results.rows`.
+        """
+        scales = [self.scale, *([self.larger] if self.larger else [])]
+        return printed_results.rows(self.asked["published"], self.path, self.compared, scales, root)
+
+    def runs(self, scale: str, method: str) -> list[Run]:
+        """The runs of a method at a scale, in the order of the seeds."""
+        every = self.study.runs.values()
+        found = [run for run in every if (run.spec.scale, run.spec.method) == (scale, method)]
+        return sorted(found, key=lambda run: run.spec.init_seed)
+
+
+def load(path: str, preset: str, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS) -> OwnMethodsFile:
+    """Read a user's own file, and make the spec of every run that its verdict needs.
+
+    Raises:
+        PlumblineError: anything in it that cannot be meant; the message names the key and the file.
+    """
+    path = str(within(path, root))  # pages name it, and may be published
+    said = read_yaml(root / path)
+    check(said, "mine", path)
+    name = _name(path, root)
+    if "extends" in load_study(said["extends"], root):
+        raise PlumblineError(f"{path}: extends: {said['extends']!r} extends a study itself; name that one")
+    parent = study_config.load(said["extends"], preset, root, source)
+    asked = DEFAULTS | {"scale": next(iter(parent.definition["scales"]))} | said
+    asked.setdefault("larger_seeds", asked["seeds"][:1])
+    own, entries = _methods(said["methods"], parent, name, path)
+    methods = parent.definition["methods"] | own
+    against: dict[str, str] = {}
+    for method, entry in entries.items():
+        baseline = entry.get("against", said.get("against", parent.reference))
+        _require_method(baseline, methods, path, f"methods.{method}.against" if "against" in entry else "against")
+        for one in sweep.points(method, methods.get(method, {})) or [method]:
+            against[one] = baseline
+    if asked["published"]:
+        asked["published"] = str(Path(path).parent / asked["published"])
+    own_definition = _definition(parent, asked, own, against, name, path)
+    study = study_config.made(own_definition, path, preset, root, source, parent)
+    mine = OwnMethodsFile(path=path, study=study, against=against, asked=asked)
+    if asked["decides"] != "validation_loss" and "suite" not in study.definition:
+        raise PlumblineError(f"{path}: decides: {asked['decides']}, but {parent.name} evaluates nothing; use the loss")
+    for method, baseline in against.items():
+        if method == baseline:
+            raise PlumblineError(f"{path}: methods: {method!r} would be compared with itself; name another `against`")
+        for scale in (mine.scale, *([mine.larger] if mine.larger else [])):
+            ours, theirs = (mine.runs(scale, name)[0].spec for name in (method, baseline))
+            _require_same_data(ours, theirs, path)
+        if asked["paired"]:
+            _require_pairs(mine, method, baseline)
+    mine.printed(root)
+    return mine
+
+
+def _name(path: str, root: Path) -> str:
+    """What its study is called.
+
+    Raises:
+        PlumblineError: a study or preset is called so, or nothing may be.
+    """
+    name, known = Path(path).stem, studies(root)
+    if not name.isascii() or not name.replace("_", "a").isalnum() or name != name.lower():
+        raise PlumblineError(f"{path}: its name is that of its runs: lower-case letters, digits and _; rename the file")
+    if name in known or name in PRESETS:
+        raise PlumblineError(f"{path}: {name!r} is the name of a study or preset ({known}); rename the file")
+    return name
+
+
+def _methods(
+    said: dict[str, dict[str, Any] | None], parent: Study, name: str, path: str
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The file's own methods as a study's YAML has them, and of all methods what they say."""
+    entries = {method: dict(entry or {}) for method, entry in said.items()}
+    for method, entry in entries.items():  # YAML has names that are no words: null, 5, a list
+        where = [
+            ("methods", method),
+            *([(f"methods.{method}.against", entry["against"])] if "against" in entry else []),
+        ]
+        for key, value in where:
+            if not isinstance(value, str):
+                raise PlumblineError(
+                    f"{path}: {key}: {value!r} is not the name of a method; write one, in quotes if necessary"
+                )
+    own = {method: entry for method, entry in entries.items() if set(entry) - {"against"}}
+    there = parent.definition["methods"] | parent.definition.get("arms", {})
+    for method in own:
+        if method in there:
+            raise PlumblineError(
+                f"{path}: methods: {method!r} is a method of {parent.name}; choose another name, or leave its entry "
+                f"empty to judge that of {parent.name}"
+            )
+    for method in entries.keys() - own.keys():
+        _require_method(method, parent.definition["methods"], path, "methods", swept=True)
+    plain = {
+        method: {"label": method} | {key: value for key, value in entry.items() if key != "against"}
+        for method, entry in own.items()
+    }
+    if plain:
+        check({"study": name, "title": name, "extends": parent.name, "methods": plain}, "study", path)
+    return plain, entries
+
+
+def _require_method(
+    method: str | None, methods: dict[str, dict[str, Any]], path: str, key: str, *, swept: bool = False
+) -> None:
+    """Refuse an unknown method or variant; a swept one without a point, unless all are meant."""
+    if method is None:
+        raise PlumblineError(f"{path}: {key}: the study has no noise floor, so name the method to compare with")
+    name, _, rest = method.partition(".")
+    if name not in methods:
+        raise PlumblineError(
+            f"{path}: {key}: there is no method {method!r}{nearest(name, methods)} (there are {list(methods)})"
+        )
+    if not swept:
+        sweep.require_point(method, methods, f"{path}: {key}")
+    if rest and rest not in methods[name].get("variants", {}):
+        sweep.one_of(name, methods[name], method, f"{path}: {key}")
+
+
+def _definition(
+    parent: Study, asked: dict[str, Any], own: dict[str, Any], against: dict[str, str], name: str, path: str
+) -> dict[str, Any]:
+    """The YAML of a study that has these methods and their runs, and no target."""
+    references = list(dict.fromkeys(against.values()))
+    scale, larger = asked["scale"], asked["larger"]
+    runs = {
+        METHODS: [{"scale": scale, "methods": list(against), "seeds": asked["seeds"]}],
+        REFERENCES: [{"scale": scale, "methods": references, "seeds": asked["reference_seeds"]}],
+    }
+    if larger == scale:
+        raise PlumblineError(f"{path}: larger: {larger!r} is the scale itself; name another one, or none")
+    if larger != "none":
+        both = list(dict.fromkeys([*against, *references]))
+        runs[LARGER] = [{"scale": larger, "methods": both, "seeds": asked["larger_seeds"]}]
+    kept = {key: value for key, value in parent.definition.items() if key != "measurements"}
+    return kept | {
+        "study": name,
+        "title": asked.get("title", name),
+        "extends": parent.name,
+        "methods": parent.definition["methods"] | own,
+        "arms": {},
+        "runs": runs,
+        "targets": {},
+        "interpretations": [],
+        "comparison": list(against),
+        "inherited": list(parent.definition["methods"]),
+        "file": path,
+    }
+
+
+def _require_pairs(mine: OwnMethodsFile, method: str, baseline: str) -> None:
+    """Refuse pairs where fewer than two seeds are of both: nothing could be judged once all was trained."""
+    ours, theirs = ([run.spec.init_seed for run in mine.runs(mine.scale, name)] for name in (method, baseline))
+    if len(shared := set(ours) & set(theirs)) < 2:
+        raise PlumblineError(
+            f"{mine.path}: paired: {method!r} has the seeds {ours} and {baseline!r} {theirs}, so that {len(shared)} "
+            "are of both; give two or more of them in both `seeds` and `reference_seeds`, or leave out `paired`"
+        )
+
+
+def _require_same_data(one: RunSpec, other: RunSpec, path: str) -> None:
+    """Refuse a method that reads other sequences, or more or fewer of them, than what it is compared with: then the
+    order of the data is not paired, and a gain may be the data's."""
+    facts = [
+        ("data_seed", one.data_seed, other.data_seed),
+        ("data", one.data, other.data),
+        ("model.context", one.model.context, other.model.context),
+        ("model.vocabulary", one.model.vocabulary, other.model.vocabulary),
+        *((f"train.{key}", getattr(one.train, key), getattr(other.train, key)) for key in _TRAIN),
+    ]
+    for key, mine, theirs in facts:
+        if mine != theirs:
+            raise PlumblineError(
+                f"{path}: methods.{one.method}: {key} is {mine}, that of {other.method} is {theirs}; they would not "
+                f"read the same sequences: take it out, or give {other.method} the same under its own name"
+            )
+
+
+_TRAIN = ("steps", "batch_tokens", "validate_every", "validation_sequences")
+
+
+def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
+    """The models to check before training: for every method and baseline a small spec, and by scale the model to be
+    trained.
+
+    The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
+    """
+    try:
+        small = load(mine.path, SMALL, root) if mine.study.preset != SMALL else mine
+    except PlumblineError:
+        small = None
+    found = {}
+    for method in mine.compared:
+        whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
+        if small is not None:
+            found[method] = (small.runs(mine.scale, method)[0].spec, whole)
+        else:
+            spec, model = mine.runs(mine.scale, method)[0].spec, whole[mine.scale]
+            sizes = {"layers": 2, "vocabulary": 1024, "context": 64}
+            less = {key: min(most, getattr(model, key)) for key, most in sizes.items()}
+            found[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
+    return found

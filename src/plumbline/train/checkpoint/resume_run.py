@@ -1,0 +1,179 @@
+"""Loads what was saved of a run: the one door through which a run is resumed.
+
+`locked` keeps other trainers away. `RunResumer.find` makes the state directory this run's (state of another run moves
+aside), refuses a run that was given up, finds the newest whole checkpoint and sets damaged ones aside, and records the
+start. `RunResumer.put_back` fills weights, optimizer, training state and interventions from it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from plumbline.core.errors import PlumblineError
+from plumbline.runtime import provenance
+from plumbline.runtime.distributed import RankGroup
+from plumbline.runtime.stop_request import StopRequest
+from plumbline.specs.spec import RunSpec
+from plumbline.train import model_weights
+from plumbline.train.checkpoint import weight_files
+from plumbline.train.checkpoint.rolling_checkpoints import CompleteCheckpoint
+from plumbline.train.checkpoint.run_directory import RunDirectory
+from plumbline.train.checkpoint.run_lock import RunLock
+from plumbline.train.checkpoint.state_records import how_to_restart
+from plumbline.train.checkpoint.training_state import TrainingState
+from plumbline.train.disk_faults import guarded, readable
+from plumbline.train.interventions import Intervention
+from plumbline.train.run_optimizer import RunOptimizer
+from plumbline.train.trainer_settings import TrainerSettings
+
+
+@contextlib.contextmanager
+def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
+    """Hold the run's lock during a ``with`` block, so that no other trainer works in its state directory.
+
+    Raises:
+        RunLockError: another trainer still has it after the time to wait.
+        StopRequested: asked to stop while waiting.
+        DiskFull, UnreadableFile: the disk has something against it.
+    """
+    mine = RunLock(settings.state, limit=settings.lock_seconds, wait=settings.wait_seconds, stop=stop)
+    with contextlib.ExitStack() as stack:
+        with readable(settings.state):
+            guarded(settings.state, lambda: stack.enter_context(mine))
+        yield mine
+
+
+class RunResumer:
+    """Finds where one run is to continue, and restores it.
+
+    Without a lock nothing is claimed, and the run is at its start.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        settings: TrainerSettings,
+        ranks: RankGroup,
+        run_lock: RunLock | None,
+        fingerprints: dict[str, str],
+    ) -> None:
+        """`fingerprints`: those of the run's packs, by their keys in the metadata of checkpoints."""
+        self.directory = RunDirectory(spec, settings, ranks, run_lock, fingerprints)
+        self._found: CompleteCheckpoint | None = None
+
+    @property
+    def step(self) -> int:
+        """The step that the run continues from: how many updates its checkpoint has seen."""
+        return 0 if self._found is None else self._found.step
+
+    @property
+    def over(self) -> bool:
+        """Whether earlier starts have taken all of the run's steps."""
+        if self._found is None:
+            return False
+        return self._found.step == self.directory.spec.train.steps or self._found.metadata["diverged"]
+
+    @property
+    def starts(self) -> list[dict[str, Any]]:
+        """The starts of the run so far, one entry each, oldest first."""
+        return self.directory.records.starts
+
+    def find(self) -> None:
+        """Make the state directory this run's, and find the checkpoint to continue from (a collective).
+
+        Raises:
+            RunBlocked: the run may not be started again.
+            PlumblineError: no checkpoint is whole, a probe point is lost, or nothing says whose state this is.
+            DiskFull, UnreadableFile: the disk has something against it; nothing is given up for it.
+        """
+        ranks = self.directory.ranks
+        self._found = ranks.broadcast(self._claim_on_disk() if ranks.leader else None)
+
+    def put_back(
+        self, state: TrainingState, model: nn.Module, optimizer: RunOptimizer, interventions: Sequence[Intervention]
+    ) -> Path | None:
+        """Restore everything from the checkpoint that was found, whoever saved it on however many ranks.
+
+        Returns its path. None where there is no checkpoint.
+        """
+        if self._found is None:
+            return None
+        path, ranks = self._found.path, self.directory.ranks
+        with readable(path):
+            assert self._found.metadata["run_id"] == self.directory.spec.run_id, f"{path} is another run's"
+            weight_files.load(path, model, optimizer)
+            state.put_back(path, ranks, interventions)
+        return path
+
+    def make_finite(self, model: nn.Module, step: int) -> int:
+        """Make sure that all weights are finite, and return the step that they are of (a collective).
+
+        Finite ones stay as they are after `step`; else those of the newest checkpoint that are finite, or of the start,
+        are put back.
+        """
+        ranks = self.directory.ranks
+        if model_weights.finite(model, ranks):
+            return step
+        found = ranks.broadcast(self.directory.checkpoints.newest_finite() if ranks.leader else None)
+        if found is not None:
+            weight_files.load(found.path, model, None)
+            return found.step
+        weight_files.initialise_again(model, self.directory.spec.init_seed)
+        return 0
+
+    def give_up(self, reason: str) -> None:
+        """Record why the run may not be started again under the same circumstances."""
+        if self.directory.ranks.leader:
+            self.directory.records.give_up(reason, self.directory.circumstances)
+
+    def _claim_on_disk(self) -> CompleteCheckpoint | None:
+        """As `_claim`; what a disk can have against it is said in a sentence."""
+        place = self.directory.settings.state
+        with readable(place):
+            found: CompleteCheckpoint | None = guarded(place, self._claim)
+        return found
+
+    def _claim(self) -> CompleteCheckpoint | None:
+        """Under the lock: make the state directory this run's, and find the checkpoint to continue from."""
+        directory, spec, place = self.directory, self.directory.spec, self.directory.settings.state
+        identity = {"key": spec.key, "preset": spec.preset, "steps": spec.train.steps, "spec": spec.to_dict()}
+        directory.records.claim({"run_id": spec.run_id} | identity | directory.whose)
+        directory.records.refuse_if_given_up(directory.circumstances)
+        found = directory.checkpoints.newest()
+        if found is None and directory.checkpoints.found_any():
+            raise PlumblineError(
+                f"{place}: none of its checkpoints is intact; restore a copy, or {how_to_restart(place)}"
+            )
+        lost = directory.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
+        if lost:
+            raise PlumblineError(
+                f"{place}: the weights of its probe point at step {lost[0]} are lost, and only "
+                f"training can make them: restore a copy, or {how_to_restart(place)}"
+            )
+        self._record_start(found)
+        return found
+
+    def _record_start(self, found: CompleteCheckpoint | None) -> None:
+        directory, spec = self.directory, self.directory.spec
+        records, step = directory.records, 0 if found is None else found.step
+        threads, before = torch.get_num_threads(), [entry["threads"] for entry in records.starts][-1:]
+        if before and before != [threads]:
+            print(
+                f"{spec.key}: {threads} threads where there were {before[0]}: the same up to rounding, not to the bit",
+                file=sys.stderr,
+            )
+        if step < spec.train.steps:
+            details = provenance.code() | provenance.machine(directory.ranks.device) | directory.made_with
+            details |= {"threads": threads, "resumed": found is not None}
+            details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
+            records.start(step, directory.settings.starts_without_progress, details, directory.circumstances)
+            directory.started = True
+        elif found is not None and not records.starts:
+            records.restore_start(found.metadata)

@@ -1,0 +1,108 @@
+"""Checks claims about key norms and attention over training.
+
+One function for each claim, named as the claim; what it says is in studies/key_norms/published/claims.yaml. All
+are about the paper's run; what it leaves open (near 8, very few, goes with) is an interpretation of the study. Beside a
+norm stands what weight decay alone would leave of it, and the same layers trained without decay."""
+
+from __future__ import annotations
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, order
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
+
+from ..norm_curves import KEY_NORM
+from .claim_evidence import Evidence
+
+CHECKS = ClaimChecks()
+
+#: Half a unit of the last digit that the paper prints of a norm: less is no change.
+HALF_UNIT = 0.05
+
+#: A layer within this share of the initial norm stays near it; very few are at most this share of the layers.
+NEAR, VERY_FEW = 0.05, 0.2
+
+
+@CHECKS.of("early_final_norm", "middle_final_norm", "late_final_norm")
+def final_norm(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the final key norm of the claim's group of layers, the mean over them, in the paper's run."""
+    group = {"early": "early", "middle": "middle", "late": "final"}[claim.id.partition("_")[0]]
+    return ComputedValues(values={"norm": e.norm(group)}, shown=e.beside(group))
+
+
+@CHECKS.of()
+def early_falls(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether the early layers' key norm ends below the initial norm by more than half a unit of the printed
+    digit."""
+    values = {"start": e.start(), "end": e.norm("early")}
+    return ComputedValues(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
+
+
+@CHECKS.of()
+def late_rises(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether the final layers' key norm ends above the initial norm by more than half a unit of the printed
+    digit."""
+    values = {"start": e.start(), "end": e.norm("final")}
+    return ComputedValues(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
+
+
+@CHECKS.of(compare=order("order"))
+def order_end(e: Evidence, claim: PaperClaim) -> Values:
+    """Order the final key norms of the three groups of layers and the initial norm, highest first."""
+    norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
+    listed = sorted(norms, key=norms.__getitem__, reverse=True)
+    return ComputedValues(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
+
+
+@CHECKS.of("low_ratio", "high_ratio")
+def ratio(e: Evidence, claim: PaperClaim) -> Values:
+    """The initial norm is a claim of its own (init_norm), and none of these two's merit."""
+    norm, base = e.norm("early" if claim.id == "low_ratio" else "final"), e.start()
+    return ComputedValues(values={"norm": norm, "ratio": norm / base}, shown={"base": base})
+
+
+def _sides(e: Evidence) -> dict[str, int]:
+    """How many layers end near the initial norm, below it and above it."""
+    found = e.end(KEY_NORM)
+    share = found.change() / found.start
+    return {
+        "near": int((share.abs() <= NEAR).sum()),
+        "dampened": int((share < -NEAR).sum()),
+        "amplified": int((share > NEAR).sum()),
+    }
+
+
+@CHECKS.of()
+def few_stay_at_8(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether at most a fifth of the layers end within 5 % of their initial key norm."""
+    sides = _sides(e)
+    return ComputedValues(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
+
+
+@CHECKS.of()
+def two_regimes(e: Evidence, claim: PaperClaim) -> Values:
+    """Both regimes have layers, and together they have most."""
+    sides = _sides(e)
+    low, high = sides["dampened"], sides["amplified"]
+    return ComputedValues(holds=min(low, high) > 0 and low + high > sum(sides.values()) / 2, shown=sides)
+
+
+def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]:
+    """How far a group's key norm and its entropy lie above the mean over layers; and all layers' rank correlation."""
+    norms, entropies = e.end(KEY_NORM).final, e.entropies()
+    norm, entropy = (e.of_group(values, group) - float(values.mean()) for values in (norms, entropies))
+    rho = float(norms.corr(entropies, method="spearman"))
+    return norm, entropy, {"norm_above_mean": norm, "entropy_above_mean": entropy, "spearman": rho}
+
+
+@CHECKS.of()
+def early_attends_many(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether the early layers end with a key norm below, and an entropy above, the mean over all layers."""
+    norm, entropy, shown = _attention(e, "early")
+    return ComputedValues(holds=norm < 0 < entropy, shown=shown)
+
+
+@CHECKS.of()
+def late_attends_few(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether the final layers end with a key norm above, and an entropy below, the mean over all layers."""
+    norm, entropy, shown = _attention(e, "final")
+    return ComputedValues(holds=entropy < 0 < norm, shown=shown)

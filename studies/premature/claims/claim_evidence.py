@@ -1,0 +1,141 @@
+"""Reads from the premature study's runs what its claims are about; every value notes the runs that gave it.
+
+How near is near: a difference of paired perplexities within two of the paper's own standard deviations of one
+(0.079 at 270M), which its other tables' pairs keep to as well (gains of 0.44, 0.49, 0.59); a level of perplexity
+within a twentieth, and of loss within the same (0.049 nats: a twentieth of a loss would be a sixth of the perplexity,
+and take the run at half the rate for the control), since nothing is printed of the held-out text; a readout within
+what Tables 3 and 5 differ by for the same network (0.09 in logits of about 1, 0.034 in entropy); a standard deviation
+of three runs within a factor of three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.claims import claim_registry
+from plumbline.results.claims.claim_checkers import factor, near
+from plumbline.results.claims.claim_registry import MissingRun
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+from ..downstream_tasks import PairedTaskScores
+from ..paired_runs import PairedRuns, Quantity
+from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, slowed
+
+#: Levels of perplexity and loss; gains of perplexity and loss at the base scale; standard deviations of three.
+LEVEL, LOSS_LEVEL, SPREAD = factor(1.05), near(math.log(1.05)), factor(3.0)
+GAIN, LOSS_GAIN = near(2 * 0.0789), near(2 * 0.0030)
+
+#: Readouts at 3 % and 20 %.
+ENTROPY, LOGIT, WRITE, COPY = near(0.04), factor(1.15), factor(1.15), factor(1.25)
+
+#: A fraction of training read off the evaluations: half a distance between two of them, in percent.
+ON_THE_GRID = near(0.26)
+
+
+class Evidence(claim_registry.ClaimEvidence):
+    """Accessors raise `MissingRun` where a run gave no value: the claim then has none here."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
+        super().__init__(frames, study, published)
+        self.run_values = RunValues(frames, study)
+
+    @cached_property
+    def base(self) -> PairedRuns:
+        """The pairs of the base scale."""
+        return PairedRuns(self.run_values, BASE)
+
+    @cached_property
+    def tasks(self) -> PairedTaskScores:
+        """The pairs of the base scale on the suite."""
+        return PairedTaskScores(self.run_values)
+
+    def key(self, method: str, scale: str = BASE, seed: int | None = None) -> str:
+        """A run that is there, of the first seed unless one is named; it is used from here on."""
+        key = self.run_values.key(method, scale, seed)
+        word = self.run_values.word(key, otherwise="")
+        if key is None or word == "missing":
+            raise MissingRun("missing", key or f"{scale}/{method}")
+        self.used.add(key)
+        return key
+
+    def there(self, value: float, *keys: str | None) -> float:
+        """`value`, if it is a number.
+
+        Raises:
+            MissingRun: it is none; one of the runs is missing, diverged, or was not read.
+        """
+        named = [key for key in keys if key is not None]
+        self.used |= set(named)
+        if math.isnan(value):
+            word = self.run_values.word(*keys, otherwise="without a value")
+            blamed = [key for key in named if self.run_values.outcome(key) == word]
+            raise MissingRun(word, (blamed or named or ["a run"])[0])
+        return value
+
+    def read(self, method: str, probe: str, fraction: float = EARLY, part: Part = "upper", scale: str = BASE) -> float:
+        """A readout of the first seed's run."""
+        key = self.key(method, scale)
+        return self.there(self.run_values.value(key, probe, fraction, part), key)
+
+    def entropy(self, method: str, fraction: float = EARLY) -> float:
+        """Upper attention entropy."""
+        return self.read(method, "entropy", fraction)
+
+    def logit(self, method: str) -> float:
+        """Upper logit magnitude at 3 %."""
+        return self.read(method, "logit_mean_abs")
+
+    def ppl(self, method: str) -> float:
+        """Final perplexity of the first seed's run."""
+        key = self.key(method)
+        return self.there(self.run_values.perplexity(key), key)
+
+    def loss(self, method: str) -> float:
+        """Final loss of the first seed's run."""
+        key = self.key(method)
+        return self.there(self.run_values.loss(key), key)
+
+    def gain(self, method: str, control: str = CONTROL) -> float:
+        """Perplexity of a control less a run's, of the first seed."""
+        return self.ppl(control) - self.ppl(method)
+
+    def architecture_gain(self, architecture: str) -> float:
+        """What the intervention gains in an architecture."""
+        return self.gain(slowed(architecture), architecture)
+
+    def saved(self, method: str) -> float:
+        """Percent of the budget that a run does not need to reach the control's loss; minus infinity: it never does."""
+        control, key = self.key(CONTROL), self.key(method)
+        self.loss(CONTROL), self.loss(method)
+        value = self.run_values.tokens_saved_percent(control, key)
+        return -math.inf if math.isnan(value) else value
+
+    def moments(self, paired: PairedRuns, quantity: Quantity, setting: str) -> tuple[float, float]:
+        """Mean and standard deviation over seeds; every seed must have a value."""
+        for key in paired.keys(setting):
+            if key is None:
+                raise MissingRun("missing", f"{paired.scale}/{CONTROL}")
+            self.there(self.run_values.loss(self._used(key)), key)
+        mean, sigma, n = paired.moments(quantity, setting)
+        if n < len(paired.pairs):
+            # Every run is whole: the intervention of some pair never reaches its control's loss.
+            return math.inf, math.nan
+        return mean, sigma
+
+    def _used(self, key: str) -> str:
+        self.used.add(key)
+        return key
+
+    def by_seed(self, value: Callable[[str, str], float], scale: str = BASE) -> list[float]:
+        """A number of each pair (control, intervention)."""
+        found = []
+        for seed, _, _ in self.run_values.pairs(scale):
+            control, other = self.key(CONTROL, scale, seed), self.key(INTERVENTION, scale, seed)
+            found.append(self.there(value(control, other), control, other))
+        if not found:
+            raise MissingRun("missing", f"{scale}/{CONTROL}")
+        return found

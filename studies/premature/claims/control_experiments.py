@@ -1,0 +1,118 @@
+"""Checks claims about controls: entropy floor, half rate, fixed releases, multipliers (appendices D, E, F and G)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, factor, near, order
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
+
+from ..run_values import CONTROL, FIFTH, INTERVENTION
+from ..tables import table9, table10
+from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, Evidence
+
+CHECKS = ClaimChecks()
+
+HALF = "global_half_lr"
+
+#: "Much smaller": less than half.
+MUCH = 0.5
+
+
+@CHECKS.of(near={"entropy": ENTROPY, "logit": LOGIT})
+def entropy_floor_readout(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the upper entropy and logit of the entropy-floor run at 3 % of training."""
+    return {"entropy": e.entropy("entropy_floor"), "logit": e.logit("entropy_floor")}
+
+
+@CHECKS.of(near=GAIN)
+def entropy_floor_gain(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the perplexity that the entropy floor and the slowing each gain on the same control."""
+    return {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
+
+
+@CHECKS.of()
+def entropy_floor_much_smaller(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether the slowing gains something, and the entropy floor less than half of that."""
+    gains = {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
+    return ComputedValues(holds=gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"], shown=gains)
+
+
+@CHECKS.of(near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)})
+def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the final perplexity at half the global rate, and its perplexity and loss above the control's."""
+    return {"ppl": e.ppl(HALF), "delta_ppl": -e.gain(HALF), "delta_loss": e.loss(HALF) - e.loss(CONTROL)}
+
+
+@CHECKS.of(near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN})
+def selective_vs_global(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the final perplexities of control and intervention, and the differences of perplexity and loss."""
+    control, selective = e.ppl(CONTROL), e.ppl(INTERVENTION)
+    deltas = {"delta": selective - control, "delta_loss": e.loss(INTERVENTION) - e.loss(CONTROL)}
+    return {"control": control, "selective": selective} | deltas
+
+
+@CHECKS.of()
+def readout_20pct(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the lower-copy score and upper entropy at 20 % of training, of the intervention and at half the rate."""
+    values, close = {}, {}
+    for name, method in (("selective", INTERVENTION), ("half_lr", HALF)):
+        values[f"{name}_lower_copy_score"] = e.read(method, "lower_copy", FIFTH, "model")
+        values[f"{name}_upper_entropy"] = e.entropy(method, FIFTH)
+        close |= {f"{name}_lower_copy_score": COPY, f"{name}_upper_entropy": ENTROPY}
+    return ComputedValues(values=values, near=close)
+
+
+def _table9(e: Evidence, claim: PaperClaim) -> Values:
+    method = table9.RUNS[claim.id.removeprefix("t9_")]
+    values = {"final_ppl": e.ppl(method), "entropy": e.entropy(method), "logit": e.logit(method)}
+    if method != CONTROL:
+        values |= {"ppl_reduction": e.gain(method), "tokens_saved_pct": e.saved(method)}
+    return values
+
+
+CLOSE = {"final_ppl": LEVEL, "entropy": ENTROPY, "logit": LOGIT, "ppl_reduction": GAIN}
+CLOSE |= {"tokens_saved_pct": near(2 * 1.41)}
+CHECKS.of(*(f"t9_{name}" for name in table9.RUNS), near=CLOSE)(_table9)
+
+
+@CHECKS.of(compare=order("order"))
+def release_order(e: Evidence, claim: PaperClaim) -> Values:
+    """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
+    found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
+    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+
+
+#: The Frobenius norm of a displacement grows with the steps' number and size: a quarter either way.
+DISPLACEMENT = factor(1.25)
+
+
+def _table10(e: Evidence, claim: PaperClaim) -> Values:
+    method = table10.RUNS[claim.id.removeprefix("t10_")]
+    readouts = {"entropy": e.entropy(method), "logit": e.logit(method)}
+    return {"final_ppl": e.ppl(method), "displacement": e.read(method, "bilinear_displacement")} | readouts
+
+
+CHECKS.of(*(f"t10_{name}" for name in table10.RUNS), near=CLOSE | {"displacement": DISPLACEMENT})(_table10)
+
+
+@CHECKS.of()
+def dose_monotone(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether each smaller multiplier of Table 10 has a higher entropy, a lower logit and a smaller displacement
+    at 3 % of training."""
+    methods = list(table10.RUNS.values())
+    entropy, logit = [e.entropy(one) for one in methods], [e.logit(one) for one in methods]
+    displacement = [e.read(one, "bilinear_displacement") for one in methods]
+    falling = [one > other for values in (logit, displacement) for one, other in pairwise(values)]
+    rising = [one < other for one, other in pairwise(entropy)]
+    shown = {"entropy": entropy, "logit": logit, "displacement": displacement}
+    return ComputedValues(holds=all(falling) and all(rising), shown=shown)
+
+
+@CHECKS.of()
+def dose_ppl_saturates(e: Evidence, claim: PaperClaim) -> Values:
+    """The last halving changes less than the first does: half of it or less."""
+    ppl = [e.ppl(method) for method in table10.RUNS.values()]
+    better = all(one < ppl[0] for one in ppl[1:])
+    return ComputedValues(holds=better and abs(ppl[3] - ppl[2]) <= MUCH * (ppl[0] - ppl[1]), shown={"ppl": ppl})

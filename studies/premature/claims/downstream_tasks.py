@@ -1,0 +1,83 @@
+"""Checks claims about the seven tasks: Table 2 and section 5.2."""
+
+from __future__ import annotations
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, near, order, signs
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.runs.finished_runs import DIVERGED, MISSING
+from plumbline.stats import PairedResult
+
+from ..downstream_tasks import PairedTaskScores, losses, sign_test
+from .claim_evidence import Evidence
+
+CHECKS = ClaimChecks()
+
+TASKS = ("piqa", "hellaswag", "arc_easy", "arc_challenge", "race", "lambada", "mmlu")
+
+
+def _compared(e: Evidence) -> PairedTaskScores:
+    """The comparison, if every run of it has all its scores."""
+    comparison = e.tasks
+    for seed, pair in comparison.pairs.items():
+        for side, key in enumerate(pair):
+            if key is None or comparison.scores(side)[seed].isna().any():
+                raise MissingRun(DIVERGED if e.run_values.outcome(key) == DIVERGED else MISSING, f"{key} or its scores")
+            e.used.add(key)
+    if not comparison.pairs:
+        raise MissingRun(MISSING, "the GPT pair")
+    return comparison
+
+
+def _delta(e: Evidence, task: str) -> PairedResult:
+    return _compared(e).difference(task)
+
+
+def _task(e: Evidence, claim: PaperClaim) -> Values:
+    task = claim.id.removeprefix("t2_")
+    found = _delta(e, task)
+    shown = {"delta_pp_std": 100 * found.sigma, "wins": f"{found.wins} of {found.n}"}
+    shown |= {side: float(e.tasks.values(task, place).mean()) for place, side in enumerate(("control", "intervention"))}
+    return ComputedValues(values={"delta_pp_mean": 100 * found.mean}, shown=shown)
+
+
+CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
+
+
+@CHECKS.of(near=near(2 * 0.143))
+def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
+    """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
+    return {"pp": 100 * _delta(e, "mean").mean}
+
+
+@CHECKS.of(near=near(2))
+def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
+    """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
+    found = _compared(e).everything()
+    p = sign_test(found.wins, losses(found))
+    return ComputedValues(
+        values={"wins": found.wins}, near=near(2), shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p}
+    )
+
+
+#: A task is nearly flat if its difference is at most this share of the smallest of the gains that are called largest.
+FLAT = 0.25
+
+
+def _largest(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """By the order of the largest gains; `partly` at most where the task that is called flat is not."""
+    verdict, why = order("order")(claim, measured)
+    if measured.values["flat"] == claim.values["flat"]:
+        return verdict, why
+    return "partly" if verdict == "reproduced" else verdict, f"{why}; {claim.values['flat']} is not nearly flat"
+
+
+@CHECKS.of(compare=_largest)
+def downstream_largest(e: Evidence, claim: PaperClaim) -> Values:
+    """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
+    flat is nearly so."""
+    deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
+    ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
+    is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]
+    values = {"order": ranked, "flat": flat if is_flat else "not nearly flat"}
+    return ComputedValues(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})

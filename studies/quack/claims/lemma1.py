@@ -1,0 +1,32 @@
+"""Checks claims about Lemma 1: exact, untrained, at the summary's size (`plumbline.studies.quack.lemma1_numbers`)."""
+
+from __future__ import annotations
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues
+from plumbline.results.claims.claim_registry import ClaimChecks, Values
+
+from .. import lemma1_numbers
+from .claim_evidence import Evidence
+
+CHECKS = ClaimChecks()
+
+ARITHMETIC = {"scope": "arithmetic"}
+
+
+@CHECKS.of(**ARITHMETIC)
+def bounded_change(e: Evidence, claim: PaperClaim) -> Values:
+    """With QuacK's rates the first-order change keeps to one bound at every size of the weights; fixed rates must break
+    it as weights grow, or it would be no bound to speak of."""
+    found = lemma1_numbers.found(e.study.code)
+    share = {name: max(row.share for row in found if row.rates == name) for name in ("quack", "fixed")}
+    holds = all(row.within for row in found if row.rates == "quack") and share["fixed"] > 1
+    shown = {"largest share of the bound": share["quack"], "with fixed rates": share["fixed"]}
+    return ComputedValues(holds=holds, shown=shown)
+
+
+@CHECKS.of(**ARITHMETIC)
+def first_order(e: Evidence, claim: PaperClaim) -> Values:
+    """What the two terms leave out shrinks with the square of the rates."""
+    power = lemma1_numbers.power_of_the_rest(e.study.code)
+    return ComputedValues(holds=abs(power - 2) < 0.01, shown={"power of the rest": power})

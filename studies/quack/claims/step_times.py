@@ -1,0 +1,51 @@
+"""Checks claims about time. A share of a step that a norm takes depends on sizes and device, so that small models say
+nothing.
+
+One function for each claim, named as the claim; what it says is in studies/quack/published/claims.yaml.
+"""
+
+from __future__ import annotations
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.runs.finished_runs import MISSING
+from plumbline.stats.paired_runs import PairedRatio
+
+from .. import step_time_ratios
+from ..run_grid import QK_NORM, QUACK
+from .claim_evidence import Evidence
+
+CHECKS = ClaimChecks()
+
+#: "About 10 %": within so many percent of the time, since hardware is not printed.
+ABOUT = 3.0
+
+
+@CHECKS.of("speed")
+def faster(e: Evidence, claim: PaperClaim) -> Values:
+    """Compute the percent of a step's time that QuacK saves against QK norm, from the median ratio of timed steps."""
+    found = _ratio(e)
+    return ComputedValues(
+        values={"pct": step_time_ratios.saved_percent(found)}, near={"pct": near(ABOUT)}, shown=_shown(e, found)
+    )
+
+
+@CHECKS.of()
+def cheaper(e: Evidence, claim: PaperClaim) -> Values:
+    """In three pairs of four and more."""
+    found = _ratio(e)
+    return ComputedValues(holds=found.high < 1, shown=_shown(e, found))
+
+
+def _ratio(e: Evidence) -> PairedRatio:
+    key = e.frames.measured_key(step_time_ratios.STEP_TIME)
+    found = step_time_ratios.ratio(e.frames, QUACK, QK_NORM)
+    if found is None:
+        raise MissingRun(MISSING, key)
+    e.used.add(key)
+    return found
+
+
+def _shown(e: Evidence, found: PairedRatio) -> dict[str, object]:
+    return {"ratio": found.median, "quartiles": [found.low, found.high], "device": step_time_ratios.device(e.frames)}

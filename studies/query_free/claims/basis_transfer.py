@@ -1,0 +1,98 @@
+"""Checks claims about an MLP with a skip that stands in for one in another basis: appendix 8.4 and Figure 2.
+
+Errors and cosines are read at every width; a range is met if all widths lie in it, up to half a unit of its ends.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, factor, half_unit, near
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.runs.finished_runs import MISSING
+
+from ..basis_transfer_results import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals
+from .claim_evidence import Evidence
+
+CHECKS = ClaimChecks()
+
+#: An error grows with the width if at the largest it is more than this much above that at the smallest.
+GROWN = 0.1
+
+
+def _read(e: Evidence) -> pd.DataFrame:
+    """The measurement's end, by width.
+
+    Raises:
+        MissingRun: it was not made.
+    """
+    found, key = finals(e.frames), e.frames.measured_key(NAME)
+    if found is None:
+        raise MissingRun(MISSING, key)
+    e.used.add(key)
+    return found
+
+
+def _values(e: Evidence, arm: str, quantity: str) -> list[float]:
+    return [float(value) for value in _read(e)[arm, quantity]]
+
+
+def within(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """Every width inside the printed range, for each of the arms."""
+    apart = []
+    for arm, (low, high) in claim.values.items():
+        room = half_unit(low)
+        if not all(low - room <= value <= high + room for value in measured.values[arm]):
+            apart.append(arm)
+    if not apart:
+        return "reproduced", "both in the printed ranges"
+    return ("partly" if len(apart) == 1 else "not reproduced"), f"outside its range: {', '.join(apart)}"
+
+
+@CHECKS.of(compare=within)
+def mlp_transfer_error(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
+    return ComputedValues(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
+
+
+@CHECKS.of()
+def mlp_transfer_cos(e: Evidence, claim: PaperClaim) -> Values:
+    """Compute the mean over widths of the MLP's cosine similarity, and of its angle in degrees."""
+    cosine, angle = (_mean(_values(e, MLP, quantity)) for quantity in (COSINE, ANGLE))
+    return ComputedValues(values={"cos": cosine, "deg": angle}, near={"cos": near(0.0005), "deg": factor(1.25)})
+
+
+def about_and_above(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """The MLP's distance about the printed one, the linear map's above its."""
+    about = all(near(half_unit(claim.values[MLP]))(claim.values[MLP], value) for value in measured.values[MLP])
+    above = all(value > claim.values[LINEAR] for value in measured.values[LINEAR])
+    why = (
+        f"{MLP} {'about' if about else 'not about'}, {LINEAR} {'above' if above else 'not above'} the printed distance"
+    )
+    return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
+
+
+@CHECKS.of(compare=about_and_above)
+def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
+    """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
+    return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
+
+
+@CHECKS.of()
+def mlp_transfer_factor(e: Evidence, claim: PaperClaim) -> Values:
+    """The mean over widths of one error over the other."""
+    pairs = zip(_values(e, LINEAR, ERROR), _values(e, MLP, ERROR), strict=True)
+    return {"ratio": _mean([linear / mlp for linear, mlp in pairs])}
+
+
+@CHECKS.of()
+def mlp_transfer_dim(e: Evidence, claim: PaperClaim) -> Values:
+    """The error at the largest width against that at the smallest; the widths are the printed ones."""
+    errors, widths = _values(e, MLP, ERROR), [int(width) for width in _read(e).index]
+    holds = widths == claim.values["h"] and errors[-1] <= (1 + GROWN) * errors[0]
+    return ComputedValues(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

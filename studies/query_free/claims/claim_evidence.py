@@ -1,0 +1,53 @@
+"""Reads what the query_free study's claims are about; every value notes the runs that gave it.
+
+How near is near: losses match within `SAME` percent (interpretation `same_loss`), and a percentage is met within as
+much; a level of loss within a twentieth, since nothing is printed of the held-out text."""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.results.claims import claim_registry
+from plumbline.results.claims.claim_checkers import factor, near
+from plumbline.results.claims.claim_registry import MissingRun
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import Study
+
+from .. import theorem_checks
+from ..run_values import BASELINE, SAME, SCALE, ParameterCounts, RunValues, counts, spec_of
+
+LEVEL, PERCENT = factor(1.05), near(SAME)
+
+
+class Evidence(claim_registry.ClaimEvidence):
+    """Accessors raise `MissingRun` where a run gave no value: the claim then has none here."""
+
+    def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:
+        super().__init__(frames, study, published)
+        self.values = RunValues(frames, study)
+
+    def spec(self, method: str) -> RunSpec:
+        """A method's run at the paper's own size."""
+        return spec_of(theorem_checks.document(self.study.code), method)
+
+    def counts(self, method: str) -> ParameterCounts:
+        """Its parameters there."""
+        return counts(self.spec(method).model)
+
+    def loss(self, method: str) -> float:
+        """The final held-out loss of a method's run.
+
+        Raises:
+            MissingRun: the run is missing or diverged.
+        """
+        found, word = self.values.loss(method), self.values.word(method)
+        self.used |= set(self.values.keys(method)) if word != MISSING else set()
+        if math.isnan(found):
+            raise MissingRun(word or MISSING, self.values.key(method) or f"{SCALE}/{method}")
+        return found
+
+    def percent(self, method: str, other: str = BASELINE) -> float:
+        """By how much a method's loss is above another one's, in percent of that."""
+        return 100 * (self.loss(method) / self.loss(other) - 1)

@@ -1,0 +1,79 @@
+"""Recomputes printed numbers of the transfer study: Table 3, and the runs at 3B."""
+
+from __future__ import annotations
+
+from plumbline.audit.audit_rows import AuditRows
+from plumbline.audit.counting import count, rank
+from plumbline.audit.math_functions import largest, smallest
+from plumbline.audit.printed_number import exact
+from plumbline.audit.statistic_functions import nearest_possible_rho, p_of_rho, spearman_rho
+
+
+def audit(ledger: AuditRows) -> None:
+    """Rows of sections 5.1 and 5.2."""
+    table_3(ledger)
+    runs_at_3b(ledger)
+
+
+def table_3(ledger: AuditRows) -> None:
+    """Table 3: deltas, ranks, and what is said of their order."""
+    check, copy, prose = ledger.check, ledger.copy, ledger.prose
+    t2, t3 = ledger.table("table2"), ledger.table("table3")
+    for method in t3.rows:
+        base, large = t2[method, "climb_avg"], t3[method, "climb_avg_3b"]
+        delta = large - t3["baseline", "climb_avg_3b"]
+        check(f"t3_delta_{method}", f"3B delta of {method}", "table 3", t3[method, "delta_3b"], delta)
+        what, printed = f"{method} at 1.2B is Table 2's", t3[method, "climb_avg_1p2b"]
+        copy(f"t3_base_{method}", what, "table 3", printed, base)
+        printed, found = t3[method, "rank_1p2b"].exactly(), rank(base, t2.others("climb_avg", method))
+        check(f"t3_rank_base_{method}", f"rank of {method} at 1.2B", "table 3", printed, found)
+        printed, found = t3[method, "rank_3b"].exactly(), rank(large, t3.others("climb_avg_3b", method))
+        check(f"t3_rank_large_{method}", f"rank of {method} at 3B", "table 3", printed, found)
+    improvers = [method for method in t3.rows if method not in ("baseline", "attnres", "sigmoid_attn")]
+    deltas, failures = t3.column("delta_3b", improvers), t3.rows[-2:]
+    check("delta_3b_low", "smallest improver delta", "sec 5.2", prose("delta_3b_low"), smallest(deltas))
+    check("delta_3b_high", "largest improver delta", "sec 5.2", prose("delta_3b_high"), largest(deltas))
+    for method, name in (("sigmoid_attn", "delta_3b_sigmoid"), ("attnres", "delta_3b_attnres")):
+        copy(name, f"3B delta of {method} in the text", "sec 5.2", prose(name), t3[method, "delta_3b"])
+    for group, name in ((improvers, "positive_kept"), (failures, "negative_kept")):
+        kept = count(t2.column("delta", group) * t3.column("delta_3b", group) > 0)
+        check(name, "signs that are the same at 1.2B and 3B", "sec 5.2", prose(name), kept)
+    rank_correlation(ledger, improvers)
+
+
+def rank_correlation(ledger: AuditRows, improvers: list[str]) -> None:
+    """Spearman's rho of the seven improvers, and its p."""
+    check, prose, t3 = ledger.check, ledger.prose, ledger.table("table3")
+    rho, p, n = prose("spearman_rho"), prose("spearman_p"), prose("spearman_n")
+    from_scores = spearman_rho(t3.column("climb_avg_1p2b", improvers), t3.column("climb_avg_3b", improvers))
+    ranks = (t3.column(column, improvers).exactly() for column in ("rank_1p2b", "rank_3b"))
+    from_ranks = spearman_rho(*(-column for column in ranks))
+    check("spearman_rho", "Spearman rho of the seven improvers", "sec 5.2", rho, from_scores)
+    check("spearman_ranks", "the same from the printed ranks", "sec 5.2", rho, from_ranks)
+    what, possible = "a rho that seven pairs without ties can have", nearest_possible_rho(rho.exactly(), n)
+    check("spearman_possible", what, "sec 5.2", rho, possible)
+    check("spearman_p", "p of the printed rho", "sec 5.2", p, p_of_rho(rho, n))
+    what, recomputed = "p of the rho that the printed scores give", p_of_rho(from_scores, len(improvers))
+    check("spearman_p_recomputed", what, "sec 5.2, table 3", p, recomputed)
+
+
+def runs_at_3b(ledger: AuditRows) -> None:
+    """How many runs there were at 3B, and what they cost."""
+    check, prose = ledger.check, ledger.prose
+    completed, candidates, diverged = prose("completed_3b"), prose("candidates_3b"), prose("diverged_3b")
+    tried, other = prose("tried_3b"), prose("other_nominal_improvers")
+    finished = 1 + candidates + prose("failures_3b")
+    check("tried_3b", "configurations tried at 3B", "sec 5.1", tried, finished + diverged)
+    check("completed_3b", "configurations that complete", "sec 5.1", completed, finished)
+    rows = exact(len(ledger.table("table3").rows), "rows")
+    check("completed_3b_rows", "rows of Table 3", "table 3", completed, rows)
+    what = "that complete, beside the baseline"
+    check("other_completed_3b", what, "sec 3.2", prose("other_completed_3b"), completed - 1)
+    parts = other + prose("sub_bonferroni_candidates")
+    check("candidates_3b", "improver candidates at 3B", "sec 5.1", candidates, parts)
+    check("other_nominal", "nominal improvers beside HybridNorm", "sec 5.1", other, prose("improvers") - 1)
+    methods = exact(len(set(ledger.table("table6").words("method").values())), "methods")
+    check("diverged_3b_rows", "methods in Table 6", "table 6", diverged, methods)
+    large, base = prose("nodes_large") * 24 * prose("days_large"), prose("nodes_base") * prose("hours_base")
+    what = "cost of a 3B run over a 1.2B run, in accelerator time"
+    check("cost_hours", what, "sec 3.2, 5.1", prose("sweep_cost_ratio"), large / base, basis="other interpretation")

@@ -1,0 +1,77 @@
+"""Checks claims about attention weights and logits, which a probe reads: appendices B.13 and E.3.
+
+One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
+"""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, number, said
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.runs.finished_runs import DIVERGED
+from plumbline.stats import noise_floor
+
+from ..attention_concentration import ConcentrationPoint
+from ..headline_runs import BASE
+from .claim_evidence import SIGNIFICANT_Z, Evidence
+
+CHECKS = ClaimChecks()
+
+#: "Almost never" is a stated choice: at most one logit in a thousand.
+ALMOST_NEVER = 1e-3
+
+
+def _read(e: Evidence, key: str) -> ConcentrationPoint:
+    """What was read at the end of a run that completed."""
+    if e.frames.runs.loc[key, "outcome"] == DIVERGED:
+        raise MissingRun(DIVERGED, key)
+    found = e.probed(key)
+    if found is None:
+        raise MissingRun("missing", key, f"{key} has no weights of keys that a probe could read")
+    if math.isnan(found.concentration):
+        raise MissingRun("no number", key, f"attention of {key} is no number")
+    return found
+
+
+def _sigmas(e: Evidence, method: str) -> float:
+    """How far a method's concentration is from the baseline's seeds, in their sigmas."""
+    seeds = [int(seed) for seed in e.runs(e.reference)["seed"]]
+    floor = noise_floor([_read(e, e.key(e.reference, BASE, seed)).concentration for seed in seeds])
+    if not floor.usable:
+        raise MissingRun("without a spread", f"{BASE}/{e.reference}")
+    return float(floor.z(_read(e, e.key(method, BASE)).concentration))
+
+
+@CHECKS.of()
+def improvers_keep_concentration(e: Evidence, claim: PaperClaim) -> Values:
+    """Not below the baseline by more than what counts as a difference of accuracies."""
+    z = {method: _sigmas(e, method) for method in claim.values["ids"]}
+    return ComputedValues(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
+
+
+@CHECKS.of()
+def failures_lose_concentration(e: Evidence, claim: PaperClaim) -> Values:
+    """Below it by more than that."""
+    z = {method: _sigmas(e, method) for method in claim.values["ids"]}
+    return ComputedValues(values={"ids": [method for method in z if z[method] < -SIGNIFICANT_Z]}, shown=_named(z))
+
+
+def _named(z: dict[str, float]) -> dict[str, float]:
+    return {f"z_{method}": value for method, value in z.items()}
+
+
+@CHECKS.of(compare=in_turn(said("almost_never"), number))
+def softmax_cap_inactive(e: Evidence, claim: PaperClaim) -> Values:
+    """What the cap clips of the method that has it, where training ends."""
+    key = e.key("softmax_cap", BASE)
+    share, model = _read(e, key).logits_beyond, e.study.runs[key].spec.model
+    return ComputedValues(
+        values={
+            "cap": float(model.slot("mixer").options["cap"]),
+            "context": model.context,
+            "almost_never": share <= ALMOST_NEVER,
+        },
+        shown={"share_beyond": share},
+    )

@@ -1,0 +1,163 @@
+"""Checks claims about kinds of modifications at the base scale: sections 4.2 and 4.3, and what appendix E says of all.
+
+One function for each claim, named as the claim; what it says is in studies/transfer/published/claims.yaml.
+"""
+
+from __future__ import annotations
+
+import math
+
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import (
+    ComputedValues,
+    at_most_partly,
+    in_turn,
+    near,
+    number,
+    parts,
+    said,
+    statistic,
+)
+from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+
+from .base_scale import CLIMB, LEVEL, beyond, interval
+from .claim_evidence import SIGNIFICANT_Z, Evidence
+
+CHECKS = ClaimChecks()
+
+#: Orders of magnitude that are made of one sigma share the factor of two to which it is known.
+ORDERS = near(math.log10(2))
+
+
+def _attention(e: Evidence) -> list[str]:
+    return [m for m, entry in e.study.methods.items() if entry.get("category") == "attention"]
+
+
+def _single_attention(e: Evidence) -> list[str]:
+    """Attention methods that are no combination: they change one slot of the model."""
+    return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
+
+
+@CHECKS.of(near=CLIMB)
+def attention_span(e: Evidence, claim: PaperClaim) -> Values:
+    """Find the largest and smallest delta of the attention methods at the base scale."""
+    deltas = [e.delta(method) for method in _attention(e)]
+    return {"hi": max(deltas), "lo": min(deltas)}
+
+
+@CHECKS.of()
+def attention_span_ratio(e: Evidence, claim: PaperClaim) -> Values:
+    """Compute the span of the attention methods' deltas over the width of the baseline's bootstrap interval."""
+    deltas = [e.delta(method) for method in _attention(e)]
+    low, high = interval(e.seeds(e.reference))
+    return {"ratio": (max(deltas) - min(deltas)) / (high - low) if high > low else math.inf}
+
+
+@CHECKS.of()
+def attention_six_of_eight(e: Evidence, claim: PaperClaim) -> Values:
+    """As printed it cannot be: three up and five down are eight."""
+    methods = _single_attention(e)
+    up, down = beyond(e, methods)
+    return ComputedValues(values={"distinguishable": up + down, "up": up, "down": down}, shown={"out_of": len(methods)})
+
+
+@CHECKS.of()
+def attention_noise_band(e: Evidence, claim: PaperClaim) -> Values:
+    """List the attention methods, combinations left out, that lie within two sigmas of the baseline."""
+    return {"ids": [m for m in _single_attention(e) if abs(e.z(m)) < SIGNIFICANT_Z]}
+
+
+@CHECKS.of(compare=parts("sigmoid_attn", "ssmax"))
+def overshoot(e: Evidence, claim: PaperClaim) -> Values:
+    """For each of the two replacements: the orders of magnitude of its distance below, in sigmas."""
+    z = {method: e.z(method) for method in ("sigmoid_attn", "ssmax")}
+    orders = {method: math.log10(-value) if value < 0 else -math.inf for method, value in z.items()}
+    there = {method: ORDERS(claim.values["orders"], value) for method, value in orders.items()}
+    return ComputedValues(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
+
+
+@CHECKS.of(compare=parts("best", "worst", "other_improvers_soft"))
+def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
+    """Best and worst are the printed ones and both hard; what else improves is soft, combinations left out."""
+    deltas = {method: e.delta(method) for method in _attention(e)}
+    ends = {"best": max(deltas, key=deltas.__getitem__), "worst": min(deltas, key=deltas.__getitem__)}
+    mixing = {method: e.study.methods[method].get("soft_hard") for method in deltas}
+    others = [m for m in _single_attention(e) if m != ends["best"] and e.z(m) > SIGNIFICANT_Z]
+    same = {end: one == claim.values[end] and mixing[one] == "hard" for end, one in ends.items()}
+    soft = bool(others) and all(mixing[method] == "soft" for method in others)
+    shown = {f"{end}_is": one for end, one in ends.items()} | {"other_improvers": others}
+    return ComputedValues(values=same | {"other_improvers_soft": soft}, shown=shown)
+
+
+@CHECKS.of()
+def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
+    """List those of the claim's methods that lie more than two sigmas below the baseline."""
+    return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
+
+
+@CHECKS.of(compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
+def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
+    """The printed z are those of Table 2, whose rows are claims of their own."""
+    z = [e.z(method) for method in ("layerscale", "hyper", "attnres")]
+    dense = e.z("denseformer")
+    values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": max(z) < -SIGNIFICANT_Z}
+    values |= {"denseformer_inside": abs(dense) < SIGNIFICANT_Z}
+    return ComputedValues(values=values, shown={"z": z, "z_denseformer": dense})
+
+
+@CHECKS.of()
+def geglu_equals_swiglu(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether GeGLU lies within two sigmas of the baseline, whose FFN is SwiGLU."""
+    z = e.z("geglu_ffn")
+    return ComputedValues(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
+
+
+NOMINAL = {"relu2_nominal": "relu_squared", "diff_attn_nominal": "diff_attn"}
+
+
+@CHECKS.of(*NOMINAL)
+def nominal(e: Evidence, claim: PaperClaim) -> Values:
+    """Beyond 2 sigma on the printed side, and not after correction: both, or it is not nominal."""
+    method = NOMINAL[claim.id]
+    z, p = e.z(method), e.p_bonferroni(method)
+    there = math.copysign(1, claim.values["z"]) * z > SIGNIFICANT_Z
+    return ComputedValues(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
+
+
+@CHECKS.of(compare=statistic("z", beyond=SIGNIFICANT_Z))
+def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
+    """Stable is what the claim says first: a divergence speaks against it."""
+    try:
+        return {"z": e.z("hyper")}
+    except MissingRun as absent:
+        if absent.word != "diverged" or "hyper" not in absent.key:
+            raise
+        return ComputedValues(holds=False, shown={"outcome": absent.word})
+
+
+@CHECKS.of(compare=in_turn(said("tops"), at_most_partly(said("uninformative_before"))))
+def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
+    """Decide whether QK-Norm with GeGLU is best at the large scale, and was within two sigmas at the base scale."""
+    values = e.completed_large()
+    best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
+    said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
+    return ComputedValues(values=said_so, shown={"best_3b": best, "z_1p2b": z})
+
+
+@CHECKS.of(compare=in_turn(number, at_most_partly(said("no_other"))))
+def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
+    """By what the methods change: the two replacements of softmax, its subtraction, the residual stream."""
+    down = [method for method in e.methods if e.z(method) < -SIGNIFICANT_Z]
+    counts = {
+        "replacement": sum(method in ("sigmoid_attn", "ssmax") for method in down),
+        "subtraction": sum(method == "diff_attn" for method in down),
+        "residual": sum(e.study.methods[method].get("category") == "residual" for method in down),
+    }
+    return ComputedValues(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
+
+
+@CHECKS.of()
+def range_three_points(e: Evidence, claim: PaperClaim) -> Values:
+    """Compute the points of CLIMB-avg between the best and the worst method at the base scale."""
+    values = [e.climb(method) for method in e.methods]
+    return {"points": 100 * (max(values) - min(values))}

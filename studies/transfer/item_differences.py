@@ -1,0 +1,93 @@
+"""Measures each method's distance from the reference item by item, whether it is significant, and tasks at chance.
+
+Source: ours; see `plumbline.stats.item_noise` and `plumbline.stats.significance`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from plumbline.core.errors import PlumblineError
+from plumbline.results.runs.finished_runs import MISSING, RunFrames
+from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
+from plumbline.specs.study_config import Study
+from plumbline.stats import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, significance
+
+from .base_scale_method_rows import BaseScaleMethodRows
+from .headline_runs import BASE, headline_runs
+
+#: Why there is no standard error of items: too few of them, or (in a table of whatever is there) runs of other ones.
+TOO_FEW, OTHER_ITEMS = "too few items", "other items"
+
+#: Why nothing is tested although there is one: all items of a task differ by the same.
+NO_SPREAD = "no spread"
+
+
+def answers(frames: RunFrames, keys: Iterable[object]) -> list[pd.Series]:
+    """What each item gave, on (task, item), of those runs that have scores."""
+    return [found for key in keys if len(found := frames.examples(str(key)))]
+
+
+def item_cells(
+    frames: RunFrames, study: Study, reference: str, behind: Sequence[pd.Series], rows: BaseScaleMethodRows
+) -> dict[str, dict[str, Cell]]:
+    """Method -> cells of what the items say, alone and with the seeds, and of whether it is significant.
+
+    Args:
+        behind: the reference's `answers`.
+
+    Raises:
+        PlumblineError: runs that did not answer the same items, in a table that was not asked to take what is there.
+    """
+    found, words = _distances(frames, study, reference, behind)
+    judged = item_verdicts(found, rows.floor, m=study.m)
+    cells = {}
+    for method, row in rows.cells.items():
+        runs = row["z"].runs
+        if method not in found:
+            word = REFERENCE if method == reference else words.get(method) or row["climb_avg"].word or MISSING
+            cells[method] = {name: number(None, word, runs) for name in judged.columns} | {
+                "significance": Cell(word, runs)
+            }
+            continue
+        said = judged.loc[method]
+        few = TOO_FEW if math.isnan(said["se_items"]) else NO_SPREAD
+        word = significance(
+            found[method].delta,
+            p_items=said["p_items_bonferroni"],
+            p_both=said["p_seeds_and_items_bonferroni"],
+            p_z=rows.judged.loc[method, "p_bonferroni"],
+        )
+        cells[method] = {
+            name: number(float(value), few if "items" in name or few == TOO_FEW else NO_FLOOR, runs)
+            for name, value in said.items()
+        } | {"significance": Cell(word, runs)}
+    return cells
+
+
+def _distances(
+    frames: RunFrames, study: Study, reference: str, behind: Sequence[pd.Series]
+) -> tuple[dict[str, MeanDifference], dict[str, str]]:
+    """Distance of each method that has a value from the reference; and words for those that have none."""
+    runs = frames.select(BASE, study.methods)
+    found: dict[str, MeanDifference] = {}
+    words: dict[str, str] = {}
+    for method in [method for method in study.methods if method != reference and behind]:
+        for mine in answers(frames, headline_runs(runs, method, reference).index):
+            try:
+                found[method] = item_distance(mine, behind)
+            except PlumblineError:
+                if not frames.mixed:
+                    raise
+                words[method] = OTHER_ITEMS
+    return found, words
+
+
+def guessed(frames: RunFrames, study: Study, behind: Sequence[pd.Series]) -> list[str]:
+    """Tasks on which the reference's `answers` are within two standard errors of guessing."""
+    if not behind or study.suite is None or frames.mixed:
+        return []
+    return at_chance(mean_by_item(behind), {task.name: task.chance for task in study.suite})

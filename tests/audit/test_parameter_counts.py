@@ -1,0 +1,101 @@
+"""Closed counts of the studies' decoders against the printed totals, and Theorem 2's ratio against its limits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plumbline.audit.parameter_counts import head_width
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.audit.printed_setup import PrintedSetup
+from plumbline.core.errors import PlumblineError
+from plumbline.studies.key_norms import audit as key_norms
+from plumbline.studies.premature.audit import decoder_sizes as premature
+from plumbline.studies.quack import audit as quack
+from plumbline.studies.query_free.audit import decoder_sizes as query_free
+from plumbline.studies.transfer.audit import decoder_sizes as transfer
+from plumbline.theory.gated_energy import energy_ratio, gelu, second_moment, silu
+
+
+@pytest.fixture(scope="module")
+def settings(repository):
+    return lambda study: PrintedSetup(PrintedNumbers.of(study, repository))
+
+
+def test_transfer_to_the_digit(settings):
+    base = transfer.base(settings("transfer"))
+    assert base.total() == 1_216_710_656
+    assert base.total() + transfer.extra("selective_attn", base) == 1_191_544_832
+    assert transfer.extra("gated_attn_qknorm", base) == 1_575_936 and transfer.extra("diff_attn", base) == 101_376
+    large = transfer.large(settings("transfer"))
+    assert (large.ffn_width, large.head_width, large.total()) == (8448, 96, 3_042_487_296)
+    assert transfer.large_as_printed(settings("transfer")) == replace(large, ffn_width=5632)
+    with pytest.raises(PlumblineError, match="no method 'softpik'; did you mean 'softpick'"):
+        transfer.extra("softpik", base)
+
+
+def test_transfer_flops_by_hand(settings):
+    layer = 2 * 1024**2 * 2048 + 1024 * (4 * 2048**2 + 4 * 2048 * 512 + 6 * 2048 * 5632)
+    assert transfer.sequence_flops(transfer.base(settings("transfer")), 1024) == 3 * 24 * layer
+
+
+def test_premature_to_the_digit(settings):
+    base = premature.base(settings("premature"))
+    assert base.total() == 269_682_240 and premature.large(settings("premature")).total() == 700_491_264
+    assert replace(base, norm_vectors=1).total() == 269_642_880
+    assert replace(base, biases=False).total() == 269_509_440
+    assert replace(base, ffn_matrices=3, ffn_width=2560).total() == 269_707_840
+    assert premature.llama(settings("premature")).total() == 269_470_080
+
+
+def test_query_free_to_the_digit(settings):
+    small = query_free.decoder(settings("query_free"), narrow=True, multiple=4)
+    assert (small.body(), small.total()) == (79_727_784, 117_915_816)
+    baseline = query_free.decoder(settings("query_free"))
+    assert (baseline.ffn_width, baseline.total()) == (3072, 124_373_760)
+    wide = query_free.decoder(settings("query_free"), multiple=4.5, learned_query=False)
+    assert wide.total() == baseline.total()
+
+
+def test_quack_and_key_norms_to_the_digit(settings):
+    assert quack.multi_head(settings("quack")).total() == 1_040_246_784
+    assert quack.latent_total(settings("quack"), 128) == 998_041_600
+    assert key_norms.decoder(settings("key_norms")).total() == 88_630_528
+
+
+def test_settings_name_what_is_wrong(tmp_path):
+    folder = tmp_path / "sixth" / "published"
+    folder.mkdir(parents=True)
+    (folder / "setup.yaml").write_text("- id: model\n  values: {layers: 2, width: 600.5, tied: yes}\n")
+    settings = PrintedSetup(PrintedNumbers(folder))
+    assert settings.whole("model", "layers") == 2 and settings.flag("model", "tied")
+    with pytest.raises(PlumblineError, match=r"setup.yaml: there is no entry 'modl'; did you mean 'model'"):
+        settings.whole("modl", "layers")
+    with pytest.raises(PlumblineError, match=r"model has no 'layer'; did you mean 'layers'"):
+        settings.whole("model", "layer")
+    with pytest.raises(PlumblineError, match=r"model.width is 600.5; write a whole number"):
+        settings.whole("model", "width")
+    with pytest.raises(PlumblineError, match=r"model.tied is True; write a whole number"):
+        settings.whole("model", "tied")
+    with pytest.raises(PlumblineError, match=r"model.layers is 2; write true or false"):
+        settings.flag("model", "layers")
+    with pytest.raises(PlumblineError, match="7 heads do not share a width of 512 evenly"):
+        head_width(512, 7)
+
+
+def test_energy_ratio_has_its_closed_form_and_limits():
+    # A gate with the branch's own activation leaves r nu / m.
+    assert energy_ratio(3840, 2560, 0.384, gate="gelu") == pytest.approx(2 / 3 * 0.384, rel=1e-12)
+    # Near 0 both activations are x / 2; far out both are relu: the ratio of second moments tends to 1.
+    for nu in (1e-8, 1e8):
+        assert energy_ratio(1, 1, nu, gate="silu") / nu == pytest.approx(1, rel=1e-3)
+    with pytest.raises(PlumblineError, match="unknown gate"):
+        energy_ratio(1, 1, 1, gate="relu")  # type: ignore[arg-type]
+    with pytest.raises(PlumblineError, match="above 0"):
+        energy_ratio(1, 1, 0, gate="silu")
+
+
+@pytest.mark.parametrize("function", [gelu, silu])
+def test_quadrature_agrees_with_simulation(function):
+    draws = np.random.default_rng(0).normal(scale=0.384**0.5, size=400_000)
+    assert second_moment(function, 0.384) == pytest.approx(np.mean(function(draws) ** 2), rel=0.02)

@@ -1,0 +1,105 @@
+"""What the wheel alone brings judges numbers and audits papers; a verb that needs more says so in one sentence."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import VERBS
+from plumbline.core.pipeline_packages import INSTALL
+
+#: The command where the wheel brought its own packages alone, and where all are there.
+ALIKE = {"light": ("tests.cli.without_pipeline_packages", "plumbline"), "whole": ("plumbline",)}
+
+
+def light(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a command as where the extra `[pipeline]` is not installed."""
+    here = [sys.executable, "-m", "tests.cli.without_pipeline_packages", *words]
+    return subprocess.run(here, cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_a_verdict_is_the_same(repository: Path, tmp_path: Path) -> None:
+    losses = {"base": (3.281, 3.2834, 3.2795, 3.2822), "mine": (3.2701, 3.2689, 3.2713), "nothing": (3.2811, 3.2790)}
+    rows = [f"{method},{seed},{loss}" for method, all in losses.items() for seed, loss in enumerate(all)]
+    said = {}
+    for name, modules in ALIKE.items():
+        (tmp_path / name).mkdir()
+        numbers = tmp_path / name / "results.csv"
+        numbers.write_text("\n".join(["method,seed,loss", *rows]) + "\n")
+        words = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--candidate", "mine"]
+        command = [sys.executable, "-m", *modules, "verdict", str(numbers), *words]
+        done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        page = numbers.with_name("results.verdict.md").read_text()
+        said[name] = done.stdout.replace(str(numbers.parent), ""), page.replace(str(numbers.parent), "")
+    assert said["light"] == said["whole"] and "1 improves (`mine` by 0.0114, " in said["light"][0]
+
+
+def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) -> None:
+    pages = {}
+    for name, modules in ALIKE.items():
+        out = tmp_path / f"{name}.csv"
+        command = [sys.executable, "-m", *modules, "audit", "--out", str(out)]
+        done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        pages[name] = out.read_bytes(), out.with_suffix(".md").read_bytes()
+    assert pages["light"] == pages["whole"] and pages["light"][0].count(b"\n") > 600
+
+
+@pytest.mark.parametrize("words", [("--help",), ("ls", "studies"), ("status",)], ids=" ".join)
+def test_it_starts(repository: Path, words: tuple[str, ...]) -> None:
+    done = light("plumbline", *words, cwd=repository)
+    assert done.returncode == 0 and done.stdout and not done.stderr
+
+
+def test_what_needs_more_says_so_in_one_sentence(repository: Path, tmp_path: Path) -> None:
+    done = light("plumbline", "train", "transfer/base/qknorm/s42", "--out", str(tmp_path / "run"), cwd=repository)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: plumbline train needs torch, which is not installed: {INSTALL}\n"
+    for verb, words in (("try", ["softpick"]), ("confirm", [])):
+        done = light("plumbline", verb, *words, cwd=repository)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == f"error: plumbline {verb} needs torch, which is not installed: {INSTALL}\n"
+    done = light("plumbline", "init", str(tmp_path / "project"), cwd=repository)
+    assert done.returncode == 0 and f"\n  {INSTALL} " in done.stdout
+    done = light("plumbline", "table", "transfer", "table2", cwd=repository)
+    assert done.returncode == 1 and done.stderr.startswith("error: plumbline table needs ")
+    assert INSTALL in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_verdict_starts_in_little_more_than_its_special_functions(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("method,seed,loss\na,1,3.1\na,2,3.2\nb,1,3.0\nb,2,2.9\n")
+    verdict = ("-m", "plumbline", "verdict", "results.csv", "--baseline", "a", "--lower-is-better", "--metric", "loss")
+
+    def seconds(*words: str) -> float:
+        taken = []
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, capture_output=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(taken)
+
+    assert seconds(*verdict) < 2 * seconds("-c", "import scipy.special")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_answers_with_a_traceback(verb: str, repository: Path) -> None:
+    done = light("plumbline", verb, "--help", cwd=repository)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0 or done.stderr.startswith(f"error: plumbline {verb} needs ")
+
+
+def test_python_is_told_too(repository: Path) -> None:
+    code = (
+        "from tests.cli.without_pipeline_packages import hide; hide()\n"
+        "from plumbline import api; api.load_study('transfer', 'smoke'); api.pretrain"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True)
+    assert f"plumbline.api.pretrain needs torch, which is not installed: {INSTALL}" in done.stderr.splitlines()[-1]

@@ -1,0 +1,106 @@
+"""Memory goes by bytes: long documents are tokenised in parts, with the same tokens; a rule stays within its limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.data import tokenize
+from plumbline.data.text_cleaning import spans
+from plumbline.data.tokenizer import Tokenizer
+from plumbline.plan.data_stage import LEAST_MB
+from tests.data.conftest import Stages
+
+#: The least that the rules `documents`, `tokenizer` and `tokenize` ask for, in MB.
+ASKED = LEAST_MB
+
+
+@given(text=st.text(st.sampled_from("ab1é世'_ \n\t\u00a0\u2028.,"), max_size=200), size=st.integers(1, 40))
+def test_parts_are_the_text_and_have_its_tokens(stages: Stages, text: str, size: int) -> None:
+    parts = list(spans(text, size))
+    assert "".join(parts) == text
+    words = Tokenizer(stages.tokenizer)
+    assert [token for part in parts for token in words.encode(part)] == words.encode(text)
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=300), size=st.integers(1, 9))
+def test_any_text_can_be_cut(stages: Stages, text: str, size: int) -> None:
+    words = Tokenizer(stages.tokenizer)
+    assert [token for part in spans(text, size) for token in words.encode(part)] == words.encode(text)
+
+
+def test_parts_are_as_long_as_asked_for_where_words_end() -> None:
+    assert [len(part) for part in spans("word " * 1000, 100)] == [104] + [105] * 46 + [66]
+    assert list(spans("x" * 1000, 100)) == ["x" * 1000]
+    assert list(spans("", 5)) == [""]
+
+
+def test_long_documents_end_once(stages: Stages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tokens whatever the sizes of batches and parts."""
+    train, words = stages.documents / "train.jsonl", Tokenizer(stages.tokenizer)
+    counted = tokenize.DocumentCounter()
+    whole = list(tokenize.tokenize(train, words, 0, 1, counted))
+    for sizes in ((3, 10**6, 10**6), (512, 50, 10**6), (512, 50, 7), (1, 1, 1)):
+        for name, size in zip(("_BATCH", "_CHARACTERS", "_PART"), sizes):
+            monkeypatch.setattr(tokenize, name, size)
+        again = tokenize.DocumentCounter()
+        chunks = list(tokenize.tokenize(train, words, 0, 1, again))
+        assert again == counted and counted.count
+        np.testing.assert_array_equal(np.concatenate(chunks), np.concatenate(whole))
+
+
+def peak(*arguments: str) -> float:
+    """Megabytes that a verb took at most."""
+    code = (
+        "import atexit, runpy, sys\n"
+        "atexit.register(lambda: print(open('/proc/self/status').read()))\n"  # getrusage's peak is also the parent's
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return next(float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak where Linux keeps it")
+@pytest.mark.parametrize(("documents", "megabytes"), [(512, 24), (1, 20)])
+def test_large_documents_stay_within_what_the_rules_ask_for(
+    stages: Stages, tmp_path: Path, documents: int, megabytes: int
+) -> None:
+    # Measured where nothing is cut into parts: 16 MB take 1,157 MB as 512 documents, and 2,902 MB as one.
+    text = ("harbour lantern meadow 1790, copper; winter.\n" * 30_000)[: 1_000_000 * megabytes // documents]
+    text = (text * (1_000_000 * megabytes // documents // len(text) + 1))[: 1_000_000 * megabytes // documents]
+    (tmp_path / "in").mkdir()
+    with open(tmp_path / "in/a.jsonl", "w") as file:
+        for number in range(documents):
+            file.write(json.dumps({"id": f"long-{number}", "source": "s", "text": text}) + "\n")
+        for number in range(100):
+            file.write(json.dumps({"id": f"short-{number}", "source": "s", "text": "a few words"}) + "\n")
+    out = tmp_path / "out"
+    local = ("--corpus", "c", "--documents-source", "local", "--local-folder", f"{tmp_path}/in", "--out", str(out))
+    taken = {"documents": peak("plumbline.data.documents", *local)}
+    train = out / "train.jsonl"
+    words = ("--training-documents", str(train), "--vocabulary-size", "260", "--out", f"{tmp_path}/t.json")
+    taken["tokenizer"] = peak("plumbline.data.tokenizer", "train", *words)
+    common = ("--documents", str(train))
+    more = (
+        "--tokenizer",
+        str(stages.tokenizer),
+        "--shard-number",
+        "0",
+        "--shard-count",
+        "1",
+        "--out",
+        f"{tmp_path}/0.npy",
+    )
+    taken["tokenize"] = peak("plumbline.data.tokenize", *common, *more)
+    print(taken)
+    assert max(taken.values()) < ASKED, taken

@@ -1,0 +1,157 @@
+"""Every model of every study, loaded by transformers where Plumbline cannot be imported: the same logits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer, models
+from torch.nn.functional import cross_entropy
+
+from plumbline.core.files import canonical_json
+from plumbline.export import write_export
+from plumbline.model import hf_export
+from plumbline.model.decoder import Decoder, create
+from plumbline.specs import study_config
+from plumbline.specs.spec import ModelSpec
+from plumbline.specs.yaml_files import studies
+
+VOCABULARY, LENGTH = 97, 12
+
+
+def found() -> dict[str, ModelSpec]:
+    """One run's name for each model that any study has at smoke, but for sizes, and its spec with fewer words."""
+    specs: dict[str, ModelSpec] = {}
+    names: dict[str, str] = {}
+    for study in studies():
+        for run in study_config.load(study, "smoke").runs.values():
+            spec = run.spec.model
+            same = canonical_json([spec.slots, spec.tied_embeddings, spec.heads == spec.key_value_heads])
+            name = names.setdefault(same, run.key.rpartition("/")[0].replace("/", "-"))
+            specs.setdefault(name, spec.resized(vocabulary=VOCABULARY, context=32, layers=3))
+    return specs
+
+
+MODELS = found()
+OWN = [name for name, spec in MODELS.items() if hf_export.beyond_llama(spec)]
+#: One whose state grows with its depth, which transformers itself writes once more before it is loaded.
+SAVED_AGAIN = "transfer-base-attnres"
+
+
+def lively(spec: ModelSpec) -> Decoder:
+    """A model with every parameter off its start, so that nothing is switched off."""
+    model, generator = create(spec, 0).eval(), torch.Generator().manual_seed(1)
+    for value in model.parameters():
+        value.data += 0.1 * torch.randn(value.shape, generator=generator)
+    return model
+
+
+def tokens() -> torch.Tensor:
+    return torch.randint(VOCABULARY, (2, LENGTH), generator=torch.Generator().manual_seed(2))
+
+
+def stream_before(model: Decoder, layer: int, tokens_BT: torch.Tensor) -> torch.Tensor:
+    """What a layer is given."""
+    given: list[torch.Tensor] = []
+    hook = model.blocks[layer].register_forward_pre_hook(lambda _, inputs: given.append(inputs[0][0]))
+    model(tokens_BT)
+    hook.remove()
+    return given[0]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("words") / "tokenizer.json"
+    tokenizer = Tokenizer(models.WordLevel({f"w{index}": index for index in range(90)}, unk_token="w0"))
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    tokenizer.save(str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory, words: Path) -> dict[str, torch.Tensor]:
+    """What transformers computes of all of them, loaded in one process."""
+    folders = tmp_path_factory.mktemp("exported")
+    for name in OWN:
+        write_export.write_code(folders / name, lively(MODELS[name]), words)
+    (folders / "models.json").write_text(json.dumps({name: name == SAVED_AGAIN for name in OWN}))
+    (folders / "tokens.json").write_text(json.dumps(tokens().tolist()))
+    command = [
+        sys.executable,
+        "-P",
+        str(Path(__file__).with_name("load_outside.py")),
+        str(folders),
+        str(folders / "out"),
+    ]
+    environment = os.environ | {"HF_MODULES_CACHE": str(folders / "cache"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return load_file(folders / "out")
+
+
+@pytest.mark.parametrize("name", OWN)
+@torch.inference_mode()
+def test_the_same_logits_loss_and_tokens(name: str, outside: dict[str, torch.Tensor]) -> None:
+    theirs = {key.removeprefix(f"{name}/"): value for key, value in outside.items() if key.startswith(f"{name}/")}
+    model, tokens_BT = lively(MODELS[name]), tokens()
+    logits_BTV = model(tokens_BT)
+    assert torch.equal(theirs["logits"], logits_BTV)
+    counted = torch.cat([logits_BTV[0, 2:-1], logits_BTV[1, :-1]])
+    wanted = torch.cat([tokens_BT[0, 3:], tokens_BT[1, 1:]])
+    torch.testing.assert_close(theirs["loss"], cross_entropy(counted, wanted))
+    # Greedy, each token from a whole new reading.
+    written_BT = tokens_BT[:, :5]
+    for _ in range(4):
+        written_BT = torch.cat([written_BT, model(written_BT)[:, -1:].argmax(dim=-1)], dim=1)
+    assert torch.equal(theirs["written"], written_BT)
+    if "recomputed" in theirs:
+        assert torch.equal(theirs["recomputed"], written_BT)
+        assert torch.equal(theirs["written_padded"][1:, 2:], theirs["written_short"])
+    else:
+        assert theirs["refused_cache"]
+    assert torch.equal(theirs["from_embeddings"], logits_BTV) and torch.equal(theirs["weight"], model.embedding)
+    assert theirs["refused_attentions"] and theirs["refused_size"]
+    if model.residual.single_stream:
+        hidden_LBTD = theirs["hidden"]
+        assert len(hidden_LBTD) == model.spec.layers + 1
+        assert torch.equal(model.logits(hidden_LBTD[-1]), logits_BTV), "the last is what the head reads"
+        assert torch.equal(hidden_LBTD[0], stream_before(model, 0, tokens_BT))
+        assert torch.equal(hidden_LBTD[-2], stream_before(model, model.spec.layers - 1, tokens_BT))
+    else:
+        assert theirs["refused_hidden"]
+    if "padded" in theirs:
+        size = logits_BTV.abs().max().item()
+        torch.testing.assert_close(theirs["padded"], logits_BTV, rtol=0, atol=1e-5 * size)
+    else:
+        assert theirs["refused_padding"]
+
+
+def test_a_search_over_continuations_gives_the_same_with_a_cache(outside: dict[str, torch.Tensor]) -> None:
+    beams = outside[f"{SAVED_AGAIN}/beams"]
+    assert torch.equal(beams, outside[f"{SAVED_AGAIN}/beams_recomputed"])
+
+
+def test_what_looks_at_the_length_of_a_call_bears_neither_cache_nor_padding(outside: dict[str, torch.Tensor]) -> None:
+    unpadded = {name for name in OWN if f"{name}/refused_padding" in outside}
+    lengths = {"sigmoid_attn.sequence", "sigmoid_attn.original_sequence", "softpick.sequence"}
+    assert unpadded == {f"transfer-base-{name}" for name in lengths}
+    uncached = {name for name in OWN if f"{name}/refused_cache" in outside}
+    assert uncached == unpadded | {"transfer-base-selective_attn.original"}
+
+
+@pytest.mark.parametrize("name", sorted(set(MODELS) - set(OWN)))
+@torch.inference_mode()
+def test_what_is_a_llama_is_one(name: str, words: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    model = lively(MODELS[name])
+    hf_export.export(model, words, tmp_path)
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path)
+    expected = model(tokens())
+    torch.testing.assert_close(theirs(tokens()).logits, expected, rtol=0, atol=1e-5 * expected.abs().max().item())

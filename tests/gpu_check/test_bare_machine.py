@@ -1,0 +1,214 @@
+"""The check on a machine that has a torch of its own, no index, and not all of our packages; killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu_check import bare_machine, bundle, device_under_test
+from benchmarks.gpu_check.measured_rows import FAILED, MEASURED
+from benchmarks.gpu_check.output_folders import BEFORE, INSTALLED, TOLD, WHEELS
+from benchmarks.gpu_check.sections import ORDER
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
+from plumbline.runtime import provenance
+from tests.conftest import REPOSITORY
+from tests.gpu_check import bare_image
+
+NAME = "gpu_check_cpu_tiny"
+#: All sections as far as their rows are planned, in one process: what they import at the top and for that.
+PLANS = """
+import importlib
+from benchmarks.gpu_check import __main__, bare_machine, run_sections, section_worker
+from benchmarks.gpu_check.sections import MODULES
+from benchmarks.gpu_check.call_settings import SectionCall
+from plumbline.core.errors import PlumblineError
+for name, module in MODULES.items():
+    try:
+        print(name, len(importlib.import_module(module).rows(SectionCall(device="cpu", sizes="tiny"))))
+    except PlumblineError as error:
+        print(name, error)
+"""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with nothing in it but a bundle: the files of the working tree, and wheels for this Python."""
+    root = tmp_path_factory.mktemp("bare")
+    kept = ["git", "-C", str(REPOSITORY), "-c", "user.name=t", "-c", "user.email=t@t"]
+    # What is there now, without a trace: a commit of the tracked files where any was changed.
+    changed = subprocess.run([*kept, "stash", "create"], check=True, capture_output=True, text=True).stdout.strip()
+    bundle.write(root.parent / "bundle.tar", folders=(), commit=changed or "HEAD")
+    with tarfile.open(root.parent / "bundle.tar") as archive:
+        archive.extractall(root)
+    for name in bundle.PACKAGES:
+        bare_image.wheel(name, root / WHEELS)
+    (root / BEFORE).mkdir()
+    return root
+
+
+def python(root: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The machine's own Python, in that folder."""
+    environment = bare_image.environment(**more)
+    return subprocess.run([sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True)
+
+
+def test_every_section_plans_its_rows_on_the_image_with_the_wheels(unpacked: Path) -> None:
+    without = python(unpacked, "-c", f"import sys; sys.path.append('src'){PLANS}")
+    assert without.returncode and "No module named 'jsonschema'" in without.stderr
+    packages = unpacked.parent / "packages"
+    pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(packages)]
+    assert not python(unpacked, *pip, *map(str, (unpacked / WHEELS).iterdir())).returncode
+    done = python(unpacked, "-c", f"import sys; sys.path += ['src', '{packages}']{PLANS}")
+    assert not done.returncode, done.stderr
+    planned = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert planned.pop("table2").startswith("Snakemake is not installed here")
+    assert tuple(planned) == ORDER[:-1] and all(number.isdecimal() for number in planned.values())
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(REPOSITORY), bare_image.environment()["PYTHONPATH"]])
+    done = python(tmp_path, "-m", "benchmarks.gpu_check.bare_machine", PYTHONPATH=path)
+    assert done.returncode == 1 and "has no wheels: unpack the bundle here" in done.stderr
+    (tmp_path / WHEELS).mkdir(parents=True)
+    (tmp_path / WHEELS / "msgspec-0.1-cp27-cp27m-win32.whl").touch()
+    done = python(tmp_path, "-m", "benchmarks.gpu_check.bare_machine", PYTHONPATH=path)
+    assert done.returncode == 1 and f"make gpu-check-bundle FOR=3.{sys.version_info[1]}" in done.stderr
+
+
+def test_a_bundle_that_is_too_large_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setattr(bundle, "MOST", 2**20)
+    with pytest.raises(PlumblineError, match="MiB, over 1: nothing is written"):
+        bundle.write(tmp_path / "bundle.tar", folders=())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_of_files_in_no_commit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    monkeypatch.setattr(provenance, "code", lambda: {"git_commit": "c", "git_dirty": False})
+    for folder in ("src", "benchmarks", "notes"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "notes" / "mine.txt").touch()
+    assert bundle.code() == {"git_commit": "c", "git_dirty": False, "code_sha256": provenance.code_sha256()}
+    (tmp_path / "src" / "new.py").touch()
+    with pytest.raises(PlumblineError, match=r"src/new\.py is in no commit and would stay behind"):
+        bundle.code()
+
+
+def test_code_that_was_changed_since_it_was_packed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(provenance, "code", lambda: {"code_from": "a source tree without git", "git_commit": None})
+    packed = {"git_commit": "c", "git_dirty": False}
+    for code_sha256, changed in ((provenance.code_sha256(), False), ("another", True)):
+        atomic_write_json(TOLD, {"code": packed | {"code_sha256": code_sha256}})
+        said = device_under_test.describe("cpu")
+        assert (said["code_from"], said["git_commit"], said["git_dirty"]) == ("a bundle", "c", changed)
+
+
+def test_packages_are_put_there_by_several_calls_at_once_and_for_each_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second to be done finds the first one's; what a killed call left is removed, and an older Python's kept."""
+    monkeypatch.chdir(tmp_path)
+    bare_image.wheel("msgspec", tmp_path / WHEELS)
+    killed = INSTALLED.with_name(f"{INSTALLED.name}.999999999")
+    older = INSTALLED.with_name("cpython-30-x86_64")
+    for folder in (killed, older):
+        folder.mkdir(parents=True)
+
+    def pip(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+        for folder in (Path(command[command.index("--target") + 1]), INSTALLED):
+            folder.mkdir()
+            (folder / "msgspec").touch()
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", pip)
+    bare_machine.install()
+    assert (
+        set(INSTALLED.parent.iterdir()) == {INSTALLED, older} and f"cpython-3{sys.version_info[1]}-" in INSTALLED.name
+    )
+
+
+def test_the_remedy_is_that_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bare_image.wheel("msgspec", tmp_path / WHEELS)
+    monkeypatch.setattr(subprocess, "run", lambda command: subprocess.CompletedProcess(command, 1))
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(SystemExit, match="are for x86_64, and this machine is aarch64"):
+        bare_machine.install()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit, match="has no pip: `python3 -m ensurepip --user` brings one"):
+        bare_machine.install()
+
+
+@pytest.mark.slow
+def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
+    """Each call writes to a new folder, as on a machine that keeps nothing, and goes on from what the last one left."""
+    folders = [unpacked / "out" / str(number) for number in range(3)]
+
+    def measured(folder: Path, *sections: str) -> dict[tuple[str, str], dict[str, Any]]:
+        path = folder / f"{NAME}.json"
+        found = json.loads(path.read_text())["sections"] if path.exists() else {}
+        return {
+            (section, key): row
+            for section, entry in found.items()
+            for key, row in entry["rows"].items()
+            if row["status"] == MEASURED and section in (sections or ORDER)
+        }
+
+    _killed(unpacked, folders[0], unpacked / BEFORE, lambda: len(measured(folders[0], "kernels")) >= 5)
+    first = measured(folders[0])
+    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "late")) >= 3)
+    second = measured(folders[1])
+    assert len(first) < len(second) and first.items() <= second.items()
+    process = _call(unpacked, folders[2], folders[1])
+    done = process.communicate(timeout=1200)[0]
+    assert process.returncode == 0 and "; not to be had here: table2" in done
+    last = measured(folders[2])
+    assert second.items() <= last.items()  # to the second at which they were measured
+    content = json.loads((folders[2] / f"{NAME}.json").read_text())
+    planned = {(name, key) for name, entry in content["sections"].items() for key in entry["planned"] or []}
+    rows = {(name, key): row for name, entry in content["sections"].items() for key, row in entry["rows"].items()}
+    assert planned == set(rows) == set(last), [row for row in rows.values() if row["status"] == FAILED]
+    text = (folders[2] / f"{NAME}.md").read_text()
+    assert text in done and text.count("rehearsal on a processor, not a measurement") == 1 + len(ORDER)
+    for key in content["sections"]["late"]["planned"]:
+        assert text.split("## Steps without waiting")[1].split("## ")[0].count(f"| {key} |") == 1
+    assert "Not measured: not to be had here: Snakemake is not installed here" in text
+    archives = {path.name for path in folders[2].glob("*.zip")}
+    assert archives == {f"{NAME}_key_norms_{arm}.zip" for arm in ("as_published", "no_decay", "frozen_gains")}
+
+
+def _call(root: Path, out: Path, before: Path) -> subprocess.Popen[str]:
+    """The one command line of such a machine, at toy sizes."""
+    command = [sys.executable, "-m", "benchmarks.gpu_check.bare_machine", "--out", str(out), "--from", str(before)]
+    command += ["--device", "cpu", "--sizes", "tiny", "--minutes", "60"]
+    environment = bare_image.environment(OMP_NUM_THREADS="1")
+    return subprocess.Popen(
+        command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def _killed(root: Path, out: Path, before: Path, far_enough: Callable[[], bool]) -> None:
+    """A call that is killed, with all that it has started, in the middle of whatever it does then."""
+    process = _call(root, out, before)
+    until = time.monotonic() + 600
+    try:
+        while not far_enough():
+            assert process.poll() is None and time.monotonic() < until, process.communicate()[0]
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

@@ -1,0 +1,38 @@
+"""Memory of attention grows with the number of keys, not with its square, for every mixer in every variant."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks.attention_memory import HEADS, peaks, small
+from benchmarks.autograd_memory import HeldByAutograd
+from plumbline.specs.spec import ModelSpec
+from tests.model.transfer_methods import ALL, overlay
+
+MIXERS = {str(sorted(entry["mixer"].items())): entry["mixer"] for entry in ALL.values() if "mixer" in entry}
+
+
+def counted(mixer: dict, tokens: int) -> tuple[int, int]:
+    return peaks(small(ModelSpec.from_dict(overlay("baseline") | {"mixer": mixer}), tokens), tokens)
+
+
+@pytest.mark.parametrize("mixer", MIXERS.values(), ids=list(MIXERS))
+def test_memory_is_linear_in_time(mixer: dict) -> None:
+    (largest, kept), (largest_of_twice, kept_of_twice) = counted(mixer, 1024), counted(mixer, 2048)
+    assert largest_of_twice <= 2.1 * largest
+    assert kept_of_twice <= 2.1 * kept
+    assert largest_of_twice < HEADS * 2048 * 2048  # bytes: nowhere near the whole of the weights
+
+
+def test_what_is_kept_is_counted_once_and_only_while_it_is() -> None:
+    x_N, scale_N = (torch.ones(1000, requires_grad=True) for _ in range(2))  # of 4,000 bytes each
+    kept = HeldByAutograd(scale_N)
+    with kept.counted():
+        (x_N * 2.0).exp().sum().backward()  # keeps exp's result, until backward
+        assert (kept.now, kept.most) == (0, 4000)
+        product_N = x_N * scale_N  # keeps both, of which the parameter is not counted
+        product_N = product_N.view(10, 100) * product_N.view(10, 100)  # two views of one storage
+    assert (kept.now, kept.most) == (8000, 8000)
+    del product_N
+    assert (kept.now, kept.most) == (0, 8000)

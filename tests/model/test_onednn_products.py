@@ -1,0 +1,119 @@
+"""Products by oneDNN: equal to torch's own, in value and gradients, wherever they are chosen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from functorch.compile import aot_module_simplified, make_boxed_func
+from torch.nn import functional
+
+from plumbline.model import cpu_matmul
+from plumbline.model.decoder import create
+from plumbline.specs.spec import ModelSpec
+from tests.model.transfer_methods import overlay
+
+pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+
+
+@pytest.fixture
+def always(monkeypatch) -> None:
+    """However small: products are oneDNN's."""
+    monkeypatch.setattr(cpu_matmul, "LEAST", 0)
+
+
+@contextmanager
+def counted() -> Iterator[list[int]]:
+    """The number of products that oneDNN makes in a block, once it is over."""
+    made: list[int] = []
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        yield made
+    made.append(sum(entry.count for entry in seen.key_averages() if entry.key == "mkldnn::_linear_pointwise"))
+
+
+def both(function, x, weight, bias):
+    given = [None if value is None else value.clone().requires_grad_() for value in (x, weight, bias)]
+    out = function(*given)
+    (out * torch.linspace(-1, 1, out.numel()).view(out.shape)).sum().backward()
+    return [out, *(value.grad for value in given if value is not None)]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("shape", [(7, 5, 3), (33, 96, 130), (64, 130, 96), (1, 4, 4)])
+def test_a_linear_map(always, shape, bias):
+    rows, inputs, outputs = shape
+    given = torch.randn(2, rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs) if bias else None
+    with counted() as made:
+        ours = both(cpu_matmul.linear, *given)
+    assert made == [3]  # forward, and both gradients
+    for found, expected in zip(ours, both(functional.linear, *given), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_of_any_strides(always):
+    x, y = torch.randn(40, 24), torch.randn(40, 56)
+    windows = torch.randn(64).unfold(0, 24, 1)  # each begins one number after the one before
+    for one, other in ((x.T, y.T), (x[::2, 3:9], y[:13, 3:9]), (torch.ones(1, 1).expand(9, 24), x), (x, windows)):
+        torch.testing.assert_close(cpu_matmul.product(one, other), one @ other.T, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(cpu_matmul.weight_gradient(y, x), y.T @ x, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(cpu_matmul.weight_gradient(x, y), x.T @ y, rtol=1e-5, atol=1e-4)
+    for bias in (torch.randn(1).expand(24), torch.randn(48)[::2]):
+        found = cpu_matmul.linear(y, torch.ones(24, 56), bias)
+        torch.testing.assert_close(found, y.sum(1, keepdim=True) + bias, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["baseline", "gpt", "hyper", "diff_attn"])
+def test_a_model_gives_the_same_losses_and_gradients(always, name, monkeypatch):
+    spec = ModelSpec.from_dict(overlay(name))
+    tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
+    found, products = [], []
+    for least in (0, 10**12):
+        monkeypatch.setattr(cpu_matmul, "LEAST", least)
+        model = create(spec, 0)
+        with counted() as made:
+            loss = model(tokens_BT, loss=True)
+            loss.backward()
+        products += made
+        found.append([loss.detach(), *(value.grad for value in model.parameters())])
+    assert products[0] > 0 == products[1]
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_not_float32_on_a_cpu_is_left_to_torch(always):
+    x, weight = torch.randn(8, 16), torch.randn(4, 16)
+    with counted() as made:
+        assert cpu_matmul.linear(x.double(), weight.double()).dtype == torch.float64
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert cpu_matmul.linear(x, weight).dtype == torch.bfloat16
+        assert cpu_matmul.linear(x.to("meta"), weight.to("meta")).is_meta
+    assert made == [0]
+
+
+def test_a_compiled_graph_has_the_same_products(always):
+    """All of them, forward and backward, as an operator that no back end looks into; losses and gradients are equal."""
+    spec = ModelSpec.from_dict(overlay("baseline", layers=2))
+    tokens_BT = torch.randint(spec.vocabulary, (2, spec.context), generator=torch.Generator().manual_seed(0))
+    passes = []
+
+    def counting(graph, inputs):
+        passes.append(sum(node.target is torch.ops.plumbline.product.default for node in graph.graph.nodes))
+        return make_boxed_func(graph.forward)
+
+    def of(model, forward):
+        loss = forward(tokens_BT, loss=True)
+        loss.backward()
+        return [loss.detach(), *(value.grad for value in model.parameters())]
+
+    eager, compiled = create(spec, 0), create(spec, 0)
+    with counted() as made:
+        expected = of(eager, eager)
+    torch.compiler.reset()
+    backend = functools.partial(aot_module_simplified, fw_compiler=counting)
+    found = of(compiled, torch.compile(compiled, backend=backend, fullgraph=True))
+    assert len(passes) == 2 and all(passes) and [sum(passes)] == made
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

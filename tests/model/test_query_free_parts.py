@@ -1,0 +1,150 @@
+"""Learned positions, unprojected queries, softmax's divisor, and streams without norms (query_free study)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import gelu
+
+from plumbline.core.errors import PlumblineError
+from plumbline.model.cache import DecodingCache
+from plumbline.model.decoder import Decoder, create, on_meta
+from plumbline.model.roles import roles
+from plumbline.specs.spec import ModelSpec
+from tests.model.study_architectures import HALF_SCALE, NANO_GPT_SIZES, QUERY_FREE, Overlay
+from tests.model_specs import BASELINE
+
+TOKENS = torch.randint(0, 97, (2, 12), generator=torch.Generator().manual_seed(7))
+
+
+def model(slots: Overlay, **sizes) -> Decoder:
+    """A small model of these slots, every parameter off its start."""
+    spec = ModelSpec.from_dict(BASELINE | {"key_value_heads": 8, "init_std": 0.1} | slots | sizes)
+    made = create(spec, init_seed=5)
+    generator = torch.Generator().manual_seed(6)
+    for value in made.parameters():
+        value.data += 0.1 * torch.randn(value.shape, generator=generator)
+    return made.eval()
+
+
+def with_query(source: Decoder, slots: Overlay, query: torch.Tensor) -> Decoder:
+    """The same weights in a model with a query matrix (outputs x inputs), which is this one in every layer."""
+    other = model(slots)
+    weights = dict(source.named_parameters())
+    with torch.no_grad():
+        for name, value in other.named_parameters():
+            value.copy_(query if name.endswith("projections.query.weight") else weights[name])
+    return other
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "without_embeddings"),
+    [
+        ("nano_gpt", 124_373_760, 84_953_856),
+        ("query_free", 117_295_872, 77_875_968),
+    ],
+)
+def test_counts_of_the_query_free_study(name, total, without_embeddings):
+    made = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE[name]))
+    found = roles(made)
+    assert sum(value.numel() for value in made.parameters()) == total
+    counted = [value.numel() for key, value in made.named_parameters() if found[key].role != "embedding"]
+    assert sum(counted) == without_embeddings
+
+
+def test_without_a_query_matrix_three_of_four_matrices_of_attention_are_left():
+    made = on_meta(ModelSpec.from_dict(BASELINE | NANO_GPT_SIZES | QUERY_FREE["query_free"]))
+    assert sum(value.numel() for value in made.blocks[0].attention.parameters()) == 3 * 768**2
+
+
+@torch.no_grad()
+def test_no_projection_is_a_projection_by_the_identity():
+    own = model(QUERY_FREE["query_free"])
+    other = with_query(own, QUERY_FREE["nano_gpt"] | HALF_SCALE, torch.eye(64))
+    torch.testing.assert_close(own(TOKENS), other(TOKENS), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_residual_query_is_a_projection_by_one_plus_the_matrix():
+    own = model(QUERY_FREE["residual_query"])
+    change = own.blocks[0].attention.projections.change.weight.clone()
+    for block in own.blocks:
+        block.attention.projections.change.weight.copy_(change)
+    other = model(QUERY_FREE["nano_gpt"] | HALF_SCALE)
+    weights = dict(own.named_parameters())
+    for name, value in other.named_parameters():
+        value.copy_(torch.eye(64) + change if name.endswith("projections.query.weight") else weights[name])
+    torch.testing.assert_close(own(TOKENS), other(TOKENS), rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_residual_query_bends_its_matrix_by_gelu():
+    made = model(QUERY_FREE["residual_query_gelu"]).blocks[1].attention.projections
+    x_BTD = torch.randn(2, 5, 64, generator=torch.Generator().manual_seed(0))
+    q_BHTW, _, _ = made(x_BTD)
+    expected_BTD = x_BTD + gelu(x_BTD @ made.change.weight.T)
+    torch.testing.assert_close(q_BHTW.transpose(1, 2).flatten(-2), expected_BTD)
+
+
+@torch.no_grad()
+def test_grouped_keys_go_with_queries_that_are_slices():
+    assert model(QUERY_FREE["query_free"], key_value_heads=2)(TOKENS).isfinite().all()
+
+
+@torch.no_grad()
+def test_a_divisor_divides_scores():
+    whole, halved = model(QUERY_FREE["nano_gpt"]), model(QUERY_FREE["nano_gpt"] | HALF_SCALE)
+    for block in halved.blocks:
+        block.attention.projections.query.weight.mul_(2.0)
+    torch.testing.assert_close(halved(TOKENS), whole(TOKENS), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_positions_are_told_apart_by_what_is_learned_alone():
+    made = model(QUERY_FREE["nano_gpt"])
+    same = torch.full((1, 6), 3)
+    assert not torch.allclose(made(same)[0, 0], made(same)[0, 5], atol=1e-3)
+    made.positions.embedding.zero_()
+    torch.testing.assert_close(made(same)[0, 0], made(same)[0, 5], rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+def test_a_position_that_was_not_learned_is_refused():
+    made = model(QUERY_FREE["nano_gpt"])
+    assert made(torch.zeros(1, 32, dtype=torch.long)).isfinite().all()
+    with pytest.raises(PlumblineError, match=r"a sequence of 33 tokens.*model.context \(32\)"):
+        made(torch.zeros(1, 33, dtype=torch.long))
+    cache = DecodingCache()
+    made(torch.zeros(1, 30, dtype=torch.long), cache=cache)
+    with pytest.raises(PlumblineError, match="a sequence of 33 tokens"):
+        made(torch.zeros(1, 3, dtype=torch.long), cache=cache)
+    # Padding is no position: 34 columns hold 32 tokens.
+    padding_BT = torch.arange(34)[None] < 2
+    assert made(torch.zeros(1, 34, dtype=torch.long), padding_BT=padding_BT)[:, 2:].isfinite().all()
+
+
+@torch.no_grad()
+def test_an_ffn_without_a_skip_replaces_the_stream():
+    made = model(QUERY_FREE["norm_free"])
+    seen = {}
+    made.blocks[-1].ffn.register_forward_hook(lambda _, inputs, output: seen.update(output=output))
+    logits = made(TOKENS)
+    torch.testing.assert_close(made.logits(seen["output"]), logits)
+    assert "norm" not in {role.role for role in roles(made).values()}
+
+
+def test_heads_that_do_not_fill_the_stream_are_refused():
+    spec = ModelSpec.from_dict(BASELINE | {"head_width": 4} | QUERY_FREE["query_free"])
+    with pytest.raises(PlumblineError, match=r"'identity_query'.*\(8 x 4\) must be model.width \(64\)"):
+        on_meta(spec)
+
+
+def test_a_divisor_of_nothing_is_refused():
+    with pytest.raises(PlumblineError, match=r"model\.mixer\.divisor"):
+        on_meta(ModelSpec.from_dict(BASELINE | {"mixer": {"name": "scaled_softmax", "divisor": 0.0}}))
+
+
+def test_roles_of_the_new_parameters():
+    found = roles(model(QUERY_FREE["residual_query"]))
+    assert found["positions.embedding"].role == "embedding" and found["positions.embedding"].layer is None
+    assert found["blocks.2.attention.projections.change.weight"].role == "query"

@@ -1,0 +1,40 @@
+"""A plan to be looked at, and programs that say what a test wants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from plumbline.operate.preflight.check_result import CheckResult
+from plumbline.operate.preflight.dry_run import DryRun, JobToRun
+from plumbline.project import load
+from plumbline.specs.yaml_files import load_config
+
+TEXTS = JobToRun(rule="documents", wildcards={"corpus": "climbmix"}, memory=1500)
+ITEMS = JobToRun(rule="items", wildcards={"corpus": "climbmix", "suite": "climb12"})
+TRAIN = JobToRun(rule="pretrain", wildcards={"study": "transfer", "scale": "base", "method": "baseline", "seed": "42"})
+LOCAL = {"data": {"source": "local"}}
+
+
+def fetch(name: str) -> JobToRun:
+    return JobToRun(rule="fetch", wildcards={"package": name})
+
+
+def evaluation(**settings: str) -> dict[str, Any]:
+    return {"evaluation": load_config()["evaluation"] | settings}
+
+
+def planned(root: Path, *jobs: JobToRun, executor: str = "local", account: str = "", **settings: Any) -> DryRun:
+    config = load_config() | {"preset": "smoke", "studies": ["transfer"]} | settings
+    return DryRun(project=load(config, root), jobs=jobs, executor=executor, account=account, memory_limit=5500)
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+    (folder / name).chmod(0o755)
+
+
+def said(found: list[CheckResult], state: str) -> str:
+    """The words of all findings, which are of one state."""
+    assert found and {one.state for one in found} == {state}, [str(one) for one in found]
+    return "\n".join(f"{one.what}: {one.words}" for one in found)

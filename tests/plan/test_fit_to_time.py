@@ -1,0 +1,80 @@
+"""What fits a time: the scale and the steps, by the plan's own price, on the speed that was found."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from plumbline import project
+from plumbline.core.errors import PlumblineError
+from plumbline.plan import fit_to_time
+from plumbline.plan.run_estimate import estimator
+from plumbline.project import Project
+from plumbline.specs import experiment_runs
+from plumbline.specs.study_config import Run
+from plumbline.specs.yaml_files import load_config
+from tests.plan.finished_run_files import finish
+
+
+def planned(work: Path, **changes: object) -> Project:
+    return project.load(load_config() | {"studies": ["transfer"], "work": str(work)} | changes)
+
+
+def fitted(whole: Project, time: str, runs: int = 13, scale: str | None = None) -> fit_to_time.FittedBudget:
+    return fit_to_time.fitted(whole, whole.study("transfer"), "qknorm", "baseline", time, runs=runs, scale=scale)
+
+
+def longest(whole: Project, found: fit_to_time.FittedBudget) -> tuple[float, Run]:
+    asked = found.given | {"method": "qknorm", "against": "baseline", "baseline_seeds": [42], "seeds": [1042]}
+    runs = list(experiment_runs.load(asked, whole.study("transfer")).runs.values())
+    return max(estimator(whole).pretrain_seconds(run) for run in runs), runs[0]
+
+
+@pytest.mark.parametrize(("time", "runs", "scale"), [("2h", 13, None), ("20min", 6, "large"), ("8h", 13, None)])
+def test_all_runs_fit_the_time_and_fill_it(tmp_path: Path, time: str, runs: int, scale: str | None) -> None:
+    whole, limit = planned(tmp_path), fit_to_time.seconds_of(time)
+    found = fitted(whole, time, runs, scale)
+    each, _ = longest(whole, found)
+    rounds = math.ceil(runs / estimator(whole).machine.devices_at_once)
+    assert 0.8 * limit < found.seconds <= 0.9 * limit + 1 and rounds * each <= found.seconds + 1
+    assert scale in (None, found.given["scale"]) and f"{found.given['steps']:,} steps" in found.words
+    assert "speed stated, for nothing was trained here yet" in found.words
+
+
+def test_with_more_devices_than_runs_each_round_lasts_as_long_as_its_longest_run(tmp_path: Path) -> None:
+    whole = planned(tmp_path, preset="mini", machine="h100")
+    for runs in (4, 80):
+        found = fitted(whole, "20h", runs)
+        each, _ = longest(whole, found)
+        rounds = math.ceil(runs / estimator(whole).machine.devices_at_once)
+        assert 0.8 * 20 < rounds * each / 3600 <= 0.9 * 20
+
+
+def test_speed_is_that_of_finished_runs_of_earlier_experiments_too(tmp_path: Path) -> None:
+    given = {"study": "transfer", "scale": "base", "method": "ssmax", "against": "baseline", "pack": "base"}
+    given |= {
+        "steps": 500,
+        "warmup_steps": 9,
+        "validation_sequences": 64,
+        "baseline_seeds": [42, 43, 44],
+        "seeds": [1042],
+    }
+    before = planned(tmp_path, experiment=given)
+    price = estimator(before)
+    assert before.experiment is not None
+    for run in before.experiment.of_method("baseline"):
+        finish(before, run, seconds=2 * (price.pretrain_seconds(run) - 4), spec=run.spec.to_dict())
+    slow, fast = (fitted(planned(work), "2h", scale="base") for work in (tmp_path, tmp_path / "none"))
+    assert "speed measured on finished runs" in slow.words
+    assert slow.given["steps"] / fast.given["steps"] == pytest.approx(0.5, abs=0.03), "half the speed"
+
+
+@pytest.mark.parametrize(
+    ("time", "says"),
+    [("20s", "is too short for 13 runs: give more time"), ("2x", "is not a time"), ("0h", "into no time")],
+)
+def test_what_fits_nothing_is_said(tmp_path: Path, time: str, says: str) -> None:
+    with pytest.raises(PlumblineError, match=says):
+        fitted(planned(tmp_path), time)

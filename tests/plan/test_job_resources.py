@@ -1,0 +1,174 @@
+"""What every rule's jobs ask for at `paper` under profiles/slurm, at each attempt, is what
+benchmarks/job_resources.yaml says that they take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.data import split
+from plumbline.operate.preflight import dry_run
+from plumbline.plan import data_stage
+from plumbline.plan.evaluation_workload import amount
+from plumbline.plan.run_estimate import RunEstimator, estimator
+from plumbline.project import Project, load, snakemake_internals
+from plumbline.specs.yaml_files import ROOT, load_config
+
+NEEDS: dict[str, Any] = yaml.safe_load((ROOT / "benchmarks" / "job_resources.yaml").read_text(encoding="utf-8"))
+#: Rows that are no rule.
+FACTS = {"distinct_words", "no_jobs_of_a_cluster"}
+#: Jobs of `profiles/slurm`'s attempts, and of its longest time limit.
+ATTEMPTS, SLICE = (1, 2, 3), 24 * 60
+#: Where Arrow stops to read a Parquet file ahead: of one with 2,400 MB of text a process took the 1,580 MB that the law
+#: of `documents` gives for so many.
+READ_AHEAD = 1450
+
+
+@dataclass(frozen=True)
+class Need:
+    """Megabytes of memory, minutes, and megabytes of disk."""
+
+    mb: float
+    minutes: float
+    disk_mb: float
+
+
+def law(terms: dict[str, float], units: dict[str, float]) -> float:
+    """A sum of so much whatever the size, and for each unit."""
+    return sum(value if name == "fixed" else value * units[name] for name, value in terms.items())
+
+
+def needed(row: dict[str, Any], units: dict[str, float], planned_seconds: float = 0.0) -> Need:
+    """What a row says of a job of this size: the memory of its largest step, and the time of all, or that of a network
+    where it waits for one."""
+    disk = units.get("disk_mb", 0.0)
+    if "steps" in row:
+        assert row["measured"].startswith("python benchmarks/job_resources.py --only-rules ")
+        steps = row["steps"].values()
+        seconds = sum(law(step["cpu_seconds"], units) for step in steps)
+        seconds = max(seconds * units.get("together", 1), units.get("waits", 0.0))
+        return Need(max(law(step["mb"], units) for step in steps), seconds / 60, disk)
+    assert row["derived"]
+    seconds = planned_seconds if row["seconds"] == "plan" else law(row["seconds"], units)
+    return Need(law(row["mb"], units), seconds / 60, disk)
+
+
+def units_of(project: Project, priced: RunEstimator, job: Any) -> tuple[dict[str, float], float]:
+    """The size of a job, and the seconds that the plan says, where it says some."""
+    rule, wildcards = job.rule.name, job.wildcards
+    if rule in ("documents", "tokenizer", "tokenize", "pack"):
+        corpus = project.corpora[wildcards.corpus]
+        text, total = data_stage.text_bytes(project, corpus.name) / 1e6, data_stage.tokens(project, corpus.name)
+        shards, context = project.preset["tokenize_shards"], max(project.contexts[corpus.name])
+        size = (2 if corpus.tokenizer.vocabulary <= 2**16 else 4) * total / 1e6
+        written = {"documents": 2 * text, "tokenize": size / shards, "pack": size}
+        return {
+            "text_mb": text,
+            "waits": text / 15 if rule == "documents" else 0.0,
+            "file_mb": READ_AHEAD,
+            "sample_words_m": data_stage.distinct_words(32) / 1e6,
+            "sorted_mb": split.SORT_BYTES / 1e6,
+            "words_m": data_stage.distinct_words(corpus.tokenizer.training_megabytes) / 1e6,
+            "training_mb": corpus.tokenizer.training_megabytes,
+            "remembered": 1,
+            "shard_mb": text / shards,
+            "together": data_stage.TOGETHER if rule == "tokenize" else 1,
+            "file_tokens_m": min(corpus.sequences_per_shard * context, total) / 1e6,
+            "tokens_m": total / 1e6,
+            "disk_mb": written.get(rule, 0.0),
+        }, 0.0
+    items = max(amount(project, run)[0] for run in project.scored_runs.values() if run.suite) / 1000
+    units = {"items_k": items, "answers_k": items}
+    if rule == "measure":
+        return units, priced.measure_seconds(project.measurements.one(wildcards.study, wildcards.measurement))
+    if not hasattr(wildcards, "seed"):
+        return units, 0.0
+    run = project.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed)
+    millions, ranks = priced.size(run).parameters / 1e6, {"one_gpu": 1}.get(run.size, 8)
+    units |= {"parameters_m": millions, "ranks": ranks, "rank_parameters_m": ranks * millions}
+    if rule == "pretrain":
+        return units | {"disk_mb": priced.disk_bytes(run) / 1e6}, priced.pretrain_seconds(run)
+    return units, priced.evaluate_seconds(run) if rule == "evaluate" else priced.probe_seconds(run)
+
+
+@pytest.fixture(scope="module")
+def planned(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Project, list[Any]]:
+    """Snakemake's workflow of a dry run at `paper`: a run of every scale with its scores and probes, all corpora and
+    measurements, and a product of each kind."""
+    work, seen = tmp_path_factory.mktemp("work"), list[tuple[Any, Project, list[Any]]]()
+
+    def told(workflow: Any, project: Project) -> bool:
+        seen.append((workflow, project, snakemake_internals.needed_jobs(workflow)))
+        return True
+
+    project = load(load_config() | {"preset": "paper", "machine": "h100", "work": str(work)})
+    one = {(run.spec.study, run.spec.scale): run for run in project.runs.values()}.values()
+    wanted = [project.paths.run(run, "outcome.json") for run in one]
+    wanted += [project.paths.scores(run) for run in one if run.suite]
+    wanted += [project.paths.probes(run) for run in one if run.spec.probes]
+    wanted += [project.paths.measurement(entry) for entry in project.measurements.all.values()]
+    wanted += [
+        f"{project.paths.results}/{name}"
+        for name in ("transfer/table1.csv", "key_norms/fig1.png", "key_norms/claims.csv", "audit.csv")
+    ]
+    words = ["--dry-run", "--quiet", "all", "--profile", "slurm", "--cores", "1000", *wanted]
+    words += ["--config", f"work={work}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(repository)
+        patch.setattr("sys.argv", ["snakemake", *words])
+        patch.setattr(dry_run, "tell", told)
+        with pytest.raises(SystemExit) as end:
+            snakemake_internals.main(words)
+    assert end.value.code in (0, None)
+    return seen[-1]
+
+
+@pytest.mark.workflow
+def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any]]) -> None:
+    workflow, project, jobs = planned
+    here, priced = set(NEEDS["no_jobs_of_a_cluster"]["here"]), estimator(project)
+    rules = {rule.name: rule for rule in workflow.rules if rule.shellcmd}
+    assert set(rules) == set(NEEDS) - FACTS | here, "a rule without a row, or a row without a rule"
+    jobs = [job for job in jobs if job.rule.shellcmd]
+    assert all(snakemake_internals.stays_here(job) == (job.rule.name in here) for job in jobs)
+    jobs = [job for job in jobs if job.rule.name not in here]
+    jobs = [job for job in jobs if getattr(job.wildcards, "shard", "0000") == "0000"]
+    assert set(rules) - here - {job.rule.name for job in jobs} == {"bundle", "verdict"}
+    short, rows = [], []
+    for job in jobs:
+        need = needed(NEEDS[job.rule.name], *units_of(project, priced, job))
+        for attempt in ATTEMPTS:
+            job.attempt = attempt
+            asked = job.resources
+            disk = asked["disk_mb"] if isinstance(asked["disk_mb"], int) else 1000
+            rows.append((job.rule.name, attempt, dict(job.wildcards), asked["mem_mb"], asked["runtime"], disk, need))
+            if (
+                asked["mem_mb"] < need.mb
+                or asked["runtime"] < min(need.minutes, SLICE)
+                or disk < need.disk_mb
+                or job.threads < 1
+            ):
+                short.append(rows[-1])
+    print(*rows, sep="\n")
+    assert not short, "\n".join(map(str, short))
+    for name in ("bundle", "verdict"):
+        need = needed(NEEDS[name], {})
+        assert rules[name].resources["mem_mb"].value >= need.mb
+        assert rules[name].resources["runtime"].value >= need.minutes
+
+
+def test_no_text_that_was_counted_has_more_words_than_the_law_says() -> None:
+    counted = [point for points in NEEDS["distinct_words"]["texts"].values() for point in points]
+    assert len(counted) > 12
+    for megabytes, words in counted:
+        assert megabytes < 5 or words <= data_stage.distinct_words(megabytes), (megabytes, words)
+
+
+def test_as_many_shards_go_together_as_the_time_limit_counts(repository: Path) -> None:
+    profile = yaml.safe_load((repository / "profiles" / "slurm" / "config.v9+.yaml").read_text(encoding="utf-8"))
+    assert profile["group-components"]["tokenize"] == data_stage.TOGETHER
+    assert "tokenize" not in profile["set-threads"], "a shard takes one processor, by needs.yaml no faster on more"

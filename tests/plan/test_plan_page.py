@@ -1,0 +1,103 @@
+"""What a person reads of a plan: a terminal of 80 columns, and the page with everything."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from plumbline.plan import __main__ as plan_verb
+from plumbline.plan import machines, model_counts, plan_page
+from plumbline.plan.run_estimate import RunEstimator, estimator
+from plumbline.plan.target_costs import WHOLE, table
+from plumbline.project import Project
+from plumbline.specs import study_config
+from tests import run_in_process
+
+LONG = "a_table_of_one_s_own_with_a_very_long_name"
+
+
+def widest(text: str) -> int:
+    return max(len(line) for line in text.splitlines())
+
+
+def several(whole: Project) -> Project:
+    """The same with a second study, one of whose targets has a long name."""
+    study = whole.studies["transfer"]
+    targets = study.definition["targets"] | {LONG: study.definition["targets"]["table2"]}
+    other = dataclasses.replace(study, name="query_free", definition=study.definition | {"targets": targets})
+    return dataclasses.replace(whole, studies={"transfer": study, "query_free": other})
+
+
+def counted(whole: Project, **changes: float) -> RunEstimator:
+    machine = dataclasses.replace(machines.load("h100"), **changes)
+    return estimator(whole, machine, sizes=sizes())
+
+
+@cache
+def sizes() -> model_counts.ModelCostLookup:
+    """Of every model of the study at paper size, counted once."""
+    runs = study_config.load("transfer", "paper").runs.values()
+    with tempfile.TemporaryDirectory() as folder:
+        return model_counts.ModelCostLookup(model_counts.update(Path(folder) / "counts.json", runs))
+
+
+@pytest.mark.parametrize("price", [0.0, 2.5, 2500.0])
+def test_a_terminal_of_80_columns_is_enough(paper: Project, price: float) -> None:
+    for priced in (counted(several(paper), price=price), estimator(several(paper), machines.load("h100"))):
+        priced = dataclasses.replace(priced, machine=dataclasses.replace(priced.machine, price=price))
+        frame = table(priced)
+        text = plan_page.terminal(priced, frame)
+        assert widest(text) <= plan_page.WIDTH == 80
+        assert ("price" in text) == bool(price)
+        for name in ("transfer", "query_free", "table2", WHOLE, "(all studies)", "1.2B Baseline"):
+            assert name in text
+        assert LONG[: plan_page.WORD_WIDTH] in text and LONG not in text
+
+
+def test_about_stands_where_a_run_is_estimated_and_nowhere_else(paper: Project) -> None:
+    runs = paper.studies["transfer"].group("large", "divergence")
+    some = estimator(paper, sizes=model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), runs)))
+    frame = table(some)
+    estimated = frame.set_index("target")["runs_estimated"]
+    assert estimated["table6"] == estimated["table1"] == 0
+    assert estimated["table2"] == 26 and estimated[WHOLE] == len(paper.runs) - len(runs)
+    for show in (plan_page.terminal, plan_page.markdown):
+        lines = show(some, frame).splitlines()
+        rows = {name: next(line for line in lines if name in line.split()) for name in ("table2", "table6")}
+        assert "about" in rows["table2"] and "about" not in rows["table6"]
+        assert any(line.startswith("Where a row says *about*") for line in lines)
+        whole = counted(paper)
+        assert "*about*" not in show(whole, table(whole))
+
+
+def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Project) -> None:
+    priced = counted(paper, price=2.0)
+    frame = table(priced)
+    whole, narrow = plan_page.markdown(priced, frame), plan_page.terminal(priced, frame)
+    for heading in ("training FLOPs", "evaluations", "longest path", "of these evaluation", "disk, GB", "price"):
+        assert f"| {heading} " in whole or f" {heading} |" in whole
+    hours = f"{frame.set_index('target').loc['table2', 'device_hours']:,.0f}"
+    assert hours in whole and hours in narrow
+    assert "## Next to the paper's own figures" in whole
+
+
+def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
+    words = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
+    words += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
+    done = run_in_process.run(plan_verb.main, *words, cwd=repository)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert widest(done.stdout) <= 80
+    assert widest((tmp_path / "plan.md").read_text()) > 120
+    assert (tmp_path / "counts.json").exists()
+    with (tmp_path / "plan.csv").open() as handle:
+        rows = {row["target"]: row for row in csv.DictReader(handle)}
+    assert rows["table2"]["runs_estimated"] == "0" and rows["table2"]["not_counted"] == ""
+    words = {"study", "target", "preset", "machine", "speed", "not_counted"}
+    frame = pd.read_csv(tmp_path / "plan.csv")
+    assert set(frame.select_dtypes(exclude="number").columns) | {"not_counted"} == words

@@ -1,0 +1,151 @@
+"""Judgements, curves and Markdown of the report, each by itself; and what a plan says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.report import __main__ as verb
+from plumbline.report import agreement_with_print, markdown_page
+from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurvePicture, thinned
+from plumbline.report.run_page import page
+from plumbline.specs import code_hash
+from plumbline.stats.power import resolved_distance
+from tests.report.broken_projects import planned
+from tests.studies.transfer.synthetic_runs import World, tasks_of
+
+SPREAD, EDGE = agreement_with_print.SeedSpread(0.01, 2), resolved_distance(0.01, 3)
+
+
+@pytest.mark.parametrize(
+    ("ours", "printed", "how", "mark"),
+    [
+        (str(0.5 + 0.99 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, agreement_with_print.WITHIN),
+        (str(0.5 + 1.01 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 3}, agreement_with_print.BEYOND),
+        (str(0.5 + 1.2 * EDGE), "0.5", {"trained": True, "spread": SPREAD, "seeds": 1}, agreement_with_print.WITHIN),
+        ("0.9", "0.5", {"trained": True}, agreement_with_print.UNKNOWN),
+        ("0.1234999999", "0.123", {"trained": False}, agreement_with_print.SAME),
+        ("0.1236", "0.123", {"trained": False}, agreement_with_print.OTHER),
+        ("1230", "1.23e3", {"trained": False}, agreement_with_print.SAME),
+        (
+            "0.5266",
+            "0.53",
+            {"trained": True, "spread": agreement_with_print.SeedSpread(0.0005, 2), "seeds": 3},
+            agreement_with_print.WITHIN,
+        ),
+        ("soft", "hard", {"trained": False}, agreement_with_print.OTHER),
+        ("", "0.5", {"trained": True}, None),
+        ("0.5", "", {"trained": True}, None),
+        ("no label", "not printed", {"trained": False}, None),
+    ],
+)
+def test_what_lies_within_noise(ours: str, printed: str, how: dict, mark: agreement_with_print.CellMark | None) -> None:
+    assert agreement_with_print.mark(ours, printed, "paper", **how) is mark
+    judged_elsewhere = agreement_with_print.mark(ours, printed, "demo", **how)
+    kept = mark in (None, agreement_with_print.SAME)
+    assert judged_elsewhere is (mark if kept else agreement_with_print.ELSEWHERE), (
+        "no demo is a reproduction, nor a contradiction"
+    )
+
+
+def test_runs_on_other_texts_are_not_judged_and_computed_numbers_are() -> None:
+    def judged(printed: str, **how) -> agreement_with_print.CellMark | None:
+        return agreement_with_print.mark("0.5", printed, "paper", texts=False, **how)
+
+    assert judged("0.9", trained=True, spread=SPREAD, seeds=3) is agreement_with_print.TEXTS
+    assert (
+        judged("0.9", trained=False) is agreement_with_print.OTHER
+        and judged("0.5", trained=False) is agreement_with_print.SAME
+    )
+
+
+def test_spreads_together_weigh_by_their_seeds() -> None:
+    both = agreement_with_print.SeedSpread.together(
+        [agreement_with_print.SeedSpread(0.01, 2), agreement_with_print.SeedSpread(0.03, 4)]
+    )
+    assert both is not None and both.freedom == 6 and both.sigma == pytest.approx(math.sqrt((2 + 4 * 9) / 6) / 100)
+    assert agreement_with_print.SeedSpread.together([]) is None
+
+
+def test_a_long_curve_is_small_and_keeps_its_spike_and_its_gap() -> None:
+    points = [(float(step), 2.0 + 0.1 * math.sin(step)) for step in range(44_000)]
+    points[30_001] = (30_001.0, 90.0)
+    points[41_000] = (41_000.0, math.nan)
+    kept = thinned(points)
+    assert len(kept) <= POINTS + POINTS // 2 and kept[0] == points[0] and kept[-1] == points[-1]
+    assert points[30_001] in kept and any(math.isnan(value) for _, value in kept)
+    lines = [TrainingCurveLine(name="train", points=points)]
+    svg = TrainingCurvePicture(title="Loss <b>", lines=lines, steps=44_000, description='it "fell"', ended=41_000).svg()
+    assert svg.count("M") >= 2 and len(svg) < 12_000 and "<b>" not in svg and 'class="ended"' in svg
+    assert (
+        TrainingCurvePicture(
+            title="Loss", lines=[TrainingCurveLine(name="train", points=[(0, math.nan)])], steps=9, description=""
+        ).svg()
+        == ""
+    )
+
+
+def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
+    made = markdown_page.html(
+        "# Gone\n\n## Two & <i>\n\n## Two, I\n\n<b>x</b> ![p](http://a/b.png) [here](other.md) [out](https://a.b)\n\n|a|\n|-|\n|b|\n"
+    )
+    assert "Gone" not in made and '<h3 id="part-two-i">Two &amp; &lt;i&gt;</h3>' in made
+    assert 'id="part-two-i--2"' in made, "an id of its own"
+    assert "<b>" not in made and "<img" not in made and "other.md" not in made and 'href="https://a.b"' in made
+    assert made.count('<div class="box"') == 1 == made.count("</table></div>")
+
+
+def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made of every product, and made anew when a template changes; nothing else answers for its name."""
+    smoke = planned("smoke", "transfer")
+    files = smoke.reports.files()
+    assert "results/smoke/transfer/table2.csv" in files and "results/smoke/audit.csv" in files
+    assert not any("report" in path for path in smoke.targets.everything()), "no part of `all`"
+    for path in ("report/index.html", "smoke/report/index.html"):
+        assert not re.fullmatch(smoke.unknown_paths.results(), path)
+    assert re.fullmatch(smoke.unknown_paths.results(), "smoke/report/other.html")
+    before = smoke.fingerprints.report()
+    package = tmp_path / "plumbline"
+    shutil.copytree(code_hash.PACKAGE / "report", package / "report")
+    with open(package / "report/templates/run.html.j2", "a") as handle:
+        handle.write("more")
+    monkeypatch.setattr(code_hash, "PACKAGE", package)
+    assert smoke.fingerprints.report() != before
+
+
+def test_a_folder_that_is_no_report_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    for name, said in (("index", "holds something else, and would be replaced"), ("page", r"name FOLDER/index\.html")):
+        monkeypatch.setattr(sys, "argv", ["report", "--preset", "smoke", "--out", str(tmp_path / f"{name}.html")])
+        with pytest.raises(PlumblineError, match=said):
+            verb.main()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_two_studies_score_shows_both_and_says_on_which_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project, world, key = planned("demo", "transfer"), World(Path("work/demo"), "demo"), "transfer/base/baseline/s42"
+    world.completed("base", "baseline", 42, tasks_of(0.3), 5.0)
+    again = dataclasses.replace(project.runs[key], scored_by=("other", "premature7"))
+    other = dataclasses.replace(project.studies["transfer"], name="other", runs={key: again})
+    project = dataclasses.replace(project, studies=project.studies | {"other": other})
+    found = ResultsOnDisk(project=project)
+    assert [grid.title for grid in page(found, found.run(key), []).content["scores"]] == [
+        "Scores on the suite climb12, by which the study transfer judges the run."
+    ]
+    shutil.copytree(f"work/demo/scores/{key}", "work/demo/scores/other/base/baseline/s42")
+    both = page(found, found.run(key), []).content["scores"]
+    assert [grid.title.split(",")[0] for grid in both] == [
+        "Scores on the suite climb12",
+        "Scores on the suite premature7",
+    ]

@@ -1,0 +1,285 @@
+"""YAML files behind closed schemas: each mistake is told with file, key and remedy."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import corpus, yaml_files
+
+
+@pytest.fixture
+def root(repository: Path, tmp_path: Path) -> Path:
+    """A folder that holds a copy of config/ and of the YAML of studies."""
+    for file in (
+        *repository.glob("config/*.yaml"),
+        *repository.glob("config/*/*.yaml"),
+        *repository.glob("studies/*/*.yaml"),
+    ):
+        target = tmp_path / file.relative_to(repository)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(file.read_text())
+    return tmp_path
+
+
+def change(path: Path, at: str, value: Any) -> None:
+    """Set the key at a dotted path of a YAML file."""
+    content = yaml.safe_load(path.read_text())
+    *parents, last = at.split(".")
+    inner = content
+    for key in parents:
+        inner = inner[key]
+    inner[last] = value
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def test_a_profile_may_merge_mappings(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("probe: &gpu\n  mem_mb: 640\n  runtime: 5\nevaluate:\n  <<: *gpu\n  runtime: 10\n")
+    assert yaml_files.read_yaml(path)["evaluate"] == {"mem_mb": 640, "runtime": 10}
+
+
+def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
+    assert yaml_files.load_config()["preset"] == "demo"
+    for preset in yaml_files.PRESETS:
+        assert yaml_files.load_preset(preset)["preset"] == preset
+    assert "transfer" in yaml_files.studies() and "transfer" in yaml_files.papers()
+    for study in yaml_files.studies():
+        assert yaml_files.load_study(study)["study"] == study
+    for name in corpus.corpora():
+        assert corpus.load(name, "smoke").name == name
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "says"),
+    [
+        ("preste", "demo", r"top level: unknown key 'preste'; did you mean 'preset'\? \(known: \['data', "),
+        ("preset", "huge", r"preset: 'huge' is not one of \['paper', 'mini', 'demo', 'smoke'\]"),
+        ("studies", "transfer", r"studies: 'transfer' is not valid"),
+        ("data.sourec", "local", r"data: unknown key 'sourec'; did you mean 'source'\?"),
+        ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore' is not one of \['error', 'proxy'\]"),
+    ],
+)
+def test_config_yaml(root: Path, at: str, value: Any, says: str) -> None:
+    path = root / "config/config.yaml"
+    change(path, at, value)
+    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
+        yaml_files.load_config(path)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "says"),
+    [
+        ("recipe.train.stepz", 3, "recipe.train: unknown key 'stepz'; did you mean 'steps'"),
+        ("scales.base.huge", {}, "scales.base: .*'huge'"),
+        ("scales.base.demo.model.widht", 3, "scales.base.demo.model: unknown key 'widht'; did you mean 'width'"),
+        ("scales.base.demo.model.width", "128", "scales.base.demo.model.width: '128' is not of type 'integer'"),
+        ("methods.softpick.lable", "S", "methods.softpick: unknown key 'lable'; did you mean 'label'"),
+        ("methods.softpick.model.mixr", {}, "methods.softpick.model: unknown key 'mixr'; did you mean 'mixer'"),
+        ("runs.base", [{"scale": "base", "methods": "some", "seeds": [1]}], "runs.base.0.methods: 'some' is not"),
+        ("runs.base", [{"scale": "base", "methods": "all"}], "runs.base.0: 'seeds' is a required property; add it"),
+        ("targets.table2.kind", "tabel", r"targets.table2.kind: 'tabel' is not one of \['table', 'figure'\]"),
+    ],
+)
+def test_a_study(root: Path, at: str, value: Any, says: str) -> None:
+    path = root / "studies/transfer/study.yaml"
+    change(path, at, value)
+    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}: {says}"):
+        yaml_files.load_study("transfer", root)
+
+
+def test_a_preset(root: Path) -> None:
+    change(root / "config/presets/smoke.yaml", "evaluation.limt", 3)
+    with pytest.raises(
+        PlumblineError, match=r"presets/smoke.yaml: evaluation: unknown key 'limt'; did you mean 'limit'"
+    ):
+        yaml_files.load_preset("smoke", root)
+
+
+def test_the_same_key_twice(root: Path) -> None:
+    path = root / "studies/transfer/study.yaml"
+    text = path.read_text().replace("    label: Softpick\n", "    label: Softpick\n    label: Soft pick\n")
+    path.write_text(text)
+    line = text.splitlines().index("    label: Soft pick") + 1
+    with pytest.raises(PlumblineError, match=rf"^{re.escape(str(path))}:{line}: the key 'label' is there twice"):
+        yaml_files.load_study("transfer", root)
+
+
+BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[" * 100_000 + "]" * 100_000, ":1: nested deeper than 50 levels"),
+        ("".join(f"{' ' * level}a:\n" for level in range(60)), ":51: nested deeper than 50 levels"),
+        ("a0: &a0 [1]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(99)), ":50: nested deeper"),
+        (BOMB, ":6: .* more than 200,000 values with every alias written out"),
+        ("a: &a [1, *a]", r":1: \*a contains itself"),
+        ("a:\n  rate: .nan", ":2: .nan is not a finite number"),
+        ("a: [1, -.inf]", ":1: -.inf is not a finite number"),
+        ("a: 1e999", ":1: 1e999 is not a finite number"),
+        ("? [a]\n: 1", ":1: a key is a list or mapping"),
+        ("a: 2026-99-99", " is not YAML: month must be"),
+        ("a: " + "9" * 5000, " is not YAML: Exceeds the limit"),
+        ("a: \udcff", r" is not UTF-8 \(byte 3"),
+    ],
+    ids=["brackets", "levels", "chain", "bomb", "itself", "nan", "inf", "overflow", "key", "date", "digits", "bytes"],
+)
+def test_what_no_file_by_hand_holds_is_a_sentence(tmp_path: Path, text: str, says: str) -> None:
+    """100,000 brackets ended the process without a word; the others were tracebacks, or numbers in a plan."""
+    path = tmp_path / "config.yaml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(PlumblineError, match=f"^{re.escape(str(path))}{says}"):
+        yaml_files.read_yaml(path)
+
+
+def test_not_a_mapping_and_not_a_file(root: Path) -> None:
+    path = root / "config/config.yaml"
+    path.write_text("- preset: demo\n")
+    with pytest.raises(PlumblineError, match=r"config.yaml: top level: \[.* is not of type 'object'"):
+        yaml_files.load_config(path)
+    with pytest.raises(PlumblineError, match=r"config cannot be read: Is a directory"):
+        yaml_files.read_yaml(root / "config")
+
+
+CARRIED = "is no path that Snakemake and a cluster's command lines carry unchanged: no quotation marks"
+
+
+@pytest.mark.parametrize(
+    ("work", "says"),
+    [
+        *[(work, CARRIED) for work in ("w$(touch X)", "w`id`", "it's", 'w"', "w\\", "w{x}", "w\n", "w\x00", "w\udcff")],
+        *[(work, "is no path: it begins with - or ~") for work in ("-w", "~/w", " w", "w ")],
+        *[(work, "is not the short form of a path") for work in ("w/", "./w", "w//x", "w/./x", ".", "/", "a/../w")],
+        *[(work, "is a folder of the project's own") for work in ("results", "studies/mine", "logs/x", ".snakemake")],
+        ("", "should be non-empty"),
+        (3, "is not of type 'string'"),
+    ],
+)
+def test_a_path_that_nobody_carries_is_refused(work: Any, says: str) -> None:
+    with pytest.raises(PlumblineError, match=rf"(?s)^config.yaml: work: .*{says}"):
+        yaml_files.check(yaml_files.load_config() | {"work": work}, "config", "config.yaml")
+
+
+@pytest.mark.parametrize("spelling", ["link", "link/deep", "../{name}/config", "{root}/results", "twice/results/x"])
+def test_a_folder_of_the_projects_own_is_known_by_where_it_is(root: Path, spelling: str) -> None:
+    """`results` by its name alone was refused: through a link, or spelt out, checkpoints lay among products."""
+    (root / "results").mkdir()
+    (root / "link").symlink_to("results")
+    (root / "twice").symlink_to(root)
+    work = spelling.format(name=root.name, root=root)
+    given = yaml_files.load_config() | {"work": work}
+    yaml_files.check(given, "config", "config.yaml")
+    with pytest.raises(PlumblineError, match=r"work: '.*' is /.*, and so in (results|config), a folder of the project"):
+        yaml_files.require_work(given, root)
+
+
+def test_work_elsewhere_is_taken_through_a_link_too(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    scratch = tmp_path_factory.mktemp("scratch")
+    (root / "work").symlink_to(scratch)
+    for work in ("work", "work/deep", str(scratch), "../elsewhere", "workers"):
+        yaml_files.require_work(yaml_files.load_config() | {"work": work}, root)
+    project = root.rename(root.with_name("demo"))  # where work/<preset> would be the project itself
+    with pytest.raises(PlumblineError, match="and so in the project's own"):
+        yaml_files.require_work(yaml_files.load_config() | {"work": ".."}, project)
+
+
+@pytest.mark.parametrize("work", ["work", "/scratch/me/w", "../w", "Läufe (zwei) & mehr; #3", "a*b?[c]!"])
+def test_other_paths_are_taken(work: str) -> None:
+    yaml_files.check(yaml_files.load_config() | {"work": work}, "config", "config.yaml")
+
+
+def test_folders_and_names_are_told_in_words(root: Path) -> None:
+    given = yaml_files.load_config()
+    for key, value, says in (
+        ("evaluation", given["evaluation"] | {"folder": "it's"}, f'evaluation.folder: "it\'s" {CARRIED}'),
+        ("machine", "h 100", "machine: 'h 100' is no name of a machine"),
+        ("main_study", "Transfer\n", "main_study: .* is no name: lower-case letters"),
+    ):
+        with pytest.raises(PlumblineError, match=f"^config.yaml: {says}"):
+            yaml_files.check(given | {key: value}, "config", "config.yaml")
+    change(root / "config/corpora/climbmix.yaml", "local.folder", "-texts")
+    with pytest.raises(PlumblineError, match=r"climbmix.yaml: local.folder: '-texts' is no path"):
+        corpus.load("climbmix", "smoke", root=root)
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "meant"),
+    [
+        ((), "titel", "title"),
+        ((), "copus", "corpus"),
+        ((), "tragets", "targets"),
+        (("paper",), "autors", "authors"),
+        (("scales", "base"), "dmo", "demo"),
+        (("targets", "table1"), "knd", "kind"),
+    ],
+)
+def test_a_misspelt_key_that_has_to_be_there_is_told_with_what_was_meant(
+    place: tuple[str, ...], key: str, meant: str
+) -> None:
+    """The key was told to be missing, and not that another one stands in its place."""
+    content = at = copy.deepcopy(yaml_files.load_study("transfer"))
+    for name in place:
+        at = at[name]
+    at[key] = at.pop(meant)
+    where = ".".join(place) or "top level"
+    with pytest.raises(PlumblineError, match=rf"^study.yaml: {where}: unknown key '{key}'; did you mean '{meant}'\?"):
+        yaml_files.check(content, "study", "study.yaml")
+
+
+def test_files_that_are_not_there_not_yaml_or_misnamed(root: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"there is no study 'transfr'; did you mean 'transfer'\?"):
+        yaml_files.load_study("transfr", root)
+    with pytest.raises(PlumblineError, match=r"there is no file .*presets/huge.yaml"):
+        yaml_files.load_preset("huge", root)
+    studies = root / "studies"
+    (studies / "other").mkdir()
+    (studies / "other/study.yaml").write_text((studies / "transfer/study.yaml").read_text())
+    with pytest.raises(PlumblineError, match=r"other/study.yaml: study: 'transfer' must be the folder's name, 'other'"):
+        yaml_files.load_study("other", root)
+    (studies / "transfer/study.yaml").write_text("title: of two lines\nstudy: [transfer")
+    with pytest.raises(PlumblineError, match=r"study.yaml:2 is not YAML: did not .*sequence that begins in line 2$"):
+        yaml_files.load_study("transfer", root)
+
+
+def test_numbers_are_numbers(tmp_path: Path) -> None:
+    """YAML 1.1, as PyYAML reads it, takes 1e-5 for a text."""
+    (tmp_path / "a.yaml").write_text("[1e-5, 1E5, -2e+3, .5e-1, 1.5e3, 1e, e5, 1-5, 12]")
+    assert yaml_files.read_yaml(tmp_path / "a.yaml") == [1e-5, 1e5, -2e3, 0.05, 1500.0, "1e", "e5", "1-5", 12]
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "says"),
+    [
+        ("presets.smoke.packs.bsae", "some", r"presets.smoke.packs.bsae: "),
+        (
+            "presets.smoke.tokenizer.vocablary",
+            3,
+            r"presets.smoke.tokenizer: unknown key 'vocablary'; did you mean 'vocabulary'",
+        ),
+        ("held_out.percent", 0, r"held_out.percent: "),
+        ("corpus", "other", r"corpus: 'other' must be the file's name, 'climbmix'"),
+    ],
+)
+def test_a_corpus(root: Path, at: str, value: Any, says: str) -> None:
+    change(root / "config/corpora/climbmix.yaml", at, value)
+    with pytest.raises(PlumblineError, match=rf"corpora/climbmix.yaml: {says}"):
+        corpus.load("climbmix", "smoke", root=root)
+
+
+def test_what_a_corpus_is_asked_for_must_be_there(root: Path) -> None:
+    with pytest.raises(PlumblineError, match=r"there is no .*climbmx.yaml; did you mean 'climbmix'"):
+        corpus.load("climbmx", "smoke", root=root)
+    with pytest.raises(
+        PlumblineError, match=r"climbmix.yaml: local.folder: missing; data.source `local` reads a folder"
+    ):
+        corpus.load("climbmix", "smoke", "local", root).require_folder()

@@ -1,0 +1,86 @@
+"""Worlds in which one thing that the summary says of trained models is false, and the claims that then fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.studies.quack.synthetic_runs import ETAS, TAUS, Facts, Mutant, World, key
+
+BOTH = ("mha", "mla")
+
+
+def every(*methods: str, scales: tuple[str, ...] = BOTH, etas: tuple[float, ...] = ETAS) -> list[str]:
+    """Keys of all points of some methods, at some base rates."""
+    made = []
+    for scale in scales:
+        for method in methods:
+            for eta in etas:
+                made += [key(scale, method, eta, tau) for tau in (TAUS if method in ("quack", "ablation") else (None,))]
+    return made
+
+
+def each(keys: list[str], change: Callable[[Facts], object]) -> Mutant:
+    """A mutant that changes some runs where they are."""
+
+    def mutant(facts: World) -> World:
+        for name in keys:
+            if name in facts:
+                change(facts[name])
+        return facts
+
+    return mutant
+
+
+def add(by: float) -> Callable[[Facts], object]:
+    """Ends higher, unless it diverged."""
+    return lambda one: setattr(one, "loss", one.loss + by)
+
+
+def put(**values: object) -> Callable[[Facts], object]:
+    """Other facts."""
+    return lambda one: [setattr(one, name, value) for name, value in values.items()]
+
+
+def both(*mutants: Mutant) -> Mutant:
+    """One after the other."""
+
+    def mutant(facts: World) -> World:
+        for one in mutants:
+            facts = one(facts)
+        return facts
+
+    return mutant
+
+
+HIGHEST = (ETAS[-1],)
+WIDE = [key(scale, "quack_tau_100") for scale in BOTH]
+SPECTRAL = [key(scale, "quack.spectral") for scale in BOTH]
+
+#: Claim -> a world in which it is false, and exactly the claims that then have another verdict than where the summary
+#: is right. A claim beside the first one follows from it.
+MUTANTS: dict[str, tuple[Mutant, set[str]]] = {
+    # QuacK has spikes at the highest rate, so that this is not usable either, and its best runs are not stable.
+    "stable_lr": (
+        each(every("quack", etas=HIGHEST), put(rise=0.5)),
+        {"stable_lr", "higher_lr_enabled", "no_magnitude_constraint"},
+    ),
+    "competitive_mha": (each([*every("quack", scales=("mha",)), SPECTRAL[0]], add(0.15)), {"competitive_mha"}),
+    "beats_qk_clip_mla": (each(every("qk_clip_30", "qk_clip_100"), add(-0.3)), {"beats_qk_clip_mla"}),
+    "qk_clip_fails": (
+        each(every("qk_clip_30", "qk_clip_100", etas=HIGHEST), put(loss=2.95, outcome="completed")),
+        {"qk_clip_fails"},
+    ),
+    "ablation_underperforms": (each(every("ablation", etas=HIGHEST), add(-0.4)), {"ablation_underperforms"}),
+    "assumptions": (each(every("quack"), put(ratio=30.0, clamped=7)), {"assumptions"}),
+    "no_magnitude_constraint": (each(every("quack"), put(logits=(8.0, 7.0))), {"no_magnitude_constraint"}),
+    "higher_lr_enabled": (
+        each(every("default", etas=ETAS[1:]), put(outcome="completed", loss=2.5, rise=0.0)),
+        {"higher_lr_enabled"},
+    ),
+    "frobenius_enough": (each(SPECTRAL, add(-0.2)), {"frobenius_enough"}),
+    "tau_too_high": (each([*every("quack"), *WIDE], put(outcome="completed")), {"tau_too_high"}),
+    "tau_too_low": (
+        each([key(scale, "quack", ETAS[0], TAUS[0]) for scale in BOTH], put(loss=3.3)),
+        {"tau_too_low"},
+    ),
+}

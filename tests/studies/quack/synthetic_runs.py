@@ -1,0 +1,225 @@
+"""Synthetic runs of the quack study with chosen ends, written as training and probing write them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.core import frames
+from plumbline.results.measurements import measurement_file
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
+
+ROOT = Path(__file__).resolve().parents[3]
+PUBLISHED = PrintedNumbers(ROOT / "studies" / "quack" / "published")
+STUDY = "quack"
+
+#: Evaluations of a synthetic run.
+POINTS = 20
+
+
+@dataclass(kw_only=True)
+class Facts:
+    """How one run ended. `rise`: by how much its held-out loss went up late in training, and came back from; `logits`:
+    the largest one at the start and at the end; `ratio`: the highest that QuacK's ratio of norms came to."""
+
+    loss: float = 3.0
+    outcome: str = "completed"
+    rise: float = 0.0
+    logits: tuple[float, float] = (4.0, 40.0)
+    change: float = 0.1
+    ratio: float = 1.5
+    clamped: int = 0
+
+
+World = dict[str, Facts]
+Mutant = Callable[[World], World]
+
+
+@cache
+def study_at(preset: str = "paper") -> study_config.Study:
+    """The study under a preset."""
+    return study_config.load(STUDY, preset)
+
+
+def key(scale: str, method: str, eta: float | None = None, tau: float | None = None) -> str:
+    """A run's key: of a point, or of a variant or arm named in full."""
+    point = [f"{axis}_{value:g}" for axis, value in (("eta", eta), ("tau", tau)) if value is not None]
+    return f"{STUDY}/{scale}/{method}{'.' if point else ''}{'-'.join(point)}/s42"
+
+
+ETAS, TAUS = (3e-4, 3e-3, 3e-2), (0.01, 0.1, 1, 10)
+
+#: Final losses by attention, method and base rate, where the summary is right; the best tau's for those with one.
+LOSSES = {
+    "mha": {"default": (3.40, 3.00, 0), "qk_norm": (3.30, 2.85, 2.78), "quack": (3.36, 2.90, 2.80),
+            "ablation": (3.37, 2.95, 2.99)},
+    "mla": {"default": (3.45, 4.40, 0), "qk_clip_30": (3.44, 3.05, 3.35), "qk_clip_100": (3.43, 3.02, 0),
+            "quack": (3.38, 2.95, 2.85), "ablation": (3.39, 3.00, 3.10)},
+}  # fmt: skip
+
+#: tau -> how much above the best one a run ends, at each base rate; infinite: it diverges.
+ABOVE = {0.01: (0.30, 0.08, 0.03), 0.1: (0.10, 0.0, 0.0), 1: (0.0, 0.05, 0.20), 10: (0.15, 0.40, math.inf)}
+
+
+def right(preset: str = "paper") -> World:
+    """Ends of all runs where the summary is right: QuacK is stable at the highest rate, the default is not; QK norm is
+    slightly better, QK-clip and the fixed rate are worse; a large tau diverges, a small one is slow."""
+    made: World = {}
+    for scale, methods in LOSSES.items():
+        for method, losses in methods.items():
+            for number, (eta, loss) in enumerate(zip(ETAS, losses, strict=True)):
+                if method not in ("quack", "ablation"):
+                    made[key(scale, method, eta)] = Facts(loss=loss) if loss else Facts(outcome="diverged")
+                    continue
+                for tau in TAUS:
+                    end = loss + ABOVE[tau][number]
+                    diverged = math.isinf(end)
+                    made[key(scale, method, eta, tau)] = Facts(outcome="diverged") if diverged else Facts(loss=end)
+        made[key(scale, "quack_tau_0p001")] = Facts(loss=3.4)
+        made[key(scale, "quack_tau_100")] = Facts(outcome="diverged")
+        made[key(scale, "quack.spectral")] = Facts(loss=made[key(scale, "quack", 3e-3, 1)].loss - 0.004)
+    made[key("mla", "default", 3e-3)].rise = 1.2
+    for name, loss in (("one_rate", 3.1), ("no_weight_decay", 3.02)):
+        made[key("mha", f"default.{name}")] = Facts(loss=loss)
+    for name in ("default.latent_norm", "quack.latent_norm"):
+        made[key("mla", name)] = Facts(loss=2.97)
+    assert set(made) == set(study_at(preset).runs)
+    return made
+
+
+@dataclass
+class Written:
+    """A world's files below `root`, under a preset."""
+
+    root: Path
+    facts: World
+    preset: str = "paper"
+    study: study_config.Study = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.study = study_at(self.preset)
+        for name, facts in self.facts.items():
+            self._run(name, facts)
+
+    def changed(self, mutant: Mutant, root: Path) -> Written:
+        """The same with what a mutant makes of it: its files are linked where they are alike."""
+        shutil.copytree(self.root, root, copy_function=os.link, dirs_exist_ok=True)
+        facts = mutant(copy.deepcopy(self.facts))
+        alike = [name for name, own in facts.items() if own == self.facts.get(name)]
+        for name in set(self.facts) - set(alike):
+            shutil.rmtree(root / "runs" / name)
+            shutil.rmtree(root / "probes" / name)
+        made = Written(root, {name: own for name, own in facts.items() if name not in alike}, self.preset)
+        made.facts = facts
+        return made
+
+    def load(self) -> RunFrames:
+        """The frames of all runs."""
+        expected = expected_runs(None, self.study, list(self.study.definition["runs"]), self.root)
+        names = {name: one.key for name, one in self.study.measurements.items()}
+        return load(expected, self.root, probes=True, measurements=names)
+
+    def measured(self, name: str, frame: pd.DataFrame, **facts: Any) -> Written:
+        """Write a measurement."""
+        path = measurement_file.place(self.root, f"measured/{STUDY}/{name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        measurement_file.write(frame, path, {"fingerprint": "m" * 16, "device": "cpu", "device_name": "here"} | facts)
+        return self
+
+    def _run(self, name: str, facts: Facts) -> None:
+        spec = self.study.runs[name].spec
+        folder, steps = self.root / "runs" / name, spec.train.steps
+        completed = facts.outcome == "completed"
+        last = steps if completed else round(0.6 * steps)
+        identity = {"run_id": spec.run_id, "study": STUDY, "preset": self.preset, "scale": spec.scale}
+        identity |= {"method": spec.method}
+        reports = [self._report(entry["name"], facts) for entry in spec.interventions]
+        result: dict[str, Any] = {"init_seed": 42, "outcome": facts.outcome, "steps": steps, "step": last}
+        result |= {"validation_loss": facts.loss if completed else None, "last_finite_loss": 4.0}
+        result |= {"last_finite_step": last, "reason": None if completed else "not finite", "interventions": reports}
+        write_json(folder / "outcome.json", identity | result)
+        manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
+        manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
+        write_json(folder / "manifest.json", identity | manifest | {"parameters": 10**9})
+        at = np.unique(np.linspace(0, last, POINTS + 1).astype(int))[1:]
+        frames.write(self._metrics(spec, facts, at), "metrics", folder / "metrics.parquet")
+        frames.write(self._probes(spec, facts, at), "probes", self.root / "probes" / name / "probes.parquet")
+
+    @staticmethod
+    def _report(name: str, facts: Facts) -> dict[str, Any]:
+        decided = {"ratio_lowest": 0.2, "ratio_highest": facts.ratio, "ratios_clamped": facts.clamped}
+        return decided if name == "quack" else {}
+
+    def _metrics(self, spec, facts: Facts, at: np.ndarray) -> pd.DataFrame:
+        """Falls from 9 to its end; of a run with a rise, the last but second evaluation stands above all before."""
+        falling = facts.loss + (9 - facts.loss) * np.exp(-5 * at / at[-1])
+        falling -= falling[-1] - facts.loss
+        if facts.rise and len(falling) > 3:
+            falling[-3] = falling[:-3].min() + facts.rise
+        common = {"grad_norm": 1.0, "learning_rate": spec.optimizer.learning_rate}
+        rows = [
+            {"step": step, "split": split, "loss": loss, "tokens": step * spec.train.batch_tokens} | common
+            for step, loss in zip(at, falling, strict=True)
+            for split in ("train", "validation")
+        ]
+        return pd.DataFrame(rows)
+
+    def _probes(self, spec, facts: Facts, at: np.ndarray) -> pd.DataFrame:
+        start, end = facts.logits
+        line = [(0, 0.0), *((int(step), step / at[-1]) for step in at)]
+        rows: list[dict[str, Any]] = [
+            {
+                "probe": "logit_max",
+                "layer": at,
+                "head": at,
+                "step": step,
+                "value": start + part * (end - start) + at - 1,
+            }
+            for at in (0, 1)
+            for step, part in line
+        ]
+        for step, part in line[1:]:
+            watched = {"logit_change": facts.change, "logit_change_max": 5 * facts.change}
+            watched |= {"logit_max": start + part * (end - start) - 0.5}
+            rows += [
+                {"probe": name, "layer": None, "head": None, "step": step, "value": value}
+                for name, value in watched.items()
+            ]
+        read = pd.DataFrame(rows).astype({"layer": "Int64", "head": "Int64"})
+        read = read.assign(run_id=spec.run_id, null=np.nan, source="online")
+        return read.assign(fraction=read["step"] / spec.train.steps)
+
+
+#: Methods that are timed, and the runs that stand for them.
+TIMED = {"qk_norm": "qk_norm.eta_0.003", "quack": "quack.eta_0.003-tau_1", "default": "default.eta_0.003"}
+
+
+def times(**seconds: float) -> pd.DataFrame:
+    """A measurement in which steps take so long; every fifth turn all of them take twice as long."""
+    rows = [
+        {"scale": "mha", "method": TIMED[method], "repeat": turn, "place": 0, "seconds": value * slow}
+        for method, value in seconds.items()
+        for turn, slow in enumerate([1, 1, 1, 1, 2] * 4)
+    ]
+    frame = pd.DataFrame(rows).assign(sequences=96, context=2048, micro_batch=8, precision="bfloat16")
+    return frame.assign(norms_per_block=[4.0 if "qk_norm" in method else 2.0 for method in frame["method"]])
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """A run's JSON file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")

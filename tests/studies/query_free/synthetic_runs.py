@@ -1,0 +1,166 @@
+"""Synthetic run directories of the query_free study with chosen final losses, written as training writes them, and a
+made-up measurement of basis transfer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.core import frames
+from plumbline.results.measurements import measurement_file
+from plumbline.results.runs.expected_runs import expected_runs
+from plumbline.results.runs.finished_runs import RunFrames, load
+from plumbline.specs import study_config
+from plumbline.specs.study_config import Study
+
+ROOT = Path(__file__).resolve().parents[3]
+STUDY = "query_free"
+PUBLISHED = PrintedNumbers(ROOT / "studies" / STUDY / "published")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """How a run ended."""
+
+    loss: float
+    outcome: str = "completed"
+    step_seconds: float = 0.5
+
+
+#: Final losses: as printed, and of the other runs as the text says of them (or in its spirit).
+LOSSES = {
+    "baseline": 2.944,
+    "baseline_small_mlp": 2.955,
+    "baseline_small_d": 2.956,
+    "wq_identity": 2.944,
+    "wq_identity_large_mlp": 2.929,
+    "residual_query": 2.943,
+    "residual_query_gelu": 2.935,
+    "wq_identity_floor_tenth": 2.956,
+    "wq_identity_decay_0p025": 2.947,
+    "wq_identity_unscaled": 2.949,
+    "wq_identity_matched": 2.944,
+    "baseline_reduced_schedule": 2.951,
+    "baseline_large_schedule": 2.962,
+    "wq_identity_baseline_schedule": 2.963,
+    "wq_identity_large_schedule": 2.948,
+    "wq_identity_large_mlp_reduced_schedule": 2.934,
+    "wq_identity_large_mlp_rate_3e3": 2.936,
+    "norm_free": 3.6,
+}
+
+World = dict[str, Facts]
+
+
+def as_the_document_says() -> World:
+    """Every run by its method."""
+    fewer = {name for name in LOSSES if name.startswith("wq_identity")}
+    return {name: Facts(loss=loss, step_seconds=0.46 if name in fewer else 0.5) for name, loss in LOSSES.items()}
+
+
+def with_losses(world: World, **losses: float) -> World:
+    """Some final losses changed."""
+    return world | {name: replace(world[name], loss=loss) for name, loss in losses.items()}
+
+
+@cache
+def study_at(preset: str = "paper") -> Study:
+    """The study, loaded once."""
+    return study_config.load(STUDY, preset)
+
+
+def written(world: World, root: Path, preset: str = "paper") -> Path:
+    """Write the runs of a world under `root`."""
+    for method, facts in world.items():
+        _run(method, facts, root, study_at(preset))
+    return root
+
+
+def loaded(root: Path, *groups: str, preset: str = "paper", transfer: bool = True) -> RunFrames:
+    """The frames of some groups' runs, or of all; `transfer`: with the measurement, if it was written."""
+    study = study_at(preset)
+    expected = expected_runs(None, study, groups or list(study.definition["runs"]), root)
+    return load(expected, root, measurements={"basis_transfer": MEASURED} if transfer else {})
+
+
+def _run(method: str, facts: Facts, root: Path, study: Study) -> None:
+    spec = study.runs[f"{STUDY}/base/{method}/s42"].spec
+    folder, steps = root / "runs" / spec.key, spec.train.steps
+    last = steps if facts.outcome == "completed" else steps // 2
+    identity = {"run_id": spec.run_id, "study": STUDY, "preset": study.preset, "scale": "base", "method": method}
+    result: dict[str, Any] = {"init_seed": 42, "outcome": facts.outcome, "steps": steps, "step": last}
+    result |= {"validation_loss": facts.loss if facts.outcome == "completed" else None, "last_finite_loss": 4.1}
+    result |= {"last_finite_step": last, "reason": None if facts.outcome == "completed" else "not finite"}
+    write_json(folder / "outcome.json", identity | result)
+    manifest = {"spec": spec.to_dict(), "git_commit": "0" * 40, "git_dirty": False, "packages": {"torch": "2.13.0"}}
+    manifest |= {"data_fingerprint": "d" * 16, "validation_fingerprint": "e" * 16, "device": "cpu", "host": "here"}
+    manifest |= {"device_name": "made up", "wall_seconds": facts.step_seconds * last, "parameters": 1}
+    write_json(folder / "manifest.json", identity | manifest)
+    frames.write(_metrics(facts.loss, last, spec.train.validate_every), "metrics", folder / "metrics.parquet")
+
+
+def _metrics(final: float, last: int, every: int) -> pd.DataFrame:
+    """A held-out loss that falls from 10 to its final value."""
+    at = np.arange(every, last + 1, every)
+    losses = final + (10 - final) * (1 - at / last) ** 3
+    rows = pd.DataFrame({"step": at, "split": "validation", "loss": losses, "grad_norm": np.nan})
+    return rows.assign(learning_rate=1e-3, tokens=at * 1000)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """A run's JSON file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, allow_nan=False), encoding="utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """What the measurement ends with, by width: relative errors and cosine distances of both arms."""
+
+    widths: tuple[int, ...] = (256, 512, 768)
+    mlp: tuple[float, ...] = (0.050, 0.051, 0.052)
+    linear: tuple[float, ...] = (0.118, 0.119, 0.120)
+    mlp_distance: tuple[float, ...] = (0.0015, 0.0015, 0.0015)
+    linear_distance: tuple[float, ...] = (0.0095, 0.0096, 0.0097)
+    angle: float = 2.5
+    steps: tuple[int, ...] = field(default=(0, 10_000, 20_000))
+
+    def frame(self) -> pd.DataFrame:
+        """As the measurement writes it: what it read on the way as well, which is worse."""
+        rows: list[dict[str, Any]] = []
+        for number, width in enumerate(self.widths):
+            mlp, linear = self.mlp[number], self.linear[number]
+            near, far = self.mlp_distance[number], self.linear_distance[number]
+            ends = {"relative_l2": mlp, "cosine": 1 - near, "cosine_distance": near, "angle_degrees": self.angle}
+            for step in self.steps:
+                worse = 1 + (self.steps[-1] - step) / self.steps[-1]
+                rows += [
+                    {"h": width, "arm": "mlp", "step": step, "quantity": q, "value": v * worse} for q, v in ends.items()
+                ]
+            lines = {
+                "relative_l2": linear,
+                "cosine": 1 - far,
+                "cosine_distance": far,
+                "exact_relative_l2": linear - 0.001,
+            }
+            rows += [{"h": width, "arm": "linear", "step": None, "quantity": q, "value": v} for q, v in lines.items()]
+        return pd.DataFrame(rows).assign(seed=0).astype({"step": "Int64"})
+
+
+#: The measurement's key.
+MEASURED = f"measured/{STUDY}/basis_transfer"
+
+
+def measured_there(transfer: Transfer, root: Path) -> Path:
+    """Write the measurement under `root`."""
+    path = measurement_file.place(root, MEASURED)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    measurement_file.write(transfer.frame(), path, {"fingerprint": "m" * 16, "options": {}, "seconds": 1.0})
+    return root

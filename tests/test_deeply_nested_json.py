@@ -1,0 +1,112 @@
+"""A JSON file that is nested deeper than Python's parser goes is a damaged file like any other: named, no traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import read_json, sha256_file
+from plumbline.data import manifest
+from plumbline.data.sources import jsonl
+from plumbline.evaluate import item_fields, items
+from plumbline.operate.console import run_progress
+from plumbline.results.runs.expected_runs import ExpectedRun, expected_runs
+from plumbline.results.runs.finished_runs import load
+from plumbline.results.tables import provenance, trace_cell
+from plumbline.runtime import probe_checkpoints
+from plumbline.specs import study_config, suites, tasks
+from plumbline.train.checkpoint import rolling_checkpoints, state_records
+
+DEEP = "[" * 100_000
+
+
+def _outcome(folder: Path) -> None:
+    path = folder / "runs/transfer/base/baseline/s42/outcome.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(DEEP)
+    load([ExpectedRun(key="transfer/base/baseline/s42", run_id="a" * 16)], folder)
+
+
+def _found(folder: Path) -> None:
+    study = study_config.load("transfer", "smoke")
+    path = folder / "runs/transfer/base/baseline/s42/outcome.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(DEEP)
+    expected_runs("found", study, ["base"], folder)
+
+
+def _provenance(folder: Path) -> None:
+    (folder / "table2.csv").write_text("method\n")
+    (folder / "table2.provenance.json").write_text(DEEP)
+    provenance.read(folder / "table2.csv")
+
+
+def _points(folder: Path) -> None:
+    (folder / probe_checkpoints.FOLDER).mkdir()
+    (folder / probe_checkpoints.FOLDER / probe_checkpoints.INDEX).write_text(DEEP)
+    probe_checkpoints.read_index(folder)
+
+
+def _written(name: str, read: Callable[[Path], object]) -> Callable[[Path], None]:
+    def reader(folder: Path) -> None:
+        (folder / name).write_text(DEEP)
+        read(folder / name)
+
+    return reader
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        _outcome,
+        _found,
+        _provenance,
+        _points,
+        _written(
+            "expected.json", lambda path: expected_runs(DEEP, study_config.load("transfer", "smoke"), ["base"], path)
+        ),
+        _written("manifest.json", manifest.read_pack),
+        _written(items.INDEX, lambda path: items.read_index(path.parent, suites.suite("piqa"))),
+        _written("piqa.jsonl", lambda path: item_fields.read(tasks.task("piqa"), path)),
+        _written("texts.jsonl", lambda path: list(jsonl.read(path, "texts"))),
+    ],
+)
+def test_it_is_named(reader: Callable[[Path], None], tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match="nested too deeply"):
+        reader(tmp_path)
+
+
+def test_a_checkpoint_whose_metadata_is_such_a_file_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / rolling_checkpoints.METADATA).write_text(DEEP)
+    assert "nested too deeply" in (rolling_checkpoints.damage(tmp_path) or "")
+
+
+def test_a_state_sets_it_aside_and_a_line_of_progress_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "starts.json").write_text(DEEP)
+    assert read_json(tmp_path / "starts.json") is None
+    assert state_records.read_or_set_aside(tmp_path / "starts.json") is None
+    assert "starts.json is damaged (nested too deeply" in capsys.readouterr().err
+    assert (tmp_path / "starts.json.damaged").read_text() == DEEP
+    (tmp_path / run_progress.FILE).write_text(f'{DEEP[:30_000]}\n{{"event": "step"}}\n')
+    assert run_progress.events(tmp_path) == [{"event": "step"}]
+
+
+def test_a_trace_shows_what_the_table_recorded(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(DEEP)
+    facts = {"run_id": "a" * 16, "outcome": "completed", "spec_sha256": "b" * 64} | {
+        "manifest": str(tmp_path / "manifest.json"),
+        "device": "cpu",
+    }
+    key, table = "transfer/base/baseline/s42", tmp_path / "table.csv"
+    table.write_text("method,loss\nbaseline,5.0\n")
+    content = {"study": "transfer", "table": "table", "preset": "smoke", "key": "method", "columns": []}
+    content |= {"why_empty": {}, "cells": {"baseline": {"loss": [key]}}, "sources": {}, "runs": {key: facts}}
+    content |= {"csv_sha256": sha256_file(table)}
+    provenance.beside(table).write_text(json.dumps(content))
+    assert "DAMAGED: the manifest is unreadable (nested too deeply" in trace_cell.trace(table, "baseline", "loss")

@@ -1,0 +1,171 @@
+"""Every command of the documentation is carried out: here, at smoke or as a dry run, or by the test that is named."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.model import hf_export
+from plumbline.runtime.finished_run import FinishedRun
+from tests.workflow.project_copy import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/README.md", "records/*.md", "*/README.md")
+
+BARE = "../gpu_check/test_bare_machine.py::test_a_rehearsal_from_the_bundle_survives_two_kills"
+BEFORE = "test_preflight.py::test_what_docs_say_to_do_before_a_run_on_a_cluster"
+CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
+END_TO_END = "test_end_to_end.py::test_{}"
+PAPER = "test_dry_run.py::test_profile_slurm_plans_the_paper_preset_to_the_letter"
+REFUSED = "../theory/test_eliminate_query_refusals.py::test_norms_between_and_skips"
+RECORD = "test_adding_a_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
+SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
+THEORY = "../theory/test_eliminate_query.py::test_{}"
+CLAIM = "../experiment/decision/test_loop.py::test_a_claim_takes_seeds_that_nothing_else_had_and_one_test"
+TRY = "test_try_verb.py::test_a_try_trains_decides_and_is_not_run_twice"
+VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
+WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
+FOLDER = "../operate/experiments/test_folder_verbs.py::test_{}"
+PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
+#: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
+ELSEWHERE = {
+    "make test": ".ci/run",
+    "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
+    "python -m benchmarks.gpu_check --page": BARE,
+    "snakemake results/table2.csv --profile slurm -n": PAPER,
+    "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
+    "python -m plumbline.plan --profile slurm": BEFORE,
+    "snakemake results/table2.csv --profile slurm --profile my-site --dry-run": BEFORE,
+    # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
+    "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,
+    "snakemake results/verdict/cosine.md": VERDICT,
+    "snakemake results/mine/table2.csv":
+        "test_own_method.py::test_it_is_trained_beside_the_reference_runs_that_are_there",
+    "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
+        "test_token_files.py::test_the_packs_hold_the_files_ids",
+    "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,
+    "snakemake bundle": "test_adding_a_study.py::test_its_bundle_has_everything_of_it_and_of_no_other_study",
+    "python -m plumbline.evaluate.items --items-source local --suite sciq": SCIQ,
+    "plumbline score FOLDER --suite sciq": SCIQ,
+    "plumbline rebuild results/": END_TO_END.format("its_bundle_is_made_again_elsewhere_byte_for_byte"),
+    "plumbline rebuild records/": RECORD,
+    "python -m plumbline.bundle.records": RECORD,
+    "plumbline try value_residual": TRY,
+    "plumbline setup-trainer": FOLDER.format("a_first_run_says_the_metric_the_seed_and_what_git_ignores"),
+    "plumbline try -m": FOLDER.format("what_is_kept_becomes_the_baseline_by_fresh_runs_alone"),
+    "plumbline confirm": CLAIM,
+    "pip wheel --no-deps": WHEEL,
+    'pip install "$(ls dist/plumbline_lm': WHEEL,
+    "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
+    "plumbline init my-project": WHEEL,
+    "cd my-project && snakemake -n": WHEEL,
+    "python -m plumbline.theory.eliminate_query norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
+    "python -m plumbline.theory.eliminate_query gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),
+    "python -m plumbline.theory.eliminate_query llama": REFUSED,
+}  # fmt: skip
+#: Pages from which another test takes the commands that it carries out.
+WHOLE_PAGES = {
+    "docs/command.md": PAGE_ON_THE_COMMAND,
+    "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+}
+#: What is said more where a command is tried, so that little is trained, scored, read and shown.
+LITTLE = {
+    "snakemake results/table2.csv": ("--config", "preset=smoke"),
+    "plumbline train": ("--set", "train.steps=2", "--preset", "smoke"),
+    "plumbline score": ("--limit", "1"),
+    "plumbline probe": ("--sequences", "1"),
+}
+#: Not this project's, or the set-up that `.ci/run` itself begins with.
+NOT_OURS = (
+    "git clone",
+    "make setup",
+    "source .venv",
+    "sacct ",
+    "chgrp",
+    "find ",
+    "umask",
+    "scp ",
+    "cp ",
+    "tar ",
+    "export ",
+)
+
+
+def commands(repository: Path) -> list[tuple[str, str]]:
+    """Page and command, continuation lines joined and remarks left out, each once."""
+    found = []
+    for page in sorted({page for pattern in PAGES for page in repository.glob(pattern)}):
+        for block in re.findall(r"^ *```\w*\n(.*?)^ *```", page.read_text(), flags=re.M | re.S):
+            for line in re.sub(r" *\\\n *", " ", block).splitlines():
+                if line.strip().startswith("$ "):
+                    command = re.sub(r"\s+# .*", "", line.strip()[2:])
+                    found.append((str(page.relative_to(repository)), command))
+    return list(dict.fromkeys(found))
+
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+#: The commands that are tried here, each once, and the last page that it stands on.
+HERE = {
+    command: page
+    for page, command in commands(REPOSITORY)
+    if page not in WHOLE_PAGES and not command.startswith((*ELSEWHERE, *NOT_OURS))
+}
+
+
+@pytest.fixture(scope="module")
+def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The finished project, in a copy that commands may change; a file of numbers, and a model in Hugging Face form."""
+    root = tmp_path_factory.mktemp("docs") / "project"
+    shutil.copytree(finished.root, root, symlinks=True)
+    rows = [
+        f"{method},{seed},{loss}" for method in ("adamw", "cosine") for seed, loss in ((1, 3.2), (2, 3.3), (3, 3.1))
+    ]
+    (root / "results.csv").write_text("\n".join(["method,seed,val_loss", *rows]) + "\n")
+    tokenizer = root / "work/smoke/corpora/climbmix/tokenizer/tokenizer.json"
+    hf_export.export(
+        FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER"
+    )
+    yield Project(root)
+    shutil.rmtree(root)
+
+
+def as_a_trial(command: str) -> list[str]:
+    """The words of a command as it is tried: what a workflow would do is planned alone, a demo's files are smoke's, and
+    little is trained, scored, read and shown."""
+    words = shlex.split(command.replace("work/demo", "work/smoke").replace(" METHOD ", " softpick "))
+    if words[0] in ("snakemake", "make") and "--report" not in words:
+        return [words[0], "--dry-run", *words[1:]]
+    return [*words, *LITTLE.get(" ".join(words[:2]), ())]
+
+
+@pytest.mark.parametrize("command", HERE, ids=[f"{page}: {command}" for command, page in HERE.items()])
+def test_a_command_does_what_it_says(read: Project, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_DEVICES", "0")  # as `profiles/gpus` asks nvidia-smi
+    program, *words = as_a_trial(command)
+    if program == "make":
+        done = subprocess.run([program, *words], cwd=read.root, capture_output=True, text=True)
+        assert done.returncode == 0 and done.stdout, done.stderr
+        return
+    done = read.python(*(words if program == "python" else ("-m", program, *words)))
+    # A check says with 1 that something would stop the run, here that there is no device.
+    assert done.returncode in ((0, 1) if "check" in words[:1] else (0,)), done.stdout[-3000:]
+    assert "Traceback" not in done.stdout
+
+
+@pytest.mark.parametrize("test", sorted({*ELSEWHERE.values(), *WHOLE_PAGES.values()} - {".ci/run"}))
+def test_the_test_that_is_named_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert re.search(rf"^ *def {name}\(", (Path(__file__).parent / file).read_text(), re.M)
+
+
+def test_what_is_carried_out_elsewhere_is_still_on_a_page(repository: Path) -> None:
+    every = commands(repository)
+    assert all(any(command.startswith(begin) for _, command in every) for begin in ELSEWHERE)
+    assert {page for page, _ in every} >= set(WHOLE_PAGES)

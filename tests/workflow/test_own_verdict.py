@@ -1,0 +1,109 @@
+"""A modification of one's own, from an installed package to its page: checked, trained, judged; or refused before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from plumbline.experiment import ledger
+from plumbline.experiment.ledger import LedgerEntry
+from tests.workflow.project_copy import Project, jobs_by_rule
+
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+LEAKY = '''
+"""Sees the next token's value too."""
+from plumbline.model.mixers.softmax import Softmax
+from plumbline.specs.components import component
+
+@component
+class Leaky(Softmax):
+    """Softmax and a little of what follows."""
+
+    def forward(self, q_BHQW, k_BGKW, v_BGKW, attention_mask, cache=None):
+        out = super().forward(q_BHQW, k_BGKW, v_BGKW, attention_mask, cache)
+        following = v_BGKW.roll(-1, dims=2).repeat_interleave(q_BHQW.shape[1] // v_BGKW.shape[1], dim=1)
+        return out + 0.01 * following[:, :, -out.shape[2] :]
+'''
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project, and the example's package as an installer leaves it."""
+    packages = tmp_path_factory.mktemp("packages")
+    example = repository / "examples/cosine_attention"
+    shutil.copytree(example / "src/cosine_attention", packages / "cosine_attention")
+    said = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+    information = packages / "cosine_attention-0.1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {said['name']}\nVersion: {said['version']}\n")
+    entries = said["entry-points"]["plumbline.components"]
+    lines = "".join(f"{name} = {module}\n" for name, module in entries.items())
+    (information / "entry_points.txt").write_text(f"[plumbline.components]\n{lines}")
+    copied = Project.copy(repository, tmp_path_factory.mktemp("verdict") / "project")
+    (copied.root / "my").mkdir(exist_ok=True)
+    return Project(copied.root, packages=packages)
+
+
+def asked(project: Project, name: str, text: str, *words: str) -> tuple[str, ...]:
+    """A file of one's own, and the words that ask for its page."""
+    (project.root / f"my/{name}.yaml").write_text(text)
+    return (*words, f"results/verdict/{name}.md", "--config", "preset=smoke", f"mine=my/{name}.yaml")
+
+
+def test_a_plug_in_that_is_not_causal_is_refused_before_anything_is_trained(project: Project) -> None:
+    component = project.root / "src/plumbline/model/mixers/leaky.py"
+    component.write_text(LEAKY)
+    try:
+        text = "extends: transfer\nmethods: {leaky: {model: {mixer: {name: leaky}}}}\n"
+        done = project.snakemake(*asked(project, "leaky", text))
+    finally:
+        component.unlink()
+    assert done.returncode != 0
+    assert "my/leaky.yaml: leaky: causality: token 1 of the 2 tokens" in done.stdout
+    assert "nothing was trained" in done.stdout
+    assert not (project.root / "work/smoke/runs").exists() and not (project.root / "results/smoke/verdict").exists()
+
+
+def test_one_with_too_many_parameters_is_flagged_with_the_width_that_restores_parity(project: Project) -> None:
+    text = "extends: transfer\nmethods: {wide: {model: {ffn_width: 128}}}\n"
+    done = project.snakemake(*asked(project, "wide", text, "--dry-run"))
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "warning: my/wide.yaml: wide: parity at base: at scale base it has +" in done.stdout
+    assert "model.ffn_width: 88 would leave +0.00 % and +0.00 %" in done.stdout
+    assert not (project.root / "results/smoke/verdict").exists(), "what is only planned is no try"
+
+
+def test_the_example_gets_its_page_and_a_later_try_makes_it_anew(project: Project, repository: Path) -> None:
+    text = (repository / "examples/cosine.yaml").read_text().replace("larger: large\n", "")
+    words = asked(project, "cosine", text + "seeds: [42, 43]\nreference_seeds: [42, 43]\n")
+    done = project.snakemake(*words)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert {"pretrain": 4, "evaluate": 4, "verdict": 1, "copy_verdict": 1}.items() <= jobs_by_rule(done.stdout).items()
+    page = project.root / "results/verdict/cosine.md"
+    said = page.read_text().split("\n\n")[1]
+    assert said.startswith("At 80k (preset smoke, scale base): `cosine` ")
+    told = f"{said}\n\nresults/verdict/cosine.md\n"
+    assert told in done.stdout and told in project.snakemake(*words).stdout, "also where nothing is to be done"
+    assert "![values by method, and each gain with its interval](cosine.svg)" in page.read_text()
+    assert page.with_suffix(".svg").read_text().startswith("<svg ")
+    held = project.python("-m", "plumbline.experiment", "--check-page", "results/verdict/cosine.md")
+    assert held.returncode == 0, held.stdout
+    assert project.planned(*words) == {}
+    plain = project.planned("results/smoke/transfer/noise_floor.csv", "--config", "preset=smoke")
+    assert plain["pretrain"] == 26 - 2, "two seeds of the reference are there, and nothing of them is stale"
+
+    first = project.read("results/smoke/verdict/cosine.json")["methods"]["cosine"]
+    same = {"baseline": "transfer/base/baseline", "metric": "validation_loss", "test": "pooled t"}
+    others = [LedgerEntry(kind="spec", name=name, fingerprint=name, **same) for name in ("a", "b")]
+    ledger.append(project.root / "results/smoke/verdict/ledger.jsonl", others)
+    assert project.planned(*words) == {"verdict": 1, "copy_verdict": 1}
+    done = project.snakemake(*words)
+    assert done.returncode == 0, done.stdout[-3000:]
+    third = json.loads(page.with_suffix(".json").read_text())["methods"]["cosine"]
+    assert (first["tries"], third["tries"]) == (1, 3)
+    assert third["p_corrected"] == pytest.approx(min(1, 3 * first["p"]))

@@ -1,0 +1,33 @@
+"""One experiment from its command to its page, at smoke size: decided, entered, not run twice; and the same again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plumbline.experiment import ledger
+from tests.workflow.project_copy import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+
+def test_a_try_trains_decides_and_is_not_run_twice(repository: Path, tmp_path: Path) -> None:
+    project = Project.copy(repository, tmp_path / "project")
+    words = ("-m", "plumbline", "try", "softpick", "--preset", "smoke", "--bank", "2", "--most", "2", "--json")
+    done = project.python(*words)
+    assert done.returncode in (0, 10, 11), done.stdout[-3000:]
+    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert found["exit_code"] == done.returncode and found["sentence"] and len(found["runs"]) <= 4
+    seeds = [run["seed"] for run in found["runs"]]
+    assert seeds == [42, 43, 1042, 1043][: len(seeds)]
+    held = ledger.read(project.root / "results/smoke/verdict/ledger.jsonl")
+    assert [entry.verdict for entry in held.entries] == ["", found["verdict"]]
+    assert (project.root / found["page"]).read_text().startswith("# `softpick` against `baseline`")
+    again = project.python(*words)
+    assert again.returncode == done.returncode
+    assert "decided already" in again.stdout and "train transfer/" not in again.stdout
+    assert "softpick" in project.python("-m", "plumbline", "log", "--preset", "smoke").stdout
+    refused = project.python("-m", "plumbline", "try", "softpik", "--preset", "smoke")
+    assert refused.returncode == 1 and "did you mean 'softpick'" in refused.stdout
