@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine import describe
+from machine_description import describe
 from torch.nn.functional import scaled_dot_product_attention
 
 from plumbline.kernels.compile_check import compiled

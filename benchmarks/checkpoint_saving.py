@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 import torch
-from machine import command, describe
+from machine_description import command, describe
 from step_beside_transformers import SHAPES, shaped
 
 from plumbline.core.command_line import positive

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import msgspec
-from machine import command, describe
+from machine_description import command, describe
 from step_beside_transformers import SHAPES, shaped
 
 from plumbline.core.command_line import positive

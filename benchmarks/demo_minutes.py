@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from machine import command, describe
+from machine_description import command, describe
 
 from plumbline.core.command_line import positive
 

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import describe
+from machine_description import describe
 
 REPOSITORY = Path(__file__).parents[1]
 #: What a project has beside its configuration.

@@ -18,7 +18,7 @@ from decision_rules.loops import the_loop
 from decision_rules.page import Page, promises
 from decision_rules.sessions import drifting, nulls, some_real
 from decision_rules.single import one_candidate, other_noise, rules_in_use
-from machine import describe
+from machine_description import describe
 
 from plumbline.core.files import atomic_write_text
 

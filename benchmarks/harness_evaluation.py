@@ -224,7 +224,7 @@ def main() -> None:
         parser.error("--items FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
     if missing := [f"{task}.jsonl" for task in TASKS if not (given.items / f"{task}.jsonl").is_file()]:
         parser.error(f"--items {given.items}: there is no {', '.join(missing)} in it")
-    from machine import command, describe
+    from machine_description import command, describe
 
     lines = [
         "# Evaluation beside the harness's `hf` model",

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from machine import describe
+from machine_description import describe
 
 from plumbline.core.files import sha256_file
 

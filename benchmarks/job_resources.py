@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from machine import command, describe
+from machine_description import command, describe
 from tokenize_pack import prose
 
 HEAD = """\

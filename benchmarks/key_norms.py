@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 import torch
-from machine import describe
+from machine_description import describe
 from step_time import seconds, trainer
 
 from plumbline.audit.printed_numbers import PrintedNumbers

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import command, describe
+from machine_description import command, describe
 
 from plumbline.core.command_line import positive
 from plumbline.core.files import atomic_write_text

@@ -22,7 +22,7 @@ from decision_rules.candidates import design, in_use
 from decision_rules.page import rng_of
 from decision_rules.proposals import LoopRule, fixed_n, fresh_values, green, own_values, rule_in_use, shifted, stopping
 from driven_loop import SIGMA, drive
-from machine import describe
+from machine_description import describe
 from tabulate import tabulate
 
 from plumbline.core.files import atomic_write_text

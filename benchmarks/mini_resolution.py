@@ -27,7 +27,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from machine import describe
+from machine_description import describe
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError

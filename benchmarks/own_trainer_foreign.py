@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from machine import describe
+from machine_description import describe
 from tabulate import tabulate
 
 from plumbline.core.files import atomic_write_text

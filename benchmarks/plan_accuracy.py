@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
-from machine import command, describe
+from machine_description import command, describe
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError

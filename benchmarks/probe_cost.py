@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from machine import describe
+from machine_description import describe
 from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import Decoder, create

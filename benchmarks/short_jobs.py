@@ -31,7 +31,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from machine import command, describe
+from machine_description import command, describe
 
 from plumbline.core.command_line import positive
 

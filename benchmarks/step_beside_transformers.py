@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from machine import command, describe
+from machine_description import command, describe
 
 from plumbline.core.command_line import positive
 

@@ -20,7 +20,7 @@ from typing import get_args
 import msgspec
 import torch
 from kept import HeldByAutograd
-from machine import describe
+from machine_description import describe
 
 from plumbline.core.command_line import positive
 from plumbline.core.errors import nearest

@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import command, describe
+from machine_description import command, describe
 
 from plumbline.core.command_line import positive
 

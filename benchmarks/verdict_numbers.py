@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from machine import describe
+from machine_description import describe
 
 from plumbline.core.command_line import run
 from plumbline.core.files import atomic_write_text
