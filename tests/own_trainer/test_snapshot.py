@@ -17,7 +17,7 @@ from tests.own_trainer.trainers import decide, git, make, trainer, write_toml
 
 def everything(folder: Path) -> dict[str, str]:
     """Every file of a repository with its hash, but for objects, our refs and our folder."""
-    ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".plumbline/")
+    ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".git/info/exclude", ".plumbline/")
     names = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     kept = {name: path for name, path in names.items() if not name.startswith(ours)}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in kept.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -20,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import sha256_text
+from plumbline.core.files import make_folder, naming, sha256_text
 from plumbline.own_trainer.trainer_file import NAME
 
-#: What is Plumbline's own in a folder, and no part of an arm.
-FOLDER = ".plumbline"
-NOT_OF_AN_ARM = (FOLDER, "results.tsv", NAME)
+#: What Plumbline writes in a folder; with `NAME` it is no part of an arm.
+FOLDER, ROWS = ".plumbline", "results.tsv"
+NOT_OF_AN_ARM = (FOLDER, ROWS, NAME)
 #: Untracked files of more bytes than this are taken for data that should be ignored and shared.
 MOST_UNTRACKED = 256 * 2**20
 #: Settings of the user that would run something, or change what is checked out, while Plumbline works.
@@ -136,7 +137,7 @@ class Repository:
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
             self._require_clean_submodules(environment)
-            own = [self._below_top(name) for name in (FOLDER, "results.tsv")]
+            own = [self._below_top(name) for name in (FOLDER, ROWS)]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
             tree = self._code(environment)
@@ -150,6 +151,23 @@ class Repository:
     def hold(self, name: str, commit: str) -> None:
         """Keep a commit by a ref of Plumbline's own, so that nothing prunes it."""
         self._run("update-ref", f"{self.refs}/{name}", commit)
+
+    def tracked(self, *names: str) -> list[str]:
+        """List the files that git tracks of what the folder has of these names, each as the top has it."""
+        listed = self._run("ls-files", "-z", "--full-name", "--", *map(self._below_top, names)).stdout
+        return [one for one in listed.split("\0") if one]
+
+    def leave_out(self, *names: str) -> None:
+        """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""
+        path = self.folder / self._out("rev-parse", "--git-path", "info/exclude")
+        below = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{self.prefix}/" if self.prefix else "/")
+        make_folder(path.parent)
+        with naming(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)
+            content = file.read()
+            missing = [one for name in names if (one := below + name) not in content.splitlines()]
+            begin = "\n" if missing and content and not content.endswith("\n") else ""
+            file.write(begin + "".join(f"{one}\n" for one in missing))
 
     def check_out(self, commit: str, copy: Path, share: Sequence[str] = ()) -> Path:
         """Make a copy of a commit to run in, and return the trainer's folder in it.

@@ -6,6 +6,7 @@ Every value is a string, a number or a list of strings. Nothing in the file is e
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -32,7 +33,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         command: run by the shell in the folder of the arm's own copy; `{flags}` and `{seed}` are filled in.
-        seed: words with `{seed}` that are given to the command; `env:NAME`; or `inject`.
+        seed: words with `{seed}` that are given to the command, and mean nothing to the shell; `env:NAME`; or `inject`.
         share: what git ignores and a run needs, linked into each copy.
         timeout: the longest that a run may take, such as 15m; none if empty.
         data: files and folders whose content is part of what means do not cross.
@@ -209,6 +210,10 @@ def _check_run(run: RunPart, path: Path) -> None:
         )
     if run.seed.startswith(ENVIRONMENT) and not re.fullmatch(r"[A-Za-z_]\w*", run.seed.removeprefix(ENVIRONMENT)):
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} names no variable; write 'env:SEED'")
+    try:
+        shlex.split(run.seed)
+    except ValueError as error:
+        raise PlumblineError(f"{path}: run.seed: {run.seed!r} has {str(error).lower()}") from None
     for key, each in (("share", run.share), ("data", run.data)):
         for one in each:
             if not one.strip() or (key == "share" and not _below(one)):

@@ -22,6 +22,7 @@ from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import load
 from tests import in_process
+from tests.operate import terminal
 
 TRAINER = """\
 import argparse, random
@@ -98,7 +99,8 @@ def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[P
     assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
     assert "metric: val_loss, 2.99" in done.stderr and "also seen: train_loss 3.5" in done.stderr
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
-    assert "sigma 0.0" in done.stdout and git(folder, "status", "--short") == "?? plumbline.toml\n"
+    assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
+    assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
     before = (folder / "plumbline.toml").read_text()
     again = in_process.run(setup_trainer.main, "python other.py", cwd=folder)
     assert again.returncode == 1 and "is never written over" in again.stderr
@@ -119,7 +121,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
     assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
     after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
-    assert after[1:] == before[1:] and after[0] == before[0] + "?? results.tsv\n"
+    assert after == before
     mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
     assert mine == [1042, 1043, *range(1044, 1049)]
     rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
@@ -138,7 +140,9 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
     assert not {run["seed"] for run in claimed["runs"]} & {line["run"]["seed"] for line in banked(folder)[:-10]}
     log, page = plumbline(folder, "log", "--json"), plumbline(folder, "page")
-    assert [one["verdict"] for one in json.loads(log.stdout)["log"]] == ["keep", "discard", "keep"]
+    logged = json.loads(log.stdout)["log"]
+    assert [(one["verdict"], one["exit_code"]) for one in logged] == [("keep", 0), ("discard", 10), ("keep", 0)]
+    assert "GAIN = 0.2" in git(folder, "show", f"{logged[0]['commit']}:train.py")
     assert page.stdout.startswith("# `halve the batch` against `baseline`")
 
 
@@ -160,7 +164,7 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 0 and "Committed: better" in done.stderr
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
-    assert git(folder, "status", "--short") == "?? results.tsv\n"
+    assert git(folder, "status", "--short") == ""
 
 
 @pytest.mark.parametrize(
@@ -255,6 +259,21 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
         assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
     done = in_process.run(setup_trainer.main, cwd=folder)
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    text = (folder / "plumbline.toml").read_text()
+    hidden = r'command = "touch run; \u001b[2K\rpython train.py {flags}"'
+    (folder / "plumbline.toml").write_text(re.sub("command = .*", hidden.replace("\\", r"\\"), text))
+    command = [sys.executable, "-m", "plumbline", "try", "-n", "-m", "x", "--", "--worse", "1"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    for typed, code in ((b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
+        said, ended = terminal.run(command, folder, environment, typed)
+        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in said, said
+        assert said.count("[y/N]") == 1
+    assert "[y/N]" not in terminal.run(command, folder, environment)[0]
 
 
 @pytest.mark.slow

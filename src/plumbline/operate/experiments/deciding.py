@@ -42,7 +42,7 @@ class Settled:
     checks: Mapping[str, Any] = field(default_factory=dict)
 
 
-def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str) -> LedgerEntry:
+def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str, record: Mapping[str, Any]) -> LedgerEntry:
     """Make the entry of the ledger; `baseline` is what it calls what candidates are compared with."""
     arms = [trainer.method(BASELINE), trainer.method(asked.candidate)]
     return LedgerEntry(
@@ -52,6 +52,7 @@ def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str) -> Led
         baseline=baseline,
         metric=asked.metric,
         test=test,
+        commit=record["arms"][0]["commit"] if "arms" in record else "",
     )
 
 
@@ -69,9 +70,9 @@ def settle_try(
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked)), place.tried()
+    entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked), record), place.tried()
     level = announced.session_level(asked, entry, ledger)
-    since = announced.last_keep(entry, ledger) if asked.session == "each" else ""
+    since = announced.last_keep(entry, ledger) if asked.session == "each" else 0
     terms, plan = settle(replace(asked, alpha=level, bank_since=since), trainer, bank)
     announced.require_announced(entry, plan, trainer, bank, ledger)
     return Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {})
@@ -89,7 +90,8 @@ def decide(
         terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
     ).conduct()
     decision = looked_at(replace(decision, checks=settled.checks))
-    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
+    runs = len(settled.bank.runs)
+    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=runs)
     with ledgers.entered(place.ledger, [decided]) as ledger:
         decision = replace(
             decision,

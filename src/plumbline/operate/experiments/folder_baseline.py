@@ -22,7 +22,7 @@ from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.requests import read_result
-from plumbline.own_trainer.snapshot import FOLDER, Arm, Repository
+from plumbline.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
 from plumbline.own_trainer.trainer_file import TrainerFile
 
 #: What is to be done where means would cross machines.
@@ -172,8 +172,8 @@ def commit(repository: Repository, arm: Arm) -> str:
         raise PlumblineError(
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
-    prefix = f"{repository.prefix}/" if repository.prefix else ""
-    left_out = [f":(top,exclude,literal){prefix}{name}" for name in (FOLDER, "results.tsv")]
+    # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
+    left_out = [f":(top,exclude,literal){name}" for name in repository.tracked(FOLDER, ROWS)]
     for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
         done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
         if done.returncode:

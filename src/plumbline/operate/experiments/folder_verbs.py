@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment.decision import records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
@@ -62,7 +62,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     if given.message == BASELINE:
         raise PlumblineError(f"-m {BASELINE}: is what the other arm is called; say what is tried")
     file = load(root)
-    require_trust(file, given.trust)
+    require_trust(file, given.trust, given.verb)
     baseline = Baseline(file, Folder(root), Repository(root), tell)
     place = place_of(root)
     if given.dry_run:
@@ -127,7 +127,7 @@ def _decided_already(decision: Decision, page: Path, given: argparse.Namespace) 
 def confirm(given: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
     file = load(root)
-    require_trust(file, given.trust)
+    require_trust(file, given.trust, given.verb)
     baseline = Baseline(file, Folder(root), Repository(root), tell)
     place = place_of(root)
     with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
@@ -142,14 +142,14 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         question = question_again(baseline, candidate, other, trainer, name)
         terms, plan = claim(question, trainer, bank)
-        entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}")
         record = record_of(question, candidate, other, trainer)
+        entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}", record)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
         decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
         return told(decision, page_of(place, name), as_json=given.json)
 
 
-def require_trust(file: TrainerFile, said: bool) -> None:
+def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
     """Ask once before the command of a folder is run that came from elsewhere.
 
     Raises:
@@ -158,12 +158,13 @@ def require_trust(file: TrainerFile, said: bool) -> None:
     if trust.is_trusted(file.folder, file):
         return
     if not said:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
             raise PlumblineError(
                 f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say once "
-                "that it may (plumbline try --trust ...)"
+                f"that it may (plumbline {verb} --trust)"
             )
-        tell(f"{file.path} runs: {file.run.command}")
+        profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
+        tell(visible(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}"))
         print("It may have come from elsewhere. Run it in this folder from now on? [y/N] ", end="", file=sys.stderr)
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):

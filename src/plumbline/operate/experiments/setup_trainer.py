@@ -28,13 +28,13 @@ from plumbline.own_trainer import metric, trust
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
-from plumbline.own_trainer.snapshot import Repository
+from plumbline.own_trainer.snapshot import FOLDER, ROWS, Repository
 from plumbline.own_trainer.trainer_file import FLAGS, NAME, TrainerFile, load, parsed
 
 #: First runs that may fail for ignored files before it is given up.
 TRIES = 5
 #: Ignored entries that no run is given: environments, caches.
-NOT_SHARED = (".venv", "venv", "__pycache__", ".plumbline", "node_modules", ".git")
+NOT_SHARED = (".venv", "venv", "__pycache__", FOLDER, ROWS, "node_modules", ".git")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -58,7 +58,11 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run `plumbline setup-trainer`."""
-    given = arguments().parse_args()
+    with command_line.stopped_on_request():
+        return _main(arguments().parse_args())
+
+
+def _main(given: argparse.Namespace) -> int:
     root = Path.cwd()
     there = (root / NAME).exists()
     if given.command and there:
@@ -77,7 +81,7 @@ def main() -> int:
             file = _written(given, repository, folder)
         else:
             file = load(root)
-            require_trust(file, given.trust)
+            require_trust(file, given.trust, "setup-trainer")
         return _take(file, folder, repository, again=given.again)
 
 

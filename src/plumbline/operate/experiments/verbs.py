@@ -81,7 +81,7 @@ def confirm(given: argparse.Namespace) -> int:
     with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):
         bank = place.bank()
         terms, plan = claim(question, arms, bank)
-        entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}")
+        entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}", asked)
         settled = Settled(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=dict(asked))
         decision = decide(place, settled, lambda decision: looked_at_again(decision, arms, project.name))
         return told(decision, page_of(place, name), as_json=given.json)
