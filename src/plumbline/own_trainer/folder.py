@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core import process_record
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_json, make_folder, naming, read_json
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision.bank import Bank
@@ -120,7 +120,7 @@ class Folder:
             elif not content.endswith("\n"):
                 file.write("\n")
             columns = content.partition("\n")[0].count("\t") + 1
-            line = "\t".join(" ".join(cell.split()) for cell in row[:columns])
+            line = "\t".join(visible(" ".join(cell.split())) for cell in row[:columns])
             if line not in content.splitlines():
                 file.write(f"{line}\n")
             file.flush()

@@ -138,6 +138,7 @@ class Repository:
             self._run("add", "--all", "--", ":/", environment=environment)
             self._require_clean_submodules(environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS)]
+            own += [f":(top,literal){name}" for name in self.printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
             tree = self._code(environment)
@@ -157,6 +158,20 @@ class Repository:
         listed = self._run("ls-files", "-z", "--full-name", "--", *map(self._below_top, names)).stdout
         return [one for one in listed.split("\0") if one]
 
+    def printed_to(self) -> list[str]:
+        """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
+        mine = {(one.st_dev, one.st_ino) for one in map(os.fstat, filter(_is_open, (0, 1, 2)))}
+        found = []
+        for name in self._untracked():
+            with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+                there = (self.top / name).stat()
+                found += [name] if (there.st_dev, there.st_ino) in mine else []
+        return found
+
+    def _untracked(self) -> list[str]:
+        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
+        return [name for name in listed.split("\0") if name]
+
     def leave_out(self, *names: str) -> None:
         """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""
         path = self.folder / self._out("rev-parse", "--git-path", "info/exclude")
@@ -169,8 +184,8 @@ class Repository:
             begin = "\n" if missing and content and not content.endswith("\n") else ""
             file.write(begin + "".join(f"{one}\n" for one in missing))
 
-    def check_out(self, commit: str, copy: Path, share: Sequence[str] = ()) -> Path:
-        """Make a copy of a commit to run in, and return the trainer's folder in it.
+    def check_out(self, commit: str, copy: Path, share: Sequence[str] = (), output: Sequence[str] = ()) -> Path:
+        """Make a copy of a commit to run in, and return the trainer's folder in it; `output` are empty folders of it.
 
         Raises:
             PlumblineError: what is to be shared is not there.
@@ -186,6 +201,8 @@ class Repository:
                     f"{self.folder / NAME}: run.share: there is no {one!r} in {self.folder}; make it, or take it out"
                 )
             _link(self.folder / one, here / one)
+        for one in output:
+            make_folder(here / one)
         return here
 
     def remove(self, copy: Path) -> None:
@@ -204,9 +221,8 @@ class Repository:
         return self._out("write-tree", environment=environment)
 
     def _require_small(self) -> None:
-        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
         sizes = {}
-        for name in filter(None, listed.split("\0")):
+        for name in self._untracked():
             with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
                 sizes[name] = 0 if name.endswith("/") else (self.top / name).lstat().st_size
         if (total := sum(sizes.values())) <= MOST_UNTRACKED:
@@ -262,12 +278,18 @@ class Repository:
             yield {"GIT_INDEX_FILE": f"{folder}/index"}
 
     def _out(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
-        return self._run(*words, environment=environment).stdout.strip()
+        return self._run(*words, environment=environment).stdout.rstrip("\n")
 
     def _run(
         self, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         return _git(self.folder, *words, environment=environment, check=check)
+
+
+def _is_open(descriptor: int) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(os.fstat(descriptor))
+    return False
 
 
 def _git(

@@ -147,6 +147,27 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("GAIN = 1.0; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"),
+        ("print('val_loss: 0.0'); raise SystemExit", "it gives 0.0 whatever the seed"),
+    ],
+    ids=["a crash", "a constant"],
+)
+def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why: str) -> None:
+    change(folder, what)
+    head = git(folder, "rev-parse", "HEAD")
+    for _ in range(2):  # the same seeds again: luck gives no second chance
+        done = plumbline(folder, "try", "-m", "broken", "--commit")
+        assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
+    assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
+    change(folder, "GAIN = 0.1", what)
+    done = plumbline(folder, "try", "-m", "sound")
+    assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
+
+
+@pytest.mark.slow
 def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(folder: Path) -> None:
     change(folder)
     words = ("try", "-m", "better")
@@ -173,13 +194,14 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
         ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
         ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
         ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
+        ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
         (
             "GAIN = 0.0; given.seed = 7",
-            1,
+            12,
             "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
         ),
     ],
-    ids=["nan", "a crash", "a full disk", "a seed without effect"],
+    ids=["nan", "a crash", "a full disk", "another command", "a seed without effect"],
 )
 def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
     change(folder, what)
@@ -234,6 +256,20 @@ def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, word
         assert (
             done.stderr.endswith("ends with:\n  begin\n  nothing here\n") and not (folder / "plumbline.toml").exists()
         )
+
+
+def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
+    script = TRAINER.replace('print(f"val_loss: {', 'open("runs/loss.jsonl", "w").write(f"{{\\"val_loss\\": {')
+    folder = repository_of(tmp_path / "own", script.replace(':.6f}")', ':.6f}}}")'))
+    (folder / ".gitignore").write_text("data/\nruns/\n")
+    git(folder, "commit", "-qam", "ignores")
+    (folder / "runs").mkdir()
+    (folder / "runs/loss.jsonl").write_text("mine")
+    done = in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    file = load(folder)
+    assert (file.run.share, file.run.output) == (("data",), ("runs",))
+    assert file.metric.json == "runs/loss.jsonl:val_loss" and (folder / "runs/loss.jsonl").read_text() == "mine"
 
 
 def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:

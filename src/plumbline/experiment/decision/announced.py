@@ -82,8 +82,9 @@ def session_level(asked: Question, entry: LedgerEntry, ledger: Ledger) -> float:
             break
         if one.is_try:
             before[one.identity] = one
-        elif one.verdict == "keep":
-            kept.add(replace(one, verdict="", sentence="", at="").identity)
+        else:  # the newest verdict counts: a keep may be taken back
+            tried = replace(one, verdict="", sentence="", at="").identity
+            (kept.add if one.verdict == "keep" else kept.discard)(tried)
     number = len(before) + 1
     if asked.planned is not None and number > asked.planned:
         raise PlumblineError(

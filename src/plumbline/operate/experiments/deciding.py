@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import announced, decision_page
@@ -142,4 +143,4 @@ def rule(terms: ExperimentTerms) -> str:
 
 def tell(line: str) -> None:
     """Print a line of what goes on, beside what is printed at the end."""
-    print(line, file=sys.stderr, flush=True)
+    print(visible(line), file=sys.stderr, flush=True)

@@ -75,12 +75,15 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
-        if done := baseline.settle_pending(bank):
+        if done := baseline.settle_pending(bank, place.withdraw):
             tell(done)
         baseline.folder.baseline(baseline.repository)
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
-            return _decided_already(records.read(page.with_suffix(".json")), page, given)
+            decision = records.read(page.with_suffix(".json"))
+            _append_rows(baseline.trainer(), decision)
+            _say_decided(decision)
+            return told(decision, page, as_json=given.json)
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
         trainer = baseline.trainer(candidate, other)
@@ -88,19 +91,21 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         record = record_of(question, candidate, other, trainer)
         decision = _decided(place, question, record)
         page = page_of(place, question.name if decision is None else decision.terms.name)
-        code = None if decision is None else _decided_already(decision, page, given)
-        if decision is None:
+        if decision is not None:
+            _say_decided(decision)
+        else:
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
             decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
         # What follows is done again where a try was killed in it.
+        done = ""
+        if decision.verdict == "keep" and given.baseline is None:
+            name = decision.terms.name
+            baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
+            done = baseline.settle_pending(bank, place.withdraw)
+            decision = records.read(page.with_suffix(".json"))
         _append_rows(trainer, decision)
-        moves = decision.verdict == "keep" and given.baseline is None
-        if moves:
-            baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": question.name})
-        if code is None:
-            log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
-            code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
-        done = baseline.settle_pending(bank) if moves else ""
+        log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
+        code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
         print(*filter(None, (done, _next(decision, given, baseline, candidate))), sep="\n", file=sys.stderr)
         return code
 
@@ -116,12 +121,8 @@ def _decided(place: Place, question: Question, record: dict[str, Any]) -> Decisi
     return None
 
 
-def _decided_already(decision: Decision, page: Path, given: argparse.Namespace) -> int:
-    print(
-        f"decided already as `{decision.terms.candidate}`, {decision.at}; for other seeds: --first-seed",
-        file=sys.stderr,
-    )
-    return told(decision, page, as_json=given.json)
+def _say_decided(decision: Decision) -> None:
+    tell(f"decided already as `{decision.terms.candidate}`, {decision.at}; for other seeds: --first-seed")
 
 
 def confirm(given: argparse.Namespace, root: Path) -> int:
@@ -201,7 +202,8 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
     runs = [run for run in decision.runs if run.arm == arm]
     values = decision.baseline_values if arm == BASELINE else decision.candidate_values
     mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
-    said = (trainer.arms[arm].commit[:7], f"{mean:.6f}", f"{memory:.1f}")
+    commit = decision.asked["arms"][arm == BASELINE]["commit"]
+    said = (commit[:7], f"{mean:.6f}", f"{memory:.1f}")
     if arm == BASELINE:
         return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
@@ -218,7 +220,7 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
         return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":
         log = _lost_log(decision, baseline, candidate)
-        return f"Next: the whole log is {log}; plumbline try again when that is put right."
+        return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
     if decision.verdict == "cannot be judged":
         return ""
     return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")

@@ -88,7 +88,8 @@ def _main(given: argparse.Namespace) -> int:
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
     """Take the baseline's runs, and say what they say of the noise."""
     baseline, bank = Baseline(file, folder, repository, tell), folder.bank()
-    baseline.settle_pending(bank)
+    if done := baseline.settle_pending(bank, place_of(file.folder).withdraw):
+        tell(done)
     folder.baseline(repository)
     if again:
         baseline.take_again(bank)
@@ -112,24 +113,34 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     (way, why), share = _seed(given, root), list(given.share)
     tell(f'seed = "{way}": {why}')
     ignored = _ignored(root)
+    output: list[str] = []
     for _ in range(TRIES):
-        draft = _file(given, root, way, share, {"name": "metric"})
+        draft = _file(given, root, way, share, output, {"name": "metric"})
         result, copy = _first_run(draft, folder, repository)
         wanted = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
         missed = setup_guesses.missed([*wanted, *(result.tail if result.exit_code else ())], root, ignored)
-        missed = [one for one in missed if one not in share]
+        missed = [one for one in missed if one not in (*share, *output)]
         if not missed:
             break
-        tell(f"the run missed what git ignores: share = {json.dumps(missed)}")
-        share += missed
+        read = {name for name in result.opened if name not in result.written}
+        for one in missed:
+            below = [name for name in result.written if _is_below(name, one, repository)]
+            if below and not any(_is_below(name, one, repository) for name in read):
+                tell(f"the run writes into what git ignores: output = [{json.dumps(one)}], empty in each copy")
+                output.append(one)
+            else:
+                tell(f"the run missed what git ignores: share = [{json.dumps(one)}]")
+                share.append(one)
     log = Path(result.log)
     seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
     chosen = _chosen(seen, given.metric)
     if result.exit_code or chosen is None:
-        said = f"ended with exit code {result.exit_code}" if result.exit_code else _nothing(seen, given.metric)
-        raise PlumblineError("\n".join([f"{given.command} {said}; nothing was written. {log} ends with:", *_tail(log)]))
+        said = f": {result.why}" if result.exit_code else f" {_nothing(seen, given.metric)}"
+        raise PlumblineError("\n".join([f"{given.command}{said}; nothing was written. {log} ends with:", *_tail(log)]))
     part = chosen.said | {"direction": chosen.direction}
-    file = _file(given, root, way, share, part)
+    file = _file(given, root, way, share, output, part)
+    if into := [name for name in result.written if any(_is_below(name, one, repository) for one in share)]:
+        tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
     others = ", ".join(f"{one.name} {one.text}" for one in seen if one is not chosen)
     tell(
         f"metric: {chosen.name}, {chosen.text}, {chosen.direction} is better"
@@ -192,9 +203,16 @@ def _nothing(seen: list[Seen], name: str | None) -> str:
     return "said no metric that is known by its name: print a line METRIC name=value, or write plumbline.toml by hand"
 
 
-def _file(given: argparse.Namespace, root: Path, way: str, share: list[str], said: dict[str, str]) -> TrainerFile:
+def _is_below(name: str, entry: str, repository: Repository) -> bool:
+    """Whether a file of a copy, as its top has it, lies below an entry of the trainer's folder."""
+    return Path(name).is_relative_to(Path(repository.prefix, entry))
+
+
+def _file(
+    given: argparse.Namespace, root: Path, way: str, share: list[str], output: list[str], said: dict[str, str]
+) -> TrainerFile:
     command = given.command if FLAGS in given.command else f"{given.command} {FLAGS}"
-    run: dict[str, object] = {"command": command, "seed": way, "share": share}
+    run: dict[str, object] = {"command": command, "seed": way, "share": share, "output": output}
     run |= {"timeout": given.timeout} if given.timeout else {}
     return parsed({"run": run, "metric": said}, root / NAME)
 
@@ -212,7 +230,7 @@ def _tail(log: Path) -> list[str]:
 
 def _dry(given: argparse.Namespace, root: Path) -> str:
     way, why = _seed(given, root)
-    file = _file(given, root, way, list(given.share), {"name": given.metric or "metric"})
+    file = _file(given, root, way, list(given.share), [], {"name": given.metric or "metric"})
     return f"{_toml(file)}\n# seed: {why}; the metric is what the first run says"
 
 
@@ -220,7 +238,8 @@ def _toml(file: TrainerFile) -> str:
     """Write what is not as it is anyway; what decides stands there to be seen."""
     run, said, decide = file.run, file.metric, file.decide
     lines = ["[run]", f"command = {_text(run.command)}", f"seed = {_text(run.seed)}"]
-    lines += [f"share = [{', '.join(map(_text, run.share))}]"] if run.share else []
+    for key, names in (("share", run.share), ("output", run.output)):
+        lines += [f"{key} = [{', '.join(map(_text, names))}]"] if names else []
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
     lines += ["", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]

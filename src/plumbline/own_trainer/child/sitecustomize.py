@@ -29,11 +29,16 @@ _STEP = 1000003
 _RANGE = 2**32
 _SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
 _TARGETS = ("random", "numpy", "torch")
+#: Modules with seeds of their own, which are left alone.
+_OTHERS = ("jax", "mlx", "tensorflow")
 _state = threading.local()
 _TOP, _COPY = (os.environ.get("PLUMBLINE_" + word, os.sep) for word in ("TREE", "COPY"))
 _shifted: dict = {}
 _problems: list = []
 _opened: set = set()
+_written: set = set()
+_seeded: list = []
+_BEGAN = os.getcwd()
 
 
 def _new(seed):
@@ -97,6 +102,7 @@ def _imported(name, module):
     try:
         if _SHIFT:
             _HOOKS[name](module)
+            _seeded.append(name)
         if name == "torch":
             _report()
     except Exception as error:
@@ -157,13 +163,14 @@ def _of_the_tree(path):
     if path != _TOP and not path.startswith(_TOP + os.sep):
         return False
     parts = path[len(_TOP) + 1 :].split(os.sep)
-    return ".plumbline" not in parts and "site-packages" not in parts and parts[1:2] != ["lib"]
+    python = any(one.startswith("python") and parts[at - 1 : at] == ["lib"] for at, one in enumerate(parts))
+    return ".plumbline" not in parts and "site-packages" not in parts and not python
 
 
 def _borrowed():
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-    script = (getattr(sys, "argv", None) or [""])[0]
-    if os.path.isabs(script):  # the script's __file__ is gone when this is called at the end
+    script = os.path.join(_BEGAN, (getattr(sys, "argv", None) or [""])[0])
+    if os.path.isfile(script):  # the script's __file__ is gone when this is called at the end
         files["__main__"] = script
     return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file))[:20]
 
@@ -174,14 +181,18 @@ def _watched(event, arguments):
         if isinstance(path, (str, bytes)):
             path = os.path.abspath(os.fsdecode(path))
             if path.startswith(_COPY + os.sep):
-                _opened.add(path[len(_COPY) + 1 :])
+                name = path[len(_COPY) + 1 :]
+                _opened.add(name)
+                if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+                    _written.add(name)
 
 
 def _report():
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
         said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
-        said["opened"] = sorted(_opened)
+        said.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
+        said["left_alone"] = [name for name in _OTHERS if name in sys.modules]
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "__version__"):
             said["versions"] = {"torch": str(torch.__version__)}
