@@ -171,7 +171,8 @@ class CommandTrainer:
         if result.borrowed:
             raise PlumblineError(
                 f"{', '.join(result.borrowed[:3])}: came from {self.repository.top} and not from the arm's own copy, "
-                "so that both arms were the same code; give the command a PYTHONPATH below the folder (PYTHONPATH=src)"
+                "so that both arms were the same code; give the command paths below its own folder "
+                "(PYTHONPATH=src:$PYTHONPATH)"
             )
         value = result.others.get(self.metric) if self.held_out else result.value
         why = result.why
@@ -201,7 +202,8 @@ class CommandTrainer:
         way = self.file.run.seed
         if way == INJECT and not result.shifted and (result.left_alone or not result.seeded):
             others = ", ".join(result.left_alone)
-            seen = f"{others} is left alone" if others else "no Python of it could be reached"
+            seen = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
+            seen = f"{others} is left alone" if others else seen
             return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {seen}; {_BY_HAND}"
         known = self._known.setdefault(self.arms[arm].method, {})
         known[result.seed] = result

@@ -120,7 +120,7 @@ class Folder:
             elif not content.endswith("\n"):
                 file.write("\n")
             columns = content.partition("\n")[0].count("\t") + 1
-            line = "\t".join(visible(" ".join(cell.split())) for cell in row[:columns])
+            line = "\t".join(visible(" ".join(cell.replace('"', "'").split())) for cell in row[:columns])
             if line not in content.splitlines():
                 file.write(f"{line}\n")
             file.flush()

@@ -243,6 +243,7 @@ class _Run:
             "PLUMBLINE_TREE": request.top,
             "PLUMBLINE_COPY": request.copy,
             "PLUMBLINE_WATCH": "1" if request.watch else "",
+            "PLUMBLINE_SEEDED": "",
         }
 
     def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:

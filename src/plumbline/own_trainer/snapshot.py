@@ -14,14 +14,14 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import make_folder, naming, sha256_text
+from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
 from plumbline.own_trainer.trainer_file import NAME
 
 #: What Plumbline writes in a folder; with `NAME` it is no part of an arm.
@@ -271,6 +271,17 @@ class Repository:
                 parts = about.split()
                 found.append((path, parts[2] if parts[1] == "commit" else parts[1]))
         return found
+
+    @contextlib.contextmanager
+    def index_kept(self) -> Iterator[Callable[[], None]]:
+        """Put the user's index back as it was after the block, unless what this yields was called."""
+        index = self.folder / self._out("rev-parse", "--git-path", "index")
+        before, kept = index.read_bytes() if index.exists() else None, list[bool]()
+        try:
+            yield lambda: kept.append(True)
+        finally:
+            if not kept and before is not None:
+                atomic_write_bytes(index, before)
 
     @contextlib.contextmanager
     def _own_index(self) -> Iterator[dict[str, str]]:

@@ -284,8 +284,8 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
     if decide.pair and decide.interleave:
         raise PlumblineError(f"{path}: decide: says both pair and interleave; one is the order of the runs")
-    if (decide.session == "fwer") != bool(decide.planned):
-        raise PlumblineError(f'{path}: decide: session = "fwer" and planned = N go together')
+    if (decide.session == "fwer" and not decide.planned) or (decide.session == "each" and decide.planned):
+        raise PlumblineError(f'{path}: decide: session = "fwer" needs planned = N, and session = "each" takes none')
 
 
 def _check_where(where: WherePart, path: Path) -> None:

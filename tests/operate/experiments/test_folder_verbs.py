@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,8 @@ def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[P
     said = load(folder)
     assert (said.run.seed, said.run.share) == ("--seed {seed}", ("data",))
     assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
-    assert "metric: val_loss, 2.99" in done.stderr and "also seen: train_loss 3.5" in done.stderr
+    assert "metric: val_loss, 2.99" in done.stderr and "is better: the last in 'val_loss: 2.99" in done.stderr
+    assert "also seen: --metric train_loss, 3.5: the last in 'step 10: train loss 3.5'" in done.stderr
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
     assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
     assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
@@ -180,8 +182,15 @@ def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(
     assert "worse against better" in done.stderr
 
 
-def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
+def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeated(folder: Path) -> None:
     change(folder)
+    hook = folder / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 1 and "git commit says: nothing; a hook may have refused it" in done.stderr
+    assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
+    hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 0 and "Committed: better" in done.stderr
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
@@ -256,6 +265,29 @@ def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, word
         assert (
             done.stderr.endswith("ends with:\n  begin\n  nothing here\n") and not (folder / "plumbline.toml").exists()
         )
+
+
+def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path: Path) -> None:
+    script = """\
+        import json, random
+        random.seed(1)
+        last = 2 + random.random()
+        print(f"step 500 train loss: {last + 1} test loss: {last}")
+        print("test loss: 1.5 is the best so far, saving")
+        json.dump({"eval": {"nll": last}}, open("out.json", "w"), indent=1)
+        """
+    folder = repository_of(tmp_path / "own", textwrap.dedent(script))
+    done = in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "metric: test_loss, 2." in done.stderr and "the last in 'step 500 train loss: " in done.stderr
+    assert "--metric best_test_loss, 1.5: the last in 'test loss: 1.5 is the best so far, saving'" in done.stderr
+    assert "random.seed x 1. Every seed that random, numpy (seed, default_rng) and torch are given" in done.stderr
+    for words in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
+        (folder / "plumbline.toml").unlink()
+        done = in_process.run(setup_trainer.main, "python train.py", *words, cwd=folder)
+        assert f"metric: {words[1].rpartition(':')[2]}, " in done.stderr, done.stderr
+        assert done.returncode == (0 if len(words) > 2 else 1)  # the best is a constant here
+    assert load(folder).metric.direction == "higher"
 
 
 def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
@@ -340,6 +372,33 @@ def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
         done = plumbline(folder, "try", "-m", "second", "--", "--worse", "1")
     assert done.returncode == 1 and f"process {os.getpid()} " in done.stderr
     assert "(plumbline try -m first)" in done.stderr and len(banked(folder)) == 5
+
+
+@pytest.mark.slow
+def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> None:
+    change(folder)
+    words = [sys.executable, "-m", "plumbline", "try", "-m", "better"]
+    for line in ("runs of baseline are there", "seed 1042", "runs again with fresh seeds"):
+        with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            assert process.stderr is not None
+            assert any(line in each.decode() for each in process.stderr)
+            process.terminate()
+        assert process.returncode == 75, line
+    assert plumbline(folder, "try", "-m", "better").returncode == 0
+
+
+@pytest.mark.slow
+def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
+    text = (folder / "plumbline.toml").read_text()
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned = 5'))
+    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    terms = json.loads(done.stdout)["terms"]
+    assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
+    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned = 5'))
+    done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
 
 
 def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

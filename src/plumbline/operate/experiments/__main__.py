@@ -131,6 +131,8 @@ def main() -> int:
 
 def _main(given: argparse.Namespace) -> int:
     folder = folder_meant(given)
+    if folder is not None and given.verb == "try" and given.message in (None, "", "baseline"):
+        _wrong("say in a few words what is tried, other than baseline: plumbline try -m 'halve the batch'")
     if folder is not None:
         from plumbline.operate.experiments import folder_verbs
 

@@ -115,6 +115,10 @@ class Baseline:
             return None
         return str(kept["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
 
+    def is_head(self, arm: Arm) -> bool:
+        """Whether an arm's code is what was committed last."""
+        return self.repository.arm("HEAD").tree == arm.tree
+
     def settle_pending(self, bank: Bank, withdraw: Callable[[str, str], None]) -> str:
         """Run what was kept again with fresh seeds, and move the baseline to it; says what was done, or nothing.
 
@@ -127,10 +131,11 @@ class Baseline:
         self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
         runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
         lost = [run for run in runs if not run.has_value]
-        every = {run.value for run in bank.of(self.trainer().group, arm.method)}
-        if lost or (len(every) == 1 and size > 1):
+        every = {run.value for run in bank.of(self.trainer().group, arm.method) if run.has_value}
+        constant = len(every) == 1 and size > 1
+        if lost or constant:
             why = f"it gives {every.pop()} whatever the seed"
-            if lost:
+            if not constant:
                 why = f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})"
             withdraw(pending["asked"]["page"], why)
             del self.said["pending"]
@@ -185,9 +190,11 @@ def commit(repository: Repository, arm: Arm) -> str:
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
     names = [*repository.tracked(FOLDER, ROWS), *repository.printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
-    for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
-        done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["no word"]
-            raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
+    with repository.index_kept() as keep:
+        for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
+            done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
+            if done.returncode:
+                said = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
+                raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
+        keep()
     return f"Committed: {arm.words}"

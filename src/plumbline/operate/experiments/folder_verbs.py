@@ -57,10 +57,6 @@ def place_of(root: Path) -> Place:
 
 def try_(given: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
-    if not given.message:
-        raise PlumblineError("say in a few words what is tried: plumbline try -m 'halve the batch'")
-    if given.message == BASELINE:
-        raise PlumblineError(f"-m {BASELINE}: is what the other arm is called; say what is tried")
     file = load(root)
     require_trust(file, given.trust, given.verb)
     baseline = Baseline(file, Folder(root), Repository(root), tell)
@@ -83,7 +79,10 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             decision = records.read(page.with_suffix(".json"))
             _append_rows(baseline.trainer(), decision)
             _say_decided(decision)
-            return told(decision, page, as_json=given.json)
+            code = told(decision, page, as_json=given.json)
+            if given.commit and not baseline.is_head(baseline.arm):
+                tell(commit(baseline.repository, baseline.arm))
+            return code
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
         trainer = baseline.trainer(candidate, other)
@@ -215,7 +214,7 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
     if decision.verdict == "keep":
         if given.commit:
             return commit(baseline.repository, candidate)
-        changed = baseline.repository.arm("HEAD").tree != candidate.tree
+        changed = not baseline.is_head(candidate)
         change = f"git commit -am {shlex.quote(candidate.words)} (nothing was committed); " if changed else ""
         return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":

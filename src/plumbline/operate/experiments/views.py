@@ -31,9 +31,9 @@ def print_noise(given: argparse.Namespace, place: Place) -> int:
     if not rows:
         raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; {place.first} makes some")
     for row in rows:
-        sigma = row["sigma"]
+        sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
         print(
-            f"{row['group']}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
+            f"{trainer}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
             f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
@@ -75,6 +75,8 @@ def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict
 
 def _print(heads: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
     table = Table(*map(str, heads), box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"  # names differ at their ends
     for row in rows:
         table.add_row(*row)
     Console(markup=False, emoji=False, highlight=False).print(table)

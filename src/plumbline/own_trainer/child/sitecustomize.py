@@ -5,7 +5,8 @@ what fails in it is told in its report and never to the trainer. In the order of
 
 - modules that the user's own tree is installed from (`pip install -e .`) are looked for in the arm's copy instead;
 - functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
-  of these modules is given a first seed, for scripts that set none;
+  of these modules is given a first seed in the first process of a run, for scripts that set none (workers that are
+  started later keep streams of their own);
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
   of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for.
@@ -39,6 +40,7 @@ _opened: set = set()
 _written: set = set()
 _seeded: list = []
 _BEGAN = os.getcwd()
+_FIRST = not os.environ.get("PLUMBLINE_SEEDED")
 
 
 def _new(seed):
@@ -79,18 +81,21 @@ def _wrap(module, path, first="seed"):
 
 
 def _seeds_of_random(module):
-    module.seed(_new(0))
+    if _FIRST:
+        module.seed(_new(0))
     _wrap(module, "seed", "a")
 
 
 def _seeds_of_numpy(module):
-    module.random.seed(_new(0))
+    if _FIRST:
+        module.random.seed(_new(0))
     _wrap(module, "random.seed")
     _wrap(module, "random.default_rng")
 
 
 def _seeds_of_torch(module):
-    module.manual_seed(_new(0))
+    if _FIRST:
+        module.manual_seed(_new(0))
     for path in ("manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"):
         _wrap(module, path)
 
@@ -193,9 +198,11 @@ def _report():
         said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
         said.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
         said["left_alone"] = [name for name in _OTHERS if name in sys.modules]
+        for name in said["left_alone"]:
+            said["versions"][name] = str(getattr(sys.modules[name], "__version__", ""))
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "__version__"):
-            said["versions"] = {"torch": str(torch.__version__)}
+            said["versions"]["torch"] = str(torch.__version__)
             cuda = getattr(torch, "cuda", None)
             if cuda is not None and cuda.is_initialized():
                 peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
@@ -220,6 +227,7 @@ def _next_one():
 
 
 if os.environ.get("PLUMBLINE_REPORT"):
+    os.environ["PLUMBLINE_SEEDED"] = "1"
     _from_the_copy()
     if os.environ.get("PLUMBLINE_WATCH"):
         sys.addaudithook(_watched)
