@@ -88,13 +88,13 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
-        decision = _decided(place, question, record)
-        page = page_of(place, question.name if decision is None else decision.terms.name)
-        if decision is not None:
+        if (known := _decided(place, question, record)) is not None:
+            decision = known
             _say_decided(decision)
         else:
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
             decision = decide(place, settled, lambda decision: _in_words(decision, trainer))
+        page = page_of(place, decision.terms.name)
         # What follows is done again where a try was killed in it.
         done = ""
         if decision.verdict == "keep" and given.baseline is None:

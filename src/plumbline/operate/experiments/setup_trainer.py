@@ -136,14 +136,14 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
         if not missed:
             break
         read = {name for name in result.opened if name not in result.written}
-        for one in missed:
-            below = [name for name in result.written if _is_below(name, one, repository)]
-            if below and not any(_is_below(name, one, repository) for name in read):
-                tell(f"the run writes into what git ignores: output = [{json.dumps(one)}], empty in each copy")
-                output.append(one)
+        for entry in missed:
+            below = [name for name in result.written if _is_below(name, entry, repository)]
+            if below and not any(_is_below(name, entry, repository) for name in read):
+                tell(f"the run writes into what git ignores: output = [{json.dumps(entry)}], empty in each copy")
+                output.append(entry)
             else:
-                tell(f"the run missed what git ignores: share = [{json.dumps(one)}]")
-                share.append(one)
+                tell(f"the run missed what git ignores: share = [{json.dumps(entry)}]")
+                share.append(entry)
     log = Path(result.log)
     seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
     chosen = _chosen(seen, given.metric, copy)
