@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,78 +21,94 @@ LOOP = Path(__file__).parents[1] / "examples" / "loop"
 #: Spread of one run of the trainer.
 SIGMA = 0.01
 KEPT, NOT_KEPT = 0, (10, 11, 12)
-TOML = r"""
-[run]
-command = "python train.py {flags}"
-seed = "inject"
-timeout = "1m"
-[metric]
-pattern = '^val_bpb:\s+(\S+)'
-direction = "lower"
-"""
 
 
 @dataclass(frozen=True)
 class Driven:
-    """How a session went.
+    """How a session goes.
 
     Attributes:
-        codes: the exit code of each proposal.
-        changes: what train.py has at the end, as it was committed.
-        runs: all that were made before the claim.
+        codes: the exit code of each proposal so far.
+        changes: what train.py has now, as it was committed.
+        runs: all that were made.
         seconds: of the whole session.
-        claim: the sentence of `plumbline confirm` afterwards.
+        ending: after the last proposal what `plumbline confirm` says, or why nothing was decided.
     """
 
     codes: list[int]
     changes: list[float]
     runs: int
     seconds: float
-    claim: str
+    ending: str = ""
 
 
-def drive(folder: Path, gains: Sequence[float]) -> Driven:
-    """Go through a session in a new folder; `gains` in sigma."""
+def drive(folder: Path, gains: Sequence[float]) -> Iterator[Driven]:
+    """Go through a session in a new folder, and tell after each proposal how it went; `gains` in sigma.
+
+    A command that ends without a decision is repeated once, as `decide.sh` asks for; the session ends where that is not
+    enough.
+    """
     environment = set_up(folder)
-    began = time.monotonic()
-    codes = [proposed(folder, number, gain * SIGMA, environment) for number, gain in enumerate(gains, start=1)]
-    seconds = time.monotonic() - began
-    runs = (folder / ".plumbline/runs.jsonl").read_text().count("\n")
-    claimed = json.loads(call(["plumbline", "confirm", "--json"], folder, environment).stdout)
-    text = call(["git", "show", "HEAD:train.py"], folder, environment).stdout
-    return Driven(codes, changes_of(text), runs, seconds, claimed["sentence"])
+    began, codes = time.monotonic(), list[int]()
+    for number, gain in enumerate(gains, start=1):
+        done = proposed(folder, number, gain * SIGMA, environment)
+        codes.append(done.returncode)
+        seconds = time.monotonic() - began
+        bank = folder / ".plumbline/runs.jsonl"
+        runs = bank.read_text().count("\n") if bank.exists() else 0
+        decided, ending = done.returncode in (KEPT, *NOT_KEPT), ""
+        if not decided:
+            said = done.stderr.strip().splitlines() or ["no word"]
+            ending = f" It ended there, without a decision: {said[-1]}"
+        elif number == len(gains):
+            ending = f" `plumbline confirm` afterwards: {claim(folder, environment)}"
+        text = call(["git", "show", "HEAD:train.py"], folder, environment).stdout
+        yield Driven(list(codes), changes_of(text), runs, seconds, ending)
+        if not decided:
+            return
 
 
-def set_up(folder: Path) -> dict[str, str]:
-    """Make a repository with the trainer, and an environment in which `plumbline` and `python` are this Python's."""
+def claim(folder: Path, environment: dict[str, str]) -> str:
+    """The sentence of a claim, whatever it says; or why there is none."""
+    done = call(["plumbline", "confirm", "--json"], folder, environment, check=False)
+    return str(json.loads(done.stdout)["sentence"]) if done.stdout else done.stderr.strip()
+
+
+def set_up(folder: Path, decide: str = "") -> dict[str, str]:
+    """Make a repository with the trainer as examples/loop/README.md says; returns an environment in which `plumbline`
+    and `python` are this Python's. `decide`: the part of plumbline.toml that says what decides.
+    """
     folder.mkdir(parents=True)
     for name in ("train.py", "decide.sh"):
         shutil.copy(LOOP / name, folder)
-    (folder / "plumbline.toml").write_text(TOML.lstrip())
+    (block,) = re.findall(r"```toml\n(.*?)```", (LOOP / "README.md").read_text(), flags=re.S)
+    block = block.replace(".venv/bin/python", "python").replace('share = [".venv"]\n', "")
+    (folder / "plumbline.toml").write_text(block + decide)
     own = folder.parent / "bin"
     own.mkdir(exist_ok=True)
     for name, words in (("plumbline", "-m plumbline"), ("python", "")):
         (own / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
         (own / name).chmod(0o755)
     author = {f"GIT_{who}_{what}": f"{what}@loop" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    path = f"{own}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, **author, "PATH": path, "XDG_STATE_HOME": str(folder.parent / "state")}
+    paths = {"PATH": f"{own}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(LOOP.parents[1] / "src")}
+    environment = {**os.environ, **author, **paths, "XDG_STATE_HOME": str(folder.parent / "state")}
     for words in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "start")):
         call(["git", *words], folder, environment)
     return environment
 
 
-def proposed(folder: Path, number: int, gain: float, environment: dict[str, str]) -> int:
+def proposed(folder: Path, number: int, gain: float, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Propose a change, and have it decided."""
     script = folder / "train.py"
     text = script.read_text()
     entry = gain + 1e-12 * number  # no two proposals are the same text
     script.write_text(text.replace("CHANGES = [", f"CHANGES = [{entry!r}, ", 1))
-    trust = [] if number > 1 else ["--trust"]
-    done = call(["sh", "decide.sh", f"change {number}", *trust], folder, environment, check=False)
-    if done.returncode not in (KEPT, *NOT_KEPT):
-        raise SystemExit(f"proposal {number} ended with {done.returncode}:\n{done.stderr}")
-    return done.returncode
+    words = ["sh", "decide.sh", f"change {number}", *([] if number > 1 else ["--trust"])]
+    done = call(words, folder, environment, check=False)
+    if done.returncode in (KEPT, *NOT_KEPT):
+        return done
+    print(done.stderr, flush=True)
+    return call(words, folder, environment, check=False)
 
 
 def changes_of(text: str) -> list[float]:

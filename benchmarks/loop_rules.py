@@ -5,7 +5,7 @@
 
 Nothing is trained. In the tables runs are drawn, with a fixed seed; a proposal is a change of what was kept last, and
 its gain adds to those that were kept. `--no-real` leaves out the session that `plumbline try` itself decides, told by
-nothing but its exit codes (`driven_loop.py`).
+nothing but its exit codes (`driven_loop.py`). What is known is written as it comes: after each table and each proposal.
 
 Shapes: S sessions, N proposals, B runs of the baseline, K of a proposal. More is better; one run spreads by 1.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -97,23 +98,26 @@ class Tables:
         self.parts.append(f"## Six gains of {gain:g} sigma{harm}\n\n{text}")
 
 
-def real_session(gain: float) -> str:
-    """Say how the session went that `plumbline try` itself decided, told by its exit codes alone."""
+def real_session(gain: float) -> Iterator[str]:
+    """Say after each proposal how the session goes that `plumbline try` itself decides, told by exit codes alone."""
     gains_N = gains(1, gain, 0.0)[0]
     with tempfile.TemporaryDirectory() as folder:
-        driven = drive(Path(folder) / "trainer", gains_N.tolist())
-    kept = [gain_ > 0 for gain_, code in zip(gains_N, driven.codes, strict=True) if code == 0]
-    true = sum(driven.changes) / SIGMA
-    codes = ", ".join(f"{driven.codes.count(code)} ended with {code}" for code in sorted(set(driven.codes)))
-    return (
-        "## `plumbline try` itself\n\n"
-        f"One session of {PROPOSALS} proposals, {REAL} of them with a gain of {gain:g} sigma, of a trainer that trains "
-        "nothing (`examples/loop/train.py`), driven by `examples/loop/decide.sh`: what is committed and what is taken "
-        f"back hangs on the exit codes alone. {codes}. Kept: {len(kept)}, of which {sum(kept)} are real; the "
-        f"committed script is better by {true:.1f} sigma, of {REAL * gain:g} possible. {driven.runs} runs, and "
-        f"{driven.seconds:.0f} s for all {PROPOSALS} commands, in which the trainer itself takes next to none. "
-        f"`plumbline confirm` afterwards: {driven.claim}"
-    )
+        for driven in drive(Path(folder) / "trainer", gains_N.tolist()):
+            tried = len(driven.codes)
+            before_N = gains_N[:tried]
+            print(f"proposal {tried} of {PROPOSALS}: exit code {driven.codes[-1]}", flush=True)
+            kept = [gain_ > 0 for gain_, code in zip(gains_N, driven.codes) if code == 0]
+            codes = ", ".join(f"{driven.codes.count(code)} ended with {code}" for code in sorted(set(driven.codes)))
+            many = f"{PROPOSALS} proposals" if tried == PROPOSALS else f"{tried} of {PROPOSALS} proposals, not finished"
+            yield (
+                "## `plumbline try` itself\n\n"
+                f"One session of {many}, {int((before_N > 0).sum())} of them with a gain of {gain:g} sigma, of a "
+                "trainer that trains nothing (`examples/loop/train.py`), driven by `examples/loop/decide.sh`: what is "
+                f"committed and what is taken back hangs on the exit codes alone. {codes}. Kept: {len(kept)}, of which "
+                f"{sum(kept)} are real; the committed script is better by {sum(driven.changes) / SIGMA:.1f} sigma, of "
+                f"{before_N.sum():g} possible. {driven.runs} runs, and {driven.seconds:.0f} s for the "
+                f"{tried} commands, in which the trainer itself takes next to none.{driven.ending}"
+            )
 
 
 WORDS = """\
@@ -135,17 +139,23 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--no-real", action="store_true", help="leave out the session of `plumbline try` itself")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
-    arguments = parser.parse_args()
-    tables = Tables(arguments.sessions)
+    given = parser.parse_args()
+    tables = Tables(given.sessions)
+    head = (
+        "# Loops of 60 proposals, where the truth is known\n\n"
+        f"{describe(with_torch=False)}. {given.sessions:,} sessions a row. `python benchmarks/loop_rules.py`"
+    )
+
+    def write(*more: str) -> None:
+        atomic_write_text(given.out, "\n\n".join([head, WORDS, *tables.parts, *more]) + "\n")
+
     for gain, worse in WORLDS:
         tables.world(gain, worse)
         print(tables.parts[-1], flush=True)
-    real = [] if arguments.no_real else [real_session(2.0)]
-    head = (
-        "# Loops of 60 proposals, where the truth is known\n\n"
-        f"{describe(with_torch=False)}. {arguments.sessions:,} sessions a row. `python benchmarks/loop_rules.py`"
-    )
-    atomic_write_text(arguments.out, "\n\n".join([head, WORDS, *tables.parts, *real]) + "\n")
+        write()
+    for said in () if given.no_real else real_session(2.0):
+        write(said)
+    print(given.out)
 
 
 if __name__ == "__main__":

@@ -36,11 +36,8 @@ class MemoryBank(Bank):
     def __init__(self) -> None:
         self.path, self.runs, self._before = Path("memory"), [], 0
 
-    def append(
-        self, group: str, method: str, run: ArmRun, role: str = "loop", beside: tuple[int, ...] = (), at: str = ""
-    ) -> None:
-        at = at or f"{len(self.runs):06d}"
-        self.runs.append(BankedRun(group=group, method=method, run=run, role=role, beside=beside, at=at))
+    def append(self, group: str, method: str, run: ArmRun, role: str = "loop", beside: tuple[int, ...] = ()) -> None:
+        self.runs.append(BankedRun(group=group, method=method, run=run, role=role, beside=beside))
 
 
 @dataclass
@@ -90,8 +87,7 @@ def session(rng: np.random.Generator, asked: Question, gains: Sequence[float], p
         terms, plan = settle(settled, trainer, bank)
         require_announced(entry, plan, trainer, bank, ledger)
         decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
-        at = f"{len(bank.runs) - 1:06d}"
-        entries += [entry, replace(entry, verdict=decision.verdict, sentence="s", at=at)]
+        entries += [entry, replace(entry, verdict=decision.verdict, sentence="s", runs=len(bank.runs))]
         found.append((decision.verdict == "keep", trainer.made))
     return found
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Decides on the change that is in the working tree: ./decide.sh "what it does" [more words for plumbline try]
-# What is kept is committed, what is not is taken back; without a decision nothing is touched.
+# What is kept is committed, what is not is taken back (but for new files, which whoever made them removes); without a decision nothing is touched.
 words=$1
 shift
 plumbline try --commit -m "$words" "$@"

@@ -16,8 +16,8 @@ COLUMNS, ROWS = 80, 24
 _PIECES = re.compile(r"\x1b\[([0-9;?]*)([A-Za-z])|\r|\n|[^\x1b\r\n]+")
 
 
-def run(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, int]:
-    """What a command writes to its terminal, and its exit code."""
+def run(command: list[str], folder: Path, environment: dict[str, str], typed: bytes = b"") -> tuple[str, int]:
+    """What a command writes to its terminal, on which something was typed, and its exit code."""
     descriptor, other_side = pty.openpty()
     fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     process = subprocess.Popen(
@@ -30,6 +30,7 @@ def run(command: list[str], folder: Path, environment: dict[str, str]) -> tuple[
         start_new_session=True,
     )
     os.close(other_side)
+    os.write(descriptor, typed)
     written = bytearray()
     while True:
         try:

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.cli import VERBS, VerbCommand
 from plumbline.operate.experiments.__main__ import arguments, main
-from tests import in_process
+from tests import run_in_process
 
 
 def test_a_try_is_told_what_decides_in_the_words_of_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,5 +34,5 @@ main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(
 
 
 def test_a_session_that_cannot_be_meant_is_an_error_of_the_command_line(repository: Path) -> None:
-    done = in_process.run(main, "try", "value_residual", "--preset", "smoke", "--session", "fwer", cwd=repository)
+    done = run_in_process.run(main, "try", "value_residual", "--preset", "smoke", "--session", "fwer", cwd=repository)
     assert done.returncode == 2 and "--session fwer needs --planned N" in done.stderr

@@ -64,10 +64,11 @@ def test_an_end_that_is_the_arms_own_is_its_outcome(train: str, outcome: str, wh
     assert (made.outcome, made.value) == (outcome, None) and why in made.why
 
 
-def test_a_run_that_takes_too_long_ends_with_all_that_it_started(
-    tmp_path: Path,
-) -> None:
-    made = run(tmp_path / "mine", NEVER, 'timeout = "1s"')
+@pytest.mark.parametrize("clean", [False, True], ids=["", "without its mark"])
+def test_a_run_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, clean: bool) -> None:
+    train = NEVER.replace(", start_new_session=True", "") if clean else NEVER
+    command = f"{f'env -i {sys.executable}' if clean else 'python'} train.py"
+    made = run(tmp_path / "mine", train, 'timeout = "1s"', command=command)
     assert made.outcome == "timeout" and "not finished after 1 s" in made.why
     assert made.seconds is not None and made.seconds < 10
 
@@ -104,6 +105,25 @@ def test_an_end_that_is_the_machines_is_no_outcome(train: str, why: str, tmp_pat
     assert not list(folder.runs.glob("*.result.json")) and folder.log("x", 1).parent.parent.exists()
 
 
+def test_an_exit_code_of_a_signal_is_the_arms_own_the_second_time(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match="stopped its command by a signal"):
+        run(tmp_path / "mine", "raise SystemExit(143)")
+    (made,) = trainer(tmp_path / "mine").run([("candidate", 7)])
+    assert (made.outcome, made.why) == ("crashed", "ended by SIGTERM: it printed nothing")
+
+
+def test_a_metric_file_that_the_commit_has_is_no_word_of_a_run(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "last.json").write_text('{"loss": 2.5}')
+    (folder / "train.py").write_text("# writes nothing\n")
+    write_toml(folder, metric="json = 'last.json:loss'")
+    (made,) = trainer(folder).run([("candidate", 7)])
+    assert made.outcome == "crashed" and "it ended well, and loss is nowhere in last.json" in made.why
+    write_toml(folder, 'share = ["out"]', metric="json = 'out/last.json:loss'")
+    with pytest.raises(PlumblineError, match=r"out/last\.json lies in out, which run\.share gives to all runs"):
+        trainer(folder)
+
+
 def test_a_command_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no such command: .*pithon"):
         run(tmp_path / "mine", "# another arm", command="pithon train.py")
@@ -126,6 +146,9 @@ def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> No
     both = [(BASELINE, 1), (BASELINE, 2)]
     with pytest.raises(PlumblineError, match=r"no effect: seeds 1, 2 all gave 0\.998559.*seed = \"inject\""):
         list(trainer(folder, "--gain", "1").run(both))
+    write_toml(folder, 'seed = "inject"', command="python -I train.py {flags}")
+    with pytest.raises(PlumblineError, match="no call that sets a seed was seen, and no Python of it could be reached"):
+        list(trainer(folder, "--gain", "1").run(both[:1]))
     write_toml(folder, 'seed = "inject"')
     assert len({one.value for one in trainer(folder, "--gain", "1").run(both)}) == 2
     (folder / "train.py").write_text("print('val_bpb: 1.23456')\n")

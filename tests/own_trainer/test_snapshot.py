@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from tests.own_trainer.trainers import decide, git, make, trainer, write_toml
 
 def everything(folder: Path) -> dict[str, str]:
     """Every file of a repository with its hash, but for objects, our refs and our folder."""
-    ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".plumbline/")
+    ours = (".git/objects/", ".git/refs/plumbline/", ".git/worktrees", ".git/info/exclude", ".plumbline/")
     names = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     kept = {name: path for name, path in names.items() if not name.startswith(ours)}
     return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in kept.items()}
@@ -94,6 +96,22 @@ def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: 
     assert git(top, "status", "--porcelain") == "" and (folder / ".plumbline" / "runs").exists()
 
 
+def test_what_a_try_prints_to_is_no_part_of_it_and_only_our_copies_are_removed(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    theirs = tmp_path / "theirs" / "keep"
+    theirs.mkdir(parents=True)
+    (folder / ".plumbline").mkdir()
+    (folder / ".plumbline/worktrees").symlink_to(theirs.parent)
+    (folder / "gain.py").write_text("GAIN = 1\n")
+    code = "from plumbline.own_trainer.snapshot import *; import sys; print(Repository(Path('.')).candidate().commit)"
+    with open(folder / "try.log", "w") as log:
+        subprocess.run([sys.executable, "-c", code], cwd=folder, stdout=log, check=True)
+    commit = (folder / "try.log").read_text().strip()
+    assert git(folder, "diff", "--name-only", "HEAD", commit) == "gain.py"
+    list(trainer(folder).run([("candidate", 1)]))
+    assert theirs.exists()
+
+
 def test_submodules_are_filled_and_refused_with_changes_of_their_own(tmp_path: Path) -> None:
     library = make(tmp_path / "library", "SHIFT = 0.5\n")
     folder = make(tmp_path / "mine")
@@ -128,16 +146,17 @@ def test_code_that_is_installed_from_the_users_tree_is_taken_from_the_arms_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make(tmp_path / "mine")
-    (folder / "src").mkdir()
-    (folder / "src" / "shifts.py").write_text("SHIFT = 0.0\n")
+    (folder / "src/lib").mkdir(parents=True)
+    (folder / "src/lib/shifts.py").write_text("SHIFT = 0.0\n")
     text = (folder / "train.py").read_text()
     (folder / "train.py").write_text(text.replace("SHIFT = 0.0", "from shifts import SHIFT"))
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "a package")
-    (folder / "src" / "shifts.py").write_text("SHIFT = 1.0\n")
-    monkeypatch.setenv("PYTHONPATH", str(folder / "src"), prepend=os.pathsep)
+    (folder / "src/lib/shifts.py").write_text("SHIFT = 1.0\n")
+    monkeypatch.setenv("PYTHONPATH", str(folder / "src/lib"), prepend=os.pathsep)
     (made,) = trainer(folder).run([("candidate", 1)])
     assert made.value is not None and made.value < 0.1
-    write_toml(folder, command=f"python {folder}/train.py {{flags}}")
-    with pytest.raises(PlumblineError, match=r"__main__: came from .* and not from the arm's own copy"):
-        list(trainer(folder).run([("candidate", 1)]))
+    for command in (f"python {folder}/train.py {{flags}}", f"cd {folder}; python train.py {{flags}}"):
+        write_toml(folder, command=command)
+        with pytest.raises(PlumblineError, match=r"__main__: came from .* and not from the arm's own copy"):
+            list(trainer(folder).run([("candidate", 1)]))

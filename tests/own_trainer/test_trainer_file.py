@@ -79,5 +79,9 @@ def test_a_command_is_trusted_once_and_again_when_it_changes(tmp_path: Path, mon
     trust.trust(tmp_path, file)
     path.write_text(WHOLE + "[decide]\nalpha = 0.01\n")
     assert trust.is_trusted(tmp_path, trainer_file.load(tmp_path))
+    path.write_text(WHOLE.replace("[run]", "[run]\nseed = '--rng {seed}; touch x'"))
+    file = trainer_file.load(tmp_path)  # it runs nothing: the shell is given its words quoted
+    assert trust.is_trusted(tmp_path, file)
+    assert seed.command_line("python train.py", file.run.seed, 7, []) == "python train.py --rng '7;' touch x"
     path.write_text(WHOLE.replace("train.py", "other.py"))
     assert not trust.is_trusted(tmp_path, trainer_file.load(tmp_path))

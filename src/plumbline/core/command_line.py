@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError, visible
@@ -99,6 +103,20 @@ def run(main: Callable[[], int | None]) -> None:
         print(f"error: {sentence}", file=sys.stderr)
         sys.exit(1)
     sys.exit(code or 0)
+
+
+@contextmanager
+def stopped_on_request() -> Iterator[None]:
+    """Have a SIGTERM end the block as a verb ends that wants to be run again."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(EXIT_RUN_AGAIN)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def of_disk_in_words(error: OSError) -> str | None:

@@ -52,7 +52,9 @@ class LedgerEntry:
         metric: in what; tries are counted in it.
         test: what decided; another test of the same numbers is another try.
         planned: how many tries were announced, none if 0; not a part of what makes two entries different.
+        commit: of the candidate, where it is one; not a part of what makes two entries different.
         verdict, sentence, at: of an entry that says what was decided of a try: how, in a sentence, and when (UTC).
+        runs: of such an entry, how many runs the bank had then.
     """
 
     kind: str
@@ -62,9 +64,11 @@ class LedgerEntry:
     metric: str
     test: str
     planned: int = 0
+    commit: str = ""
     verdict: str = ""
     sentence: str = ""
     at: str = ""
+    runs: int = 0
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -83,9 +87,9 @@ class LedgerEntry:
         return (self.baseline, self.metric)
 
 
-#: What stands in lines of decisions alone, and in every line.
-_DECIDED = ("verdict", "sentence", "at")
-_NEEDED = tuple(each.name for each in fields(LedgerEntry) if each.name not in _DECIDED)
+#: What stands in lines alone that say it, and in every line.
+_SOMETIMES = ("commit", "verdict", "sentence", "at", "runs")
+_NEEDED = tuple(each.name for each in fields(LedgerEntry) if each.name not in _SOMETIMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +282,7 @@ def fingerprint(value: Any) -> str:
 
 
 def _line(number: int, previous: str, entry: LedgerEntry) -> str:
-    said = {key: value for key, value in asdict(entry).items() if value or key not in _DECIDED}
+    said = {key: value for key, value in asdict(entry).items() if value or key not in _SOMETIMES}
     record = {"entry": number, "previous": previous, **said}
     return canonical_json({**record, "hash": sha256_text(canonical_json(record))})
 
@@ -289,8 +293,7 @@ def _parsed(path: Path, content: bytes) -> Ledger:
         try:
             record = json.loads(line)
             needed = {key: record[key] for key in _NEEDED}
-            decided = {key: record.get(key, "") for key in _DECIDED}
-            entry = LedgerEntry(**needed | decided)
+            entry = LedgerEntry(**needed, **{key: record[key] for key in _SOMETIMES if key in record})
             whole = line.decode() == _line(number, hashes[-1], entry)
             head = record["hash"]
         except (ValueError, KeyError, TypeError, RecursionError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,15 +22,17 @@ from plumbline.own_trainer import fingerprint, seed
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
-from plumbline.own_trainer.requests import LEAST_FREE, Request, Result, interrupted_file, read_result
+from plumbline.own_trainer.requests import LEAST_FREE, NO_COMMAND, Request, Result, interrupted_file, read_result
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
 
 if TYPE_CHECKING:
     from plumbline.own_trainer.profile_runs import ProfileRuns
 
-#: Where the metric is printed with so many digits, two equal values of different seeds are no accident.
-_DIGITS = 5
+#: Where the metric is printed with so many digits, two equal values of different seeds are no accident; where with
+#: fewer, as the accuracy of a few hundred examples is, so many are none.
+_DIGITS, _EQUAL = 5, 5
+_BY_HAND = "let the trainer take its seed from the command line or the environment"
 
 
 @dataclass(kw_only=True)
@@ -131,7 +134,7 @@ class CommandTrainer:
         copy = self.folder.copy(run_id)
         here = copy / self.repository.prefix
         if not self._at_work(run_id):
-            here = self.repository.check_out(chosen.commit, copy, run.share)
+            here = self.repository.check_out(chosen.commit, copy, run.share, run.output)
         request = Request(
             run_id=run_id,
             seed=number,
@@ -168,12 +171,16 @@ class CommandTrainer:
         if result.borrowed:
             raise PlumblineError(
                 f"{', '.join(result.borrowed[:3])}: came from {self.repository.top} and not from the arm's own copy, "
-                "so that both arms were the same code; give the command a PYTHONPATH below the folder (PYTHONPATH=src)"
+                "so that both arms were the same code; give the command paths below its own folder "
+                "(PYTHONPATH=src:$PYTHONPATH)"
             )
-        self._require_effect(arm, result)
         value = result.others.get(self.metric) if self.held_out else result.value
         why = result.why
         outcome = result.outcome
+        if (broken := self._without_effect(arm, result)) or result.exit_code in NO_COMMAND:
+            if not self._others_vary(arm):  # what the baseline can, a candidate that cannot has undone
+                raise PlumblineError(f"{self.file.path}: {broken or f'run.command: {why}'}")
+            outcome, why = CRASHED, broken or why
         if outcome == FINISHED and (value is None or not math.isfinite(value)):
             outcome, why = CRASHED, f"it never said {self.metric}"
         return ArmRun(
@@ -188,27 +195,38 @@ class CommandTrainer:
             fingerprint=fingerprint.of_parts(result.fingerprint),
         )
 
-    def _require_effect(self, arm: str, result: Result) -> None:
-        """Refuse a metric that is the same to the last digit whatever the seed."""
+    def _without_effect(self, arm: str, result: Result) -> str:
+        """Say that the seed has no effect on an arm, by what is known of its runs; nothing where it may have one."""
         if result.outcome != FINISHED:
-            return
+            return ""
+        way = self.file.run.seed
+        if way == INJECT and not result.shifted and (result.left_alone or not result.seeded):
+            others = ", ".join(result.left_alone)
+            seen = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
+            seen = f"{others} is left alone" if others else seen
+            return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {seen}; {_BY_HAND}"
         known = self._known.setdefault(self.arms[arm].method, {})
         known[result.seed] = result
         texts = {one.text for one in known.values()}
-        digits = sum(letter.isdigit() for letter in result.text)
-        if len(texts) > 1 or len(known) < (2 if digits >= _DIGITS else 3):
-            return
+        digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
+        if len(texts) > 1 or len(known) < (2 if digits >= _DIGITS else _EQUAL):
+            return ""
         seeds = ", ".join(map(str, sorted(known)))
-        way = self.file.run.seed
         none = not any(one.shifted for one in known.values())
         if way == INJECT:
             said = "no call that sets a seed was seen" if none else f"calls were shifted ({', '.join(result.shifted)})"
-            remedy = f"{said}; let the trainer take its seed from the command line or the environment"
+            remedy = f"{said}; {_BY_HAND}"
         else:
             remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
-        raise PlumblineError(
-            f"{self.file.path}: run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
-        )
+        return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
+
+    def _others_vary(self, arm: str) -> bool:
+        """Whether runs of another arm have gone well here, and differ by their seeds."""
+        values: dict[str, set[float | None]] = {}
+        for one in self.folder.bank().runs:
+            if one.group == self.group and one.method != self.method(arm) and one.run.has_value:
+                values.setdefault(one.method, set()).add(one.run.value)
+        return any(len(each) > 1 for each in values.values())
 
     def _not_made(self, arm: str, number: int) -> PlumblineError:
         said = read_json(interrupted_file(self._file(arm, number, "result"))) or {}
@@ -244,7 +262,8 @@ class CommandTrainer:
             if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
                 self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
         for copy in (self.folder.own / "worktrees").glob("*"):
-            if not self._at_work(copy.name):
+            ours = re.fullmatch(r"[0-9a-f]{16}", copy.name) and (copy / ".git").is_file()
+            if ours and not self._at_work(copy.name):
                 self.repository.remove(copy)
 
     def _at_work(self, run_id: str) -> bool:

@@ -1,7 +1,7 @@
 """Keeps what a trainer's folder knows below `.plumbline/`: runs, decisions, pages, logs, the baseline, `results.tsv`.
 
-`.plumbline/` ignores itself, so that git never sees it. `results.tsv` lies in the folder itself, in the columns that
-autoresearch writes.
+`results.tsv` lies in the folder itself, in the columns that autoresearch writes. Git is told to see neither, by a
+file of its own (`.git/info/exclude`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core import process_record
-from plumbline.core.errors import PlumblineError
-from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, naming, read_json
+from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.files import atomic_write_json, make_folder, naming, read_json
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision.bank import Bank
-from plumbline.own_trainer.snapshot import FOLDER, Arm, Repository
+from plumbline.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
 
 #: The columns of `results.tsv`: the first five are those of autoresearch, the second is named as the metric is.
 COLUMNS = ("commit", "val_bpb", "memory_gb", "status", "description", "seeds", "p")
@@ -54,10 +54,10 @@ class Folder:
         return Bank(self.own / "runs.jsonl")
 
     def make(self) -> None:
-        """Make the folder, which git is told to ignore."""
-        make_folder(self.own)
-        if not (self.own / ".gitignore").exists():
-            atomic_write_text(self.own / ".gitignore", "*\n")
+        """Make the folder, which git is told to ignore first."""
+        if not self.own.exists():
+            Repository(self.root).leave_out(f"{FOLDER}/", ROWS)
+            make_folder(self.own)
 
     @contextmanager
     def held(self, command: str) -> Iterator[None]:
@@ -101,7 +101,7 @@ class Folder:
     def has_rows(self) -> bool:
         """Whether `results.tsv` has a row below its head."""
         try:
-            return len((self.root / "results.tsv").read_text(encoding="utf-8", errors="replace").splitlines()) > 1
+            return len((self.root / ROWS).read_text(encoding="utf-8", errors="replace").splitlines()) > 1
         except FileNotFoundError:
             return False
 
@@ -110,7 +110,7 @@ class Folder:
 
         No row is there twice: a try that was killed writes its own again.
         """
-        path = self.root / "results.tsv"
+        path = self.root / ROWS
         with naming(path), open(path, "a+", encoding="utf-8", newline="") as file:
             file.seek(0)
             content = file.read()
@@ -120,7 +120,7 @@ class Folder:
             elif not content.endswith("\n"):
                 file.write("\n")
             columns = content.partition("\n")[0].count("\t") + 1
-            line = "\t".join(" ".join(cell.split()) for cell in row[:columns])
+            line = "\t".join(visible(" ".join(cell.replace('"', "'").split())) for cell in row[:columns])
             if line not in content.splitlines():
                 file.write(f"{line}\n")
             file.flush()

@@ -29,6 +29,7 @@ LONGEST, SECONDS = 16_384, 60.0
 #: Bytes from the end of a running log that are looked at.
 TAIL = 2**18
 _BLOCK = 2**20
+_NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 #: A line that says a metric by its name, whatever else is printed.
 METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
 
@@ -179,10 +180,8 @@ def _below(row: Any, key: str) -> Any:
 
 
 def _number(text: str) -> float | None:
-    try:
-        return float(text.rstrip(",;%"))
-    except ValueError:
-        return None
+    plain = text.rstrip(",;%")
+    return float(plain) if _NUMBER.fullmatch(plain) else None
 
 
 class _TooLongError(Exception):

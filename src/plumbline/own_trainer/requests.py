@@ -15,6 +15,8 @@ from plumbline.own_trainer.trainer_file import MetricPart
 SCHEMA = 1
 #: Bytes; a disk with less is full.
 LEAST_FREE = 2**20
+#: How a shell ends where there is no such command, or where it may not be executed.
+NO_COMMAND = {126: "its command cannot be executed", 127: "there is no such command"}
 
 
 class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +61,8 @@ class Result(Struct, frozen=True, kw_only=True):
         shifted: how many calls that set seeds were shifted, by function.
         memory_gb: the largest memory of a GPU, as torch counts it.
         borrowed: modules that came from the user's tree and not from the arm's copy.
-        opened: files of the trainer's folder that were opened, where that was asked for.
+        seeded: modules that were given a first seed; left_alone: modules whose own seeds cannot be shifted.
+        opened: files of the trainer's folder that were opened, where that was asked for; written: those for writing.
         tail: the last lines of the log.
     """
 
@@ -77,7 +80,10 @@ class Result(Struct, frozen=True, kw_only=True):
     shifted: dict[str, int] = {}
     memory_gb: float | None = None
     borrowed: list[str] = []
+    seeded: list[str] = []
+    left_alone: list[str] = []
     opened: list[str] = []
+    written: list[str] = []
     tail: list[str] = []
     log: str = ""
     exit_code: int | None = None

@@ -39,6 +39,7 @@ from plumbline.own_trainer import fingerprint, metric
 from plumbline.own_trainer.processes import REPORT, TOKEN, end, end_with_parent
 from plumbline.own_trainer.requests import (
     LEAST_FREE,
+    NO_COMMAND,
     Request,
     Result,
     interrupted_file,
@@ -53,15 +54,19 @@ LOOK, GRACE = 2.0, 20.0
 #: What a log says of a disk that is full, and what of memory.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
 _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
+#: What reports list.
+_LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
 _STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + number))
-#: How a shell ends where there is no such command, or where it may not be executed.
-_NO_COMMAND = {126: "its command cannot be executed", 127: "there is no such command"}
 
 
 class _NotOfTheArm(Exception):
-    """Why a run was not made, where that says nothing of its arm."""
+    """Why a run was not made, where that says nothing of its arm; with the exit code by which that was seen."""
+
+    def __init__(self, why: str, code: int | None = None) -> None:
+        super().__init__(why)
+        self.code = code
 
 
 def make(request: Request) -> int:
@@ -78,17 +83,19 @@ class _Run:
         self.reports = Path(request.result).with_suffix(".reports")
         self.stopped: int | None = None
         self.late = False
+        self.code_before: int | None = None
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
         for number in _STOPS:
             signal.signal(number, self._stop)
         result = Path(self.request.result)
-        again = interrupted_file(result)
+        again, code = interrupted_file(result), None
         try:
             for folder in (result.parent, self.log.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             with self._alone(result.with_suffix(".lock")):
+                self.code_before = (read_json(again) or {}).get("code")
                 again.unlink(missing_ok=True)
                 made = read_result(result)
                 if made is not None and made.outcome == FINISHED:
@@ -102,13 +109,13 @@ class _Run:
                     shutil.rmtree(self.reports, ignore_errors=True)
                     Path(self.request.progress).unlink(missing_ok=True)
         except _NotOfTheArm as error:
-            why = str(error)
+            why, code = str(error), error.code
         except OSError as error:
             if of_disk(error) is None:
                 raise
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):
-            atomic_write_json(again, {"why": why, "tail": metric.last_lines(self.log)})
+            atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
         print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
         return EXIT_RUN_AGAIN
 
@@ -133,6 +140,8 @@ class _Run:
         shell = shutil.which("bash") or "/bin/sh"
         if not os.path.isdir(request.folder):
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
+        for stale in request.metric.files:  # what the commit has of them is no word of this run
+            Path(request.folder, stale).unlink(missing_ok=True)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [shell, "-c", request.command],
@@ -146,7 +155,7 @@ class _Run:
             )
             code = self._wait(process, began)
         seconds = time.monotonic() - began
-        end(self._mark, 0.0)  # what it left behind holds the device
+        end(self._mark, 0.0, process.pid)  # what it left behind holds the device
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -164,7 +173,7 @@ class _Run:
             return self._result(DIVERGED, seconds, code, read, f"{request.metric.called} is {read.text}")
         last = tail[-1] if tail else "it printed nothing"
         if code:
-            kind = "out of memory" if any(map(_MEMORY.search, tail)) else _exit_words(code)
+            kind = "out of memory" if any(map(_MEMORY.search, tail)) else NO_COMMAND.get(code) or _exit_words(code)
             return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
         if read.value is None:
             where = request.metric.json or request.metric.file or "what it printed"
@@ -182,10 +191,8 @@ class _Run:
     def _require_of_the_arm(self, code: int, tail: list[str]) -> None:
         """Refuse an end that says nothing of the arm."""
         last = f": {tail[-1]}" if tail else ""
-        if code in _STOPPED:
-            raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})")
-        if code in _NO_COMMAND:
-            raise _NotOfTheArm(f"{_NO_COMMAND[code]}{last}")
+        if code in _STOPPED and code != self.code_before:  # a second time it is how the arm ends
+            raise _NotOfTheArm(f"something stopped its command by a signal ({_exit_words(code)})", code)
         if any(map(_FULL.search, tail)):
             raise _NotOfTheArm(f"the disk is full{last}")
         for folder in (self.log.parent, Path(self.request.folder)):
@@ -211,8 +218,7 @@ class _Run:
             at=process_record.now(),
             shifted=told["shifted"],
             memory_gb=told["memory_gb"],
-            borrowed=told["borrowed"],
-            opened=told["opened"],
+            **{name: told[name] for name in _LISTED},
             tail=metric.last_lines(self.log),
             log=request.log,
             exit_code=code,
@@ -237,6 +243,7 @@ class _Run:
             "PLUMBLINE_TREE": request.top,
             "PLUMBLINE_COPY": request.copy,
             "PLUMBLINE_WATCH": "1" if request.watch else "",
+            "PLUMBLINE_SEEDED": "",
         }
 
     def _wait(self, process: subprocess.Popen[bytes], began: float) -> int:
@@ -248,7 +255,7 @@ class _Run:
             now = time.monotonic()
             self.late = request.timeout is not None and now - began > request.timeout
             if self.stopped is not None or self.late:
-                end(self._mark, GRACE)
+                end(self._mark, GRACE, process.pid)
                 return process.wait()
             if readable and now - looked >= LOOK:
                 looked = now
@@ -282,7 +289,7 @@ def _reported(reports: Path) -> dict[str, Any]:
     """What the Python processes of a run said of themselves, put together."""
     versions: dict[str, str] = {}
     shifted: dict[str, int] = {}
-    borrowed, opened = set[str](), set[str]()
+    listed = {name: set[str]() for name in _LISTED}
     memory: list[float] = []
     for path in sorted(reports.glob("*.json")):
         said = read_json(path)
@@ -291,14 +298,13 @@ def _reported(reports: Path) -> dict[str, Any]:
         versions.update(said.get("versions", {}))
         for name, count in said.get("shifted", {}).items():
             shifted[name] = shifted.get(name, 0) + count
-        borrowed.update(said.get("borrowed", ()))
-        opened.update(said.get("opened", ()))
+        for name, found in listed.items():
+            found.update(said.get(name, ()))
         memory += [said["memory_gb"]] if "memory_gb" in said else []
     return {
         "versions": versions,
         "shifted": shifted,
-        "borrowed": sorted(borrowed),
-        "opened": sorted(opened),
+        **{name: sorted(found) for name, found in listed.items()},
         "memory_gb": max(memory, default=None),
     }
 

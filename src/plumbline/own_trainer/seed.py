@@ -1,5 +1,7 @@
 """Gives a run its seed: as words of the command, by the environment, or by shifting the seeds that the code sets.
 
+What a plumbline.toml says of seeds and flags is quoted: the shell runs what `command` says and nothing else.
+
 `inject` is for a trainer that fixes its seed in the code: a `sitecustomize` (`child/sitecustomize.py`) in front of the
 child's PYTHONPATH wraps the functions that set seeds when torch, numpy and random are imported, and shifts what they
 are given by a function of the run's seed.
@@ -25,10 +27,10 @@ def command_line(command: str, way: str, seed: int, flags: Sequence[str]) -> str
     Raises:
         PlumblineError: there is no telling which of several commands they belong to.
     """
-    words = [] if way == INJECT or way.startswith(ENVIRONMENT) else [way.replace(SEED, str(seed))]
+    words = [] if way == INJECT or way.startswith(ENVIRONMENT) else shlex.split(way.replace(SEED, str(seed)))
     if SEED in command:
         command, words = command.replace(SEED, str(seed)), []
-    quoted = " ".join([*words, *map(shlex.quote, flags)])
+    quoted = shlex.join([*words, *flags])
     if FLAGS in command:
         return command.replace(FLAGS, quoted)
     if quoted and _several(command):

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import sha256_text
+from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
 from plumbline.own_trainer.trainer_file import NAME
 
-#: What is Plumbline's own in a folder, and no part of an arm.
-FOLDER = ".plumbline"
-NOT_OF_AN_ARM = (FOLDER, "results.tsv", NAME)
+#: What Plumbline writes in a folder; with `NAME` it is no part of an arm.
+FOLDER, ROWS = ".plumbline", "results.tsv"
+NOT_OF_AN_ARM = (FOLDER, ROWS, NAME)
 #: Untracked files of more bytes than this are taken for data that should be ignored and shared.
 MOST_UNTRACKED = 256 * 2**20
 #: Settings of the user that would run something, or change what is checked out, while Plumbline works.
@@ -136,7 +137,8 @@ class Repository:
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
             self._require_clean_submodules(environment)
-            own = [self._below_top(name) for name in (FOLDER, "results.tsv")]
+            own = [self._below_top(name) for name in (FOLDER, ROWS)]
+            own += [f":(top,literal){name}" for name in self.printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
             tree = self._code(environment)
@@ -151,8 +153,39 @@ class Repository:
         """Keep a commit by a ref of Plumbline's own, so that nothing prunes it."""
         self._run("update-ref", f"{self.refs}/{name}", commit)
 
-    def check_out(self, commit: str, copy: Path, share: Sequence[str] = ()) -> Path:
-        """Make a copy of a commit to run in, and return the trainer's folder in it.
+    def tracked(self, *names: str) -> list[str]:
+        """List the files that git tracks of what the folder has of these names, each as the top has it."""
+        listed = self._run("ls-files", "-z", "--full-name", "--", *map(self._below_top, names)).stdout
+        return [one for one in listed.split("\0") if one]
+
+    def printed_to(self) -> list[str]:
+        """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
+        mine = {(one.st_dev, one.st_ino) for one in map(os.fstat, filter(_is_open, (0, 1, 2)))}
+        found = []
+        for name in self._untracked():
+            with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
+                there = (self.top / name).stat()
+                found += [name] if (there.st_dev, there.st_ino) in mine else []
+        return found
+
+    def _untracked(self) -> list[str]:
+        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
+        return [name for name in listed.split("\0") if name]
+
+    def leave_out(self, *names: str) -> None:
+        """Have git ignore names of the folder by its own `info/exclude`, which no commit has."""
+        path = self.folder / self._out("rev-parse", "--git-path", "info/exclude")
+        below = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{self.prefix}/" if self.prefix else "/")
+        make_folder(path.parent)
+        with naming(path), open(path, "a+", encoding="utf-8", errors="surrogateescape") as file:
+            file.seek(0)
+            content = file.read()
+            missing = [one for name in names if (one := below + name) not in content.splitlines()]
+            begin = "\n" if missing and content and not content.endswith("\n") else ""
+            file.write(begin + "".join(f"{one}\n" for one in missing))
+
+    def check_out(self, commit: str, copy: Path, share: Sequence[str] = (), output: Sequence[str] = ()) -> Path:
+        """Make a copy of a commit to run in, and return the trainer's folder in it; `output` are empty folders of it.
 
         Raises:
             PlumblineError: what is to be shared is not there.
@@ -168,6 +201,8 @@ class Repository:
                     f"{self.folder / NAME}: run.share: there is no {one!r} in {self.folder}; make it, or take it out"
                 )
             _link(self.folder / one, here / one)
+        for one in output:
+            make_folder(here / one)
         return here
 
     def remove(self, copy: Path) -> None:
@@ -186,9 +221,8 @@ class Repository:
         return self._out("write-tree", environment=environment)
 
     def _require_small(self) -> None:
-        listed = self._run("ls-files", "--others", "--exclude-standard", "-z", "--full-name", "--", ":/").stdout
         sizes = {}
-        for name in filter(None, listed.split("\0")):
+        for name in self._untracked():
             with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
                 sizes[name] = 0 if name.endswith("/") else (self.top / name).lstat().st_size
         if (total := sum(sizes.values())) <= MOST_UNTRACKED:
@@ -239,17 +273,34 @@ class Repository:
         return found
 
     @contextlib.contextmanager
+    def index_kept(self) -> Iterator[Callable[[], None]]:
+        """Put the user's index back as it was after the block, unless what this yields was called."""
+        index = self.folder / self._out("rev-parse", "--git-path", "index")
+        before, kept = index.read_bytes() if index.exists() else None, list[bool]()
+        try:
+            yield lambda: kept.append(True)
+        finally:
+            if not kept and before is not None:
+                atomic_write_bytes(index, before)
+
+    @contextlib.contextmanager
     def _own_index(self) -> Iterator[dict[str, str]]:
         with tempfile.TemporaryDirectory() as folder:
             yield {"GIT_INDEX_FILE": f"{folder}/index"}
 
     def _out(self, *words: str, environment: Mapping[str, str] | None = None) -> str:
-        return self._run(*words, environment=environment).stdout.strip()
+        return self._run(*words, environment=environment).stdout.rstrip("\n")
 
     def _run(
         self, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         return _git(self.folder, *words, environment=environment, check=check)
+
+
+def _is_open(descriptor: int) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(os.fstat(descriptor))
+    return False
 
 
 def _git(

@@ -6,6 +6,7 @@ Every value is a string, a number or a list of strings. Nothing in the file is e
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -32,8 +33,9 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         command: run by the shell in the folder of the arm's own copy; `{flags}` and `{seed}` are filled in.
-        seed: words with `{seed}` that are given to the command; `env:NAME`; or `inject`.
+        seed: words with `{seed}` that are given to the command, and mean nothing to the shell; `env:NAME`; or `inject`.
         share: what git ignores and a run needs, linked into each copy.
+        output: what git ignores and a run writes into: a folder that is empty in each copy.
         timeout: the longest that a run may take, such as 15m; none if empty.
         data: files and folders whose content is part of what means do not cross.
     """
@@ -41,6 +43,7 @@ class RunPart(Struct, frozen=True, forbid_unknown_fields=True):
     command: str
     seed: str = "--seed {seed}"
     share: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
     timeout: str = ""
     data: tuple[str, ...] = ()
 
@@ -70,6 +73,12 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
     unit: str = ""
     others: dict[str, str] = {}
     held_out: str = ""
+
+    @property
+    def files(self) -> list[str]:
+        """The files in which a run says its metrics, below the trainer's folder."""
+        rows = [words.rpartition(":")[0] for words in (self.json, *self.others.values())] if self.json else []
+        return [*dict.fromkeys(rows), *([self.file] if self.file else [])]
 
     @property
     def called(self) -> str:
@@ -169,6 +178,12 @@ def parsed(said: dict[str, object], path: Path) -> TrainerFile:
     file = TrainerFile(**parts, path=path)  # type: ignore[arg-type]
     _check_run(file.run, path)
     _check_metric(file.metric, path)
+    for name in file.metric.files:
+        if shared := [one for one in file.run.share if Path(name).is_relative_to(one)]:
+            raise PlumblineError(
+                f"{path}: metric: {name} lies in {shared[0]}, which run.share gives to all runs, so that each would "
+                f"read what another wrote; write {shared[0]} to run.output, which is a run's own"
+            )
     _check_decide(file.decide, path)
     _check_where(file.where, path)
     return file
@@ -209,9 +224,13 @@ def _check_run(run: RunPart, path: Path) -> None:
         )
     if run.seed.startswith(ENVIRONMENT) and not re.fullmatch(r"[A-Za-z_]\w*", run.seed.removeprefix(ENVIRONMENT)):
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} names no variable; write 'env:SEED'")
-    for key, each in (("share", run.share), ("data", run.data)):
+    try:
+        shlex.split(run.seed)
+    except ValueError as error:
+        raise PlumblineError(f"{path}: run.seed: {run.seed!r} has {str(error).lower()}") from None
+    for key, each in (("share", run.share), ("output", run.output), ("data", run.data)):
         for one in each:
-            if not one.strip() or (key == "share" and not _below(one)):
+            if not one.strip() or (key != "data" and not _below(one)):
                 raise PlumblineError(f"{path}: run.{key}: {one!r} is no path below the folder")
     try:
         _ = run.timeout_seconds
@@ -265,8 +284,8 @@ def _check_decide(decide: DecidePart, path: Path) -> None:
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
     if decide.pair and decide.interleave:
         raise PlumblineError(f"{path}: decide: says both pair and interleave; one is the order of the runs")
-    if (decide.session == "fwer") != bool(decide.planned):
-        raise PlumblineError(f'{path}: decide: session = "fwer" and planned = N go together')
+    if (decide.session == "fwer" and not decide.planned) or (decide.session == "each" and decide.planned):
+        raise PlumblineError(f'{path}: decide: session = "fwer" needs planned = N, and session = "each" takes none')
 
 
 def _check_where(where: WherePart, path: Path) -> None:

@@ -17,7 +17,8 @@ def is_trusted(folder: Path, file: TrainerFile) -> bool:
         lines = _path().read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return _key(folder, file) in {json.loads(line).get("key") for line in lines if line.startswith("{")}
+    key = json.dumps(_key(folder, file))
+    return any(line.startswith(f'{{"key": {key}') for line in lines)
 
 
 def trust(folder: Path, file: TrainerFile) -> None:
@@ -30,8 +31,8 @@ def trust(folder: Path, file: TrainerFile) -> None:
 
 
 def _key(folder: Path, file: TrainerFile) -> str:
-    """The folder and what of its file is executed: another level or metric is no other program."""
-    return sha256_text(f"{folder.resolve()}\0{file.run.command}\0{file.run.seed}\0{file.where.profile}")
+    """The folder and what of its file is executed: another seed, level or metric is no other program."""
+    return sha256_text(f"{folder.resolve()}\0{file.run.command}\0{file.where.profile}")
 
 
 def _path() -> Path:

@@ -302,13 +302,13 @@ def test_after_a_keep_the_bank_is_made_anew_and_its_old_runs_say_more_of_sigma(t
     """A bank that is bad by chance keeps one candidate that does nothing after another."""
     known = {"kind": "try", "baseline": "base", "metric": "loss", "test": rule(QUESTION)}
     entry, ledger = LedgerEntry(**known, name="new", fingerprint="b"), tmp_path / "ledger.jsonl"
-    kept = LedgerEntry(**known, name="x", fingerprint="a", verdict="keep", sentence="s", at="2026-11-23T10:00:00Z")
-    assert last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == ""
+    kept = LedgerEntry(**known, name="x", fingerprint="a", verdict="keep", sentence="s", runs=7)
+    assert last_keep(entry, ledgers.append(ledger, [replace(kept, verdict="discard")])) == 0
     since = last_keep(entry, ledgers.append(ledger, [kept, entry]))
-    assert since == kept.at
-    assert last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", at="2026-11-24T10:00:00Z")])) == since
-    with patch.object(banks.process_record, "now", lambda: since):
-        conducted(tmp_path, Numbers(noisy(8), "x"))
+    assert since == 7
+    assert last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", runs=9)])) == since
+    with patch.object(banks.process_record, "now", lambda: "2999-01-01T00:00:00Z"):  # a clock that then steps back
+        assert len(conducted(tmp_path, Numbers(noisy(8), "x")).runs) == since
     after = Numbers(noisy(8))
     decision = conducted(tmp_path, after, replace(QUESTION, bank_since=since))
     assert [seed for arm, seed in after.made if arm == BASELINE] == [47, 48, 49, 50, 51]

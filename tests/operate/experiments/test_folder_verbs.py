@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import load
 from tests import run_in_process
+from tests.operate import fake_terminal
 
 TRAINER = """\
 import argparse, random
@@ -96,9 +98,11 @@ def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[P
     said = load(folder)
     assert (said.run.seed, said.run.share) == ("--seed {seed}", ("data",))
     assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
-    assert "metric: val_loss, 2.99" in done.stderr and "also seen: train_loss 3.5" in done.stderr
+    assert "metric: val_loss, 2.99" in done.stderr and "is better: the last in 'val_loss: 2.99" in done.stderr
+    assert "also seen: --metric train_loss, 3.5: the last in 'step 10: train loss 3.5'" in done.stderr
     assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
-    assert "sigma 0.0" in done.stdout and git(folder, "status", "--short") == "?? plumbline.toml\n"
+    assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
+    assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
     before = (folder / "plumbline.toml").read_text()
     again = run_in_process.run(setup_trainer.main, "python other.py", cwd=folder)
     assert again.returncode == 1 and "is never written over" in again.stderr
@@ -119,7 +123,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
     assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
     after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
-    assert after[1:] == before[1:] and after[0] == before[0] + "?? results.tsv\n"
+    assert after == before
     mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
     assert mine == [1042, 1043, *range(1044, 1049)]
     rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
@@ -138,8 +142,31 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
     assert not {run["seed"] for run in claimed["runs"]} & {line["run"]["seed"] for line in banked(folder)[:-10]}
     log, page = plumbline(folder, "log", "--json"), plumbline(folder, "page")
-    assert [one["verdict"] for one in json.loads(log.stdout)["log"]] == ["keep", "discard", "keep"]
+    logged = json.loads(log.stdout)["log"]
+    assert [(one["verdict"], one["exit_code"]) for one in logged] == [("keep", 0), ("discard", 10), ("keep", 0)]
+    assert "GAIN = 0.2" in git(folder, "show", f"{logged[0]['commit']}:train.py")
     assert page.stdout.startswith("# `halve the batch` against `baseline`")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"),
+        ("print('val_loss: 2.8'); raise SystemExit", "it gives 2.8 whatever the seed"),
+    ],
+    ids=["a crash", "a constant"],
+)
+def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why: str) -> None:
+    change(folder, what)
+    head = git(folder, "rev-parse", "HEAD")
+    for _ in range(2):  # the same seeds again: luck gives no second chance
+        done = plumbline(folder, "try", "-m", "broken", "--commit")
+        assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
+    assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
+    change(folder, "GAIN = 0.1", what)
+    done = plumbline(folder, "try", "-m", "sound")
+    assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
 
 
 @pytest.mark.slow
@@ -173,12 +200,19 @@ def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Pat
     assert rows == ["status", "keep", "implausible", "keep"]
 
 
-def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
+def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeated(folder: Path) -> None:
     change(folder)
+    hook = folder / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 1 and "git commit says: nothing; a hook may have refused it" in done.stderr
+    assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
+    hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 0 and "Committed: better" in done.stderr
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
-    assert git(folder, "status", "--short") == "?? results.tsv\n"
+    assert git(folder, "status", "--short") == ""
 
 
 @pytest.mark.parametrize(
@@ -187,13 +221,14 @@ def test_only_what_was_asked_for_is_committed(folder: Path) -> None:
         ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
         ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
         ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
+        ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
         (
             "GAIN = 0.0; given.seed = 7",
-            1,
+            12,
             "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
         ),
     ],
-    ids=["nan", "a crash", "a full disk", "a seed without effect"],
+    ids=["nan", "a crash", "a full disk", "another command", "a seed without effect"],
 )
 def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
     change(folder, what)
@@ -250,6 +285,43 @@ def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, word
         )
 
 
+def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path: Path) -> None:
+    script = """\
+        import json, random
+        random.seed(1)
+        last = 2 + random.random()
+        print(f"step 500 train loss: {last + 1} test loss: {last}")
+        print("test loss: 1.5 is the best so far, saving")
+        json.dump({"eval": {"nll": last}}, open("out.json", "w"), indent=1)
+        """
+    folder = repository_of(tmp_path / "own", textwrap.dedent(script))
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "metric: test_loss, 2." in done.stderr and "the last in 'step 500 train loss: " in done.stderr
+    assert "--metric best_test_loss, 1.5: the last in 'test loss: 1.5 is the best so far, saving'" in done.stderr
+    assert "random.seed x 1. Every seed that random, numpy (seed, default_rng) and torch are given" in done.stderr
+    for words in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
+        (folder / "plumbline.toml").unlink()
+        done = run_in_process.run(setup_trainer.main, "python train.py", *words, cwd=folder)
+        assert f"metric: {words[1].rpartition(':')[2]}, " in done.stderr, done.stderr
+        assert done.returncode == (0 if len(words) > 2 else 1)  # the best is a constant here
+    assert load(folder).metric.direction == "higher"
+
+
+def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
+    script = TRAINER.replace('print(f"val_loss: {', 'open("runs/loss.jsonl", "w").write(f"{{\\"val_loss\\": {')
+    folder = repository_of(tmp_path / "own", script.replace(':.6f}")', ':.6f}}}")'))
+    (folder / ".gitignore").write_text("data/\nruns/\n")
+    git(folder, "commit", "-qam", "ignores")
+    (folder / "runs").mkdir()
+    (folder / "runs/loss.jsonl").write_text("mine")
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    file = load(folder)
+    assert (file.run.share, file.run.output) == (("data",), ("runs",))
+    assert file.metric.json == "runs/loss.jsonl:val_loss" and (folder / "runs/loss.jsonl").read_text() == "mine"
+
+
 def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -273,6 +345,21 @@ def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path,
         assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
     done = run_in_process.run(setup_trainer.main, cwd=folder)
     assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    text = (folder / "plumbline.toml").read_text()
+    hidden = r'command = "touch run; \u001b[2K\rpython train.py {flags}"'
+    (folder / "plumbline.toml").write_text(re.sub("command = .*", hidden.replace("\\", r"\\"), text))
+    command = [sys.executable, "-m", "plumbline", "try", "-n", "-m", "x", "--", "--worse", "1"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    for typed, code in ((b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
+        said, ended = fake_terminal.run(command, folder, environment, typed)
+        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in said, said
+        assert said.count("[y/N]") == 1
+    assert "[y/N]" not in fake_terminal.run(command, folder, environment)[0]
 
 
 @pytest.mark.slow
@@ -303,6 +390,33 @@ def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
         done = plumbline(folder, "try", "-m", "second", "--", "--worse", "1")
     assert done.returncode == 1 and f"process {os.getpid()} " in done.stderr
     assert "(plumbline try -m first)" in done.stderr and len(banked(folder)) == 5
+
+
+@pytest.mark.slow
+def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> None:
+    change(folder)
+    words = [sys.executable, "-m", "plumbline", "try", "-m", "better"]
+    for line in ("runs of baseline are there", "seed 1042", "runs again with fresh seeds"):
+        with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            assert process.stderr is not None
+            assert any(line in each.decode() for each in process.stderr)
+            process.terminate()
+        assert process.returncode == 75, line
+    assert plumbline(folder, "try", "-m", "better").returncode == 0
+
+
+@pytest.mark.slow
+def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
+    text = (folder / "plumbline.toml").read_text()
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned = 5'))
+    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    terms = json.loads(done.stdout)["terms"]
+    assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
+    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned = 5'))
+    done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
 
 
 def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks.driven_loop import Driven, set_up
 from plumbline.experiment.decision.outcome import EXIT_CODES
 
 #: The summary that autoresearch's train.py ends with, and what its program.md reads of it.
@@ -32,20 +33,7 @@ class Loop:
 
     def __init__(self, repository: Path, root: Path) -> None:
         self.folder, self.files = root / "there", repository / "examples/loop"
-        (root / "bin").mkdir()
-        for name, words in (("plumbline", "-m plumbline"), ("python", "")):
-            (root / "bin" / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
-            (root / "bin" / name).chmod(0o755)
-        author = {f"GIT_{who}_{what}": f"{what}@loop" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        path = {"PATH": f"{root}/bin:{os.environ['PATH']}", "PYTHONPATH": str(repository / "src")}
-        self.environment = {**os.environ, **author, **path, "XDG_STATE_HOME": str(root / "state")}
-        self.folder.mkdir()
-        shutil.copy(self.files / "train.py", self.folder)
-        page = (self.files / "README.md").read_text()
-        block = re.findall(r"```toml\n(.*?)```", page, flags=re.S)[0]
-        changed = block.replace(".venv/bin/python", "python").replace('share = [".venv"]\n', "")
-        (self.folder / "plumbline.toml").write_text(f"{changed}[decide]\nbank = 3\nmax_seeds = 5\n")
-        self.call("git init -q && git add -A && git commit -qm start")
+        self.environment = set_up(self.folder, "[decide]\nbank = 3\nmax_seeds = 5\n")
 
     def call(self, command: str, given: str = "") -> Done:
         words = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
@@ -96,6 +84,25 @@ def test_hooks_of_pi_autoresearch_block_a_keep_that_was_not_decided(loop: Loop) 
     assert failed.returncode == 1 and not failed.stdout and "nothing is known of the change" in failed.stderr
     assert "no decision" in loop.call(f"sh {loop.files}/pi/after.sh", told).stderr
     loop.call("git checkout -- .")
+
+
+def test_the_benchmark_of_loops_writes_what_it_has_as_it_goes(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(repository / "benchmarks")
+    loop_rules = importlib.import_module("loop_rules")
+    monkeypatch.setattr(loop_rules.Tables, "world", lambda tables, *world: tables.parts.append(f"world {world}"))
+
+    def ended(*_: object) -> Iterator[Driven]:
+        yield Driven(codes=[0], changes=[0.02], runs=7, seconds=1.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop_rules, "drive", ended)
+    monkeypatch.setattr(sys, "argv", ["loop_rules.py", "--out", str(tmp_path / "out.md")])
+    with pytest.raises(KeyboardInterrupt):
+        loop_rules.main()
+    text = (tmp_path / "out.md").read_text()
+    assert text.count("world (") == 4 and "One session of 1 of 60 proposals, not finished" in text
 
 
 def test_the_stand_in_prints_the_block_that_autoresearch_reads(loop: Loop) -> None:

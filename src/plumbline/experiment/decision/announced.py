@@ -37,20 +37,20 @@ def _session(asked: Question) -> str:
     return f"session {asked.session}" + (f" of {asked.planned} planned" if asked.planned else "")
 
 
-def last_keep(entry: LedgerEntry, ledger: Ledger) -> str:
-    """When the last candidate of a session `each` was kept before this one; empty where none was.
+def last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
+    """Count the runs that the bank had when the last candidate of a session `each` was kept before this one.
 
     A bank that happens to be bad keeps one candidate that does nothing after another. The bank of the next one is
     therefore made anew, by which benchmarks/experiment_rules.md shows what is gained.
     """
-    at = ""
+    runs = 0
     for one in ledger.entries:
         if one.identity == entry.identity:
             break
         same = (one.kind, one.baseline, one.metric) == (entry.kind, entry.baseline, entry.metric)
         if same and one.verdict == "keep" and one.test.startswith(_TEST) and ", session " not in one.test:
-            at = max(at, one.at)
-    return at
+            runs = one.runs
+    return runs
 
 
 def session_level(asked: Question, entry: LedgerEntry, ledger: Ledger) -> float:
@@ -82,8 +82,9 @@ def session_level(asked: Question, entry: LedgerEntry, ledger: Ledger) -> float:
             break
         if one.is_try:
             before[one.identity] = one
-        elif one.verdict == "keep":
-            kept.add(replace(one, verdict="", sentence="", at="").identity)
+        else:  # the newest verdict counts: a keep may be taken back
+            tried = replace(one, verdict="", sentence="", at="").identity
+            (kept.add if one.verdict == "keep" else kept.discard)(tried)
     number = len(before) + 1
     if asked.planned is not None and number > asked.planned:
         raise PlumblineError(

@@ -68,11 +68,13 @@ class Bank:
         found = [one.run for one in self.runs[self._before :] if one.run.run_id == run_id]
         return found[-1] if found else None
 
-    def of(self, group: str, method: str, role: str = LOOP, *, since: str = "") -> list[ArmRun]:
-        """List the runs of a method (made later than `since`), each seed once, in the order in which they were made."""
+    def of(self, group: str, method: str, role: str = LOOP, *, since: int = 0) -> list[ArmRun]:
+        """List the runs of a method, each seed once, in the order in which they were made, but for the bank's first
+        `since` runs: order is told by place, as clocks step back.
+        """
         found: dict[int, ArmRun] = {}
-        for one in self.runs:
-            if (one.group, one.method, one.role) == (group, method, role) and one.at > since:
+        for one in self.runs[since:]:
+            if (one.group, one.method, one.role) == (group, method, role):
                 found[one.run.seed] = one.run
         return list(found.values())
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def sentence(decision: Decision, *, reason: str = "") -> str:
     """Write what was decided in a sentence, to be quoted as it is.
 
-    `reason`: of a candidate that cannot be judged, why, where no run of the baseline was lost.
+    `reason`: of a candidate that cannot be judged, or that was lost after its looks, why, where no run says it.
     """
     terms = decision.terms
     if decision.verdict == "cannot be judged":
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
     if decision.verdict == "crashed":
         base = _lost(decision, BASELINE) or f"none of {name(visible(terms.baseline))} did"
-        said = f"{_candidate(decision)} has no gain to tell: {_lost(decision, terms.candidate)}, while {base}"
+        said = f"{_candidate(decision)} has no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
     told = {

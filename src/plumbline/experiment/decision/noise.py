@@ -29,7 +29,7 @@ def _row(group: str, fingerprint: str, values: list[list[float]]) -> dict[str, A
     return {
         "group": group,
         "fingerprint": fingerprint,
-        "methods": len(values),
+        "arms": len(values),
         "runs": sum(map(len, values)),
         "sigma": spread.sigma,
         "low": low,

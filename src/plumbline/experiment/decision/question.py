@@ -24,7 +24,7 @@ class Question:
     """What is asked of a candidate. The fields are those of `ExperimentTerms` and `SequentialDesign`.
 
     `alpha` is what is asked of the session until `session_level` says what this candidate gets of it; `planned` are
-    its candidates, where they were planned. Runs of the baseline that are not later than `bank_since` are in no bank.
+    its candidates, where they were planned. The bank's first `bank_since` runs are not used again.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Question:
     session: Session = "each"
     planned: int | None = None
     first_seed: int = FIRST_SEED
-    bank_since: str = ""
+    bank_since: int = 0
     unit: str = ""
     trainer: str = ""
     budget: str = ""

@@ -134,8 +134,14 @@ def _where(parser: argparse.ArgumentParser) -> None:
 
 def main() -> int:
     """Run a verb, and return its exit code."""
-    given = parsed(sys.argv[1:])
+    with command_line.stopped_on_request():
+        return _main(parsed(sys.argv[1:]))
+
+
+def _main(given: argparse.Namespace) -> int:
     folder = folder_meant(given)
+    if folder is not None and given.verb == "try" and given.message in (None, "", "baseline"):
+        raise UsageError("say in a few words what is tried, other than baseline: plumbline try -m 'halve the batch'")
     if folder is not None:
         from plumbline.operate.experiments import folder_verbs
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import announced, decision_page
@@ -43,7 +44,7 @@ class Settled:
     checks: Mapping[str, Any] = field(default_factory=dict)
 
 
-def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str) -> LedgerEntry:
+def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str, record: Mapping[str, Any]) -> LedgerEntry:
     """Make the entry of the ledger; `baseline` is what it calls what candidates are compared with."""
     arms = [trainer.method(BASELINE), trainer.method(asked.candidate)]
     return LedgerEntry(
@@ -53,6 +54,7 @@ def entry_of(asked: Question, trainer: Trainer, baseline: str, test: str) -> Led
         baseline=baseline,
         metric=asked.metric,
         test=test,
+        commit=record["arms"][0]["commit"] if "arms" in record else "",
     )
 
 
@@ -70,7 +72,7 @@ def settle_try(
     Raises:
         PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
     """
-    entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked)), place.tried()
+    entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked), record), place.tried()
     level = announced.session_level(asked, entry, ledger)
     question = replace(asked, alpha=level, bank_since=announced.last_keep(entry, ledger))
     terms, plan = settle(question, trainer, bank)
@@ -90,7 +92,8 @@ def decide(
         terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
     ).conduct()
     decision = looked_at(replace(decision, checks=settled.checks))
-    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at)
+    runs = len(settled.bank.runs)
+    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=runs)
     with ledgers.entered(place.ledger, [decided]) as ledger:
         decision = replace(
             decision,
@@ -152,4 +155,4 @@ def rule(terms: ExperimentTerms) -> str:
 
 def tell(line: str) -> None:
     """Print a line of what goes on, beside what is printed at the end."""
-    print(line, file=sys.stderr, flush=True)
+    print(visible(line), file=sys.stderr, flush=True)

@@ -44,7 +44,7 @@ def question_of(given: argparse.Namespace, baseline: Baseline, candidate: Arm, o
         worth=given.worth_sigmas or asked.worth,
         plan=order,  # type: ignore[arg-type]
         session=given.session or asked.session,
-        planned=given.planned or (asked.planned if given.session != "each" else 0) or None,
+        planned=given.planned or (asked.planned if given.session in (None, asked.session) else 0) or None,
         first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
     )
 

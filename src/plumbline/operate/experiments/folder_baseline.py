@@ -22,7 +22,7 @@ from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.requests import read_result
-from plumbline.own_trainer.snapshot import FOLDER, Arm, Repository
+from plumbline.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
 from plumbline.own_trainer.trainer_file import TrainerFile
 
 #: What is to be done where means would cross machines.
@@ -104,7 +104,8 @@ class Baseline:
 
     def keep(self, arm: Arm, bank: Bank, asked: dict[str, Any]) -> None:
         """Let an arm become the baseline as soon as it has its fresh runs (`settle_pending`); `asked`: what kept it."""
-        fresh = max(bank.seeds(self.trainer(arm).group), default=0) + 1
+        again = self.said.get("taken_back", {}).get(arm.method)  # the same seeds: no second chance by luck
+        fresh = again or max(bank.seeds(self.trainer(arm).group), default=0) + 1
         self._say(pending=arm.record | {"first_seed": fresh, "asked": asked})
 
     def kept_by(self, message: str, flags: list[str]) -> str | None:
@@ -114,18 +115,32 @@ class Baseline:
             return None
         return str(kept["page"]) if self.repository.candidate(self.arm.flags).method == self.arm.method else None
 
-    def settle_pending(self, bank: Bank) -> str:
-        """Run what was kept again with fresh seeds, and move the baseline to it; says what was done, or nothing."""
+    def is_head(self, arm: Arm) -> bool:
+        """Whether an arm's code is what was committed last."""
+        return self.repository.arm("HEAD").tree == arm.tree
+
+    def settle_pending(self, bank: Bank, withdraw: Callable[[str, str], None]) -> str:
+        """Run what was kept again with fresh seeds, and move the baseline to it; says what was done, or nothing.
+
+        `withdraw`: is given the page of the try, and why, where one of these runs has no value: nothing is kept then.
+        """
         pending = self.said.get("pending")
         if pending is None:
             return ""
         arm, size = self.repository.recalled(pending), self.file.decide.bank
         self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
         runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
-        if lost := [run for run in runs if not run.has_value]:
+        lost = [run for run in runs if not run.has_value]
+        every = {run.value for run in bank.of(self.trainer().group, arm.method) if run.has_value}
+        constant = len(every) == 1 and size > 1
+        if lost or constant:
+            why = f"it gives {every.pop()} whatever the seed"
+            if not constant:
+                why = f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})"
+            withdraw(pending["asked"]["page"], why)
             del self.said["pending"]
-            self._say()
-            return f"It does not become the baseline: seed {lost[0].seed} of its fresh runs {lost[0].outcome}."
+            self._say(taken_back=self.said.get("taken_back", {}) | {arm.method: pending["first_seed"]})
+            return f"{arm.words} does not become the baseline, and is not kept: {why}"
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
@@ -172,11 +187,14 @@ def commit(repository: Repository, arm: Arm) -> str:
         raise PlumblineError(
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
-    prefix = f"{repository.prefix}/" if repository.prefix else ""
-    left_out = [f":(top,exclude,literal){prefix}{name}" for name in (FOLDER, "results.tsv")]
-    for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
-        done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["no word"]
-            raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
+    # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
+    names = [*repository.tracked(FOLDER, ROWS), *repository.printed_to()]
+    left_out = [f":(top,exclude,literal){name}" for name in names]
+    with repository.index_kept() as keep:
+        for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):
+            done = subprocess.run(["git", *words], cwd=repository.top, capture_output=True, text=True, errors="replace")
+            if done.returncode:
+                said = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
+                raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
+        keep()
     return f"Committed: {arm.words}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment.decision import records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
@@ -69,12 +69,8 @@ def place_of(root: Path) -> Place:
 
 def try_(given: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
-    if not given.message:
-        raise PlumblineError("say in a few words what is tried: plumbline try -m 'halve the batch'")
-    if given.message == BASELINE:
-        raise PlumblineError(f"-m {BASELINE}: is what the other arm is called; say what is tried")
     file = load(root)
-    require_trust(file, given.trust)
+    require_trust(file, given.trust, given.verb)
     baseline = Baseline(file, Folder(root), Repository(root), tell)
     place = place_of(root)
     if given.dry_run:
@@ -87,34 +83,41 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
-        if done := baseline.settle_pending(bank):
+        if done := baseline.settle_pending(bank, place.withdraw):
             tell(done)
         baseline.folder.baseline(baseline.repository)
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
-            return _decided_already(records.read(page.with_suffix(".json")), page, given)
+            decision = records.read(page.with_suffix(".json"))
+            _append_rows(baseline.trainer(), decision)
+            _say_decided(decision)
+            code = told(decision, page, as_json=given.json)
+            if given.commit and not baseline.is_head(baseline.arm):
+                tell(commit(baseline.repository, baseline.arm))
+            return code
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
-        decision = _decided(place, question, record)
-        if decision is not None and decision.verdict == "implausible" and given.looked_at:
-            decision = None
-        page = page_of(place, question.name if decision is None else decision.terms.name)
-        code = None if decision is None else _decided_already(decision, page, given)
-        if decision is None:
+        known = _decided(place, question, record)
+        if known is not None and not (known.verdict == "implausible" and given.looked_at):
+            decision = known
+            _say_decided(decision)
+        else:
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
             decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.looked_at))
+        page = page_of(place, decision.terms.name)
         # What follows is done again where a try was killed in it.
+        done = ""
+        if decision.verdict == "keep" and given.baseline is None:
+            name = decision.terms.name
+            baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
+            done = baseline.settle_pending(bank, place.withdraw)
+            decision = records.read(page.with_suffix(".json"))
         _append_rows(trainer, decision)
-        moves = decision.verdict == "keep" and given.baseline is None
-        if moves:
-            baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": question.name})
-        if code is None:
-            log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
-            code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
-        done = baseline.settle_pending(bank) if moves else ""
+        log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
+        code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
         print(*filter(None, (done, _next(decision, given, baseline, candidate))), sep="\n", file=sys.stderr)
         return code
 
@@ -130,18 +133,14 @@ def _decided(place: Place, question: Question, record: dict[str, Any]) -> Decisi
     return None
 
 
-def _decided_already(decision: Decision, page: Path, given: argparse.Namespace) -> int:
-    print(
-        f"decided already as `{decision.terms.candidate}`, {decision.at}; for other seeds: --first-seed",
-        file=sys.stderr,
-    )
-    return told(decision, page, as_json=given.json)
+def _say_decided(decision: Decision) -> None:
+    tell(f"decided already as `{decision.terms.candidate}`, {decision.at}; for other seeds: --first-seed")
 
 
 def confirm(given: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
     file = load(root)
-    require_trust(file, given.trust)
+    require_trust(file, given.trust, given.verb)
     baseline = Baseline(file, Folder(root), Repository(root), tell)
     place = place_of(root)
     with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
@@ -156,14 +155,14 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
         question = question_again(baseline, candidate, other, trainer, name)
         terms, plan = claim(question, trainer, bank)
-        entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}")
         record = record_of(question, candidate, other, trainer)
+        entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}", record)
         settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
         decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.looked_at))
         return told(decision, page_of(place, name), as_json=given.json)
 
 
-def require_trust(file: TrainerFile, said: bool) -> None:
+def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
     """Ask once before the command of a folder is run that came from elsewhere.
 
     Raises:
@@ -172,12 +171,13 @@ def require_trust(file: TrainerFile, said: bool) -> None:
     if trust.is_trusted(file.folder, file):
         return
     if not said:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
             raise PlumblineError(
                 f"{file.path} would run {file.run.command!r}, and may have come from elsewhere: read it, and say once "
-                "that it may (plumbline try --trust ...)"
+                f"that it may (plumbline {verb} --trust)"
             )
-        tell(f"{file.path} runs: {file.run.command}")
+        profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
+        tell(visible(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}"))
         print("It may have come from elsewhere. Run it in this folder from now on? [y/N] ", end="", file=sys.stderr)
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -220,7 +220,8 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
     runs = [run for run in decision.runs if run.arm == arm]
     values = decision.baseline_values if arm == BASELINE else decision.candidate_values
     mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
-    said = (trainer.arms[arm].commit[:7], f"{mean:.6f}", f"{memory:.1f}")
+    commit = decision.asked["arms"][arm == BASELINE]["commit"]
+    said = (commit[:7], f"{mean:.6f}", f"{memory:.1f}")
     if arm == BASELINE:
         return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
     p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
@@ -230,14 +231,14 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
 def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm) -> str:
     """Say what is next for whoever made the change."""
     if decision.verdict == "keep":
-        if given.commit:
+        if given.commit and not baseline.is_head(candidate):
             return commit(baseline.repository, candidate)
-        changed = baseline.repository.arm("HEAD").tree != candidate.tree
+        changed = not baseline.is_head(candidate)
         change = f"git commit -am {shlex.quote(candidate.words)} (nothing was committed); " if changed else ""
         return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":
         log = _lost_log(decision, baseline, candidate)
-        return f"Next: the whole log is {log}; plumbline try again when that is put right."
+        return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
     if decision.verdict == "cannot be judged":
         return ""
     if decision.verdict == "implausible":

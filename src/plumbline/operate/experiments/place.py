@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
-from plumbline.experiment.decision import records
+from plumbline.experiment.decision import decision_page, records
 from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import Decision
 from plumbline.experiment.ledger import Ledger
 
@@ -44,6 +46,17 @@ class Place:
         names = [entry.name for entry in self.tried().entries if entry.verdict]
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
+
+    def withdraw(self, name: str, why: str) -> None:
+        """Take a keep back, in its page and in the ledger, where the candidate was lost after it."""
+        decision, entries = records.read(self.pages / f"{name}.json"), self.tried().entries
+        entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
+        lost = replace(decision, verdict="crashed", estimate=None, p=None, at=process_record.now())
+        lost = replace(lost, sentence=sentence(lost, reason=why))
+        said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
+        with ledgers.entered(self.ledger, [said]) as ledger:
+            lost = replace(lost, ledger=ledgers.statement(ledger, self.pages))
+            decision_page.write(lost, self.pages / f"{name}.md")
 
     def named(self, name: str | None, *, kept: bool = False) -> Decision:
         """Read a decision by its name, or the newest one; `kept`: of a candidate that was kept.

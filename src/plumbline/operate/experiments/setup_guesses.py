@@ -22,21 +22,30 @@ KNOWN = (
     *("bpb", "perplexity", "ppl", "score", "reward", "loss", "train loss"),
 )
 #: Words of names of which more is better.
-HIGHER = ("acc", "accuracy", "f1", "auc", "bleu", "score", "reward", "return", "mfu")
+HIGHER = (
+    *("acc", "accuracy", "f1", "auc", "bleu", "rouge", "rougel", "score", "reward", "return", "mfu", "iou", "miou"),
+    *("r2", "psnr", "ssim", "map", "precision", "recall", "match", "em", "top1", "top5", "pass", "spearman", "tokens"),
+)
+#: A line that says the best value so far, and not the last.
+BEST = re.compile(r"\b(?:best|lowest|highest)\b", re.IGNORECASE)
 #: Lines from a log's end in which a metric is looked for, and bytes of a script that are read.
 LINES, MOST = 2000, 2**20
-#: Modules whose seeds can be shifted.
-SHIFTED = re.compile(r"^\s*(?:import|from)\s+(?:torch|numpy|random)\b", re.MULTILINE)
 _NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """A metric that a first run said: `said` is the lines of [metric] that read it, `text` its last value."""
+    """A metric that a first run said.
+
+    Attributes:
+        said: the lines of [metric] that read it.
+        text: its last value; `line` the last line that has it.
+    """
 
     name: str
     said: dict[str, str]
     text: str
+    line: str = ""
 
     @property
     def announced(self) -> bool:
@@ -59,11 +68,11 @@ def metrics(log: Path, folder: Path) -> list[Seen]:
             break
     lines.reverse()
     found = {one.name: one for one in (*_rows(folder), *_in_lines(lines), *_announced(lines))}
-    return sorted(found.values(), key=lambda one: (not one.announced, _rank(one.name)))
+    return sorted(found.values(), key=lambda one: (not one.announced, _rank(one.name), one.name.startswith("best_")))
 
 
 def _rank(name: str) -> int:
-    plain = re.sub(r"[_/.-]+", " ", name.lower())
+    plain = re.sub(r"[_/.-]+", " ", name.lower()).removeprefix("best ")
     return KNOWN.index(plain) if plain in KNOWN else len(KNOWN)
 
 
@@ -71,12 +80,14 @@ def _announced(lines: list[str]) -> list[Seen]:
     found = {}
     for line in lines:
         if match := METRIC_LINE.match(line):
-            found[match[1]] = Seen(name=match[1], said={"name": match[1]}, text=match[2])
+            found[match[1]] = Seen(name=match[1], said={"name": match[1]}, text=match[2], line=line)
     return list(found.values())
 
 
 def _in_lines(lines: list[str]) -> list[Seen]:
-    """Known names with a number after them: at the begin of a line, or within one."""
+    """Known names with a number after them: at the begin of a line, or within one; the last value, and the best one
+    where lines of their own say it.
+    """
     found = []
     for known in KNOWN:
         first, *rest = known.split()
@@ -84,16 +95,22 @@ def _in_lines(lines: list[str]) -> list[Seen]:
         after = r"([\"']?\s*[:=]?\s*)"
         within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({_NUMBER})(?![\w.])", re.IGNORECASE)
         at = [match for line in lines if (match := within.search(line))]
-        if not at:
-            continue
-        name, between, text = at[-1].groups()
-        start = "^" if not at[-1].start() else r"\b"
-        number = r"(\S+)" if at[-1].string[at[-1].end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
-        spaces = r"\s*" if between.strip() else r"\s+"
-        pattern = start + name + spaces.join(re.split(r"\s+", between)) + number
-        plain = re.sub(r"[ /]", "_", name)
-        said = {"pattern": pattern} | ({"name": plain} if plain != name else {})
-        found.append(Seen(name=plain, said=said, text=text))
+        best = [match for match in at if BEST.search(match.string)]
+        last = [match for match in at if match not in best]
+        for prefix, chosen, other in (("", last, best), ("best_", best, last)):
+            if not chosen:
+                continue
+            name, between, text = chosen[-1].groups()
+            start = "^" if not chosen[-1].start() else r"\b"
+            number = r"(\S+)" if chosen[-1].string[chosen[-1].end() :][:1] in ("", " ", ",") else r"([-+.\w]+)"
+            spaces = r"\s*" if between.strip() else r"\s+"
+            pattern = start + name + spaces.join(re.split(r"\s+", between)) + number
+            if any(re.search(pattern, match.string) for match in other):  # lines of both kinds are told apart
+                only = "=" if prefix else "!"
+                pattern = rf"^(?{only}.*\b(?i:best|lowest|highest)\b).*" + pattern.replace("^", r"\b", 1)
+            plain = prefix + re.sub(r"[ /]", "_", name)
+            said = {"pattern": pattern} | ({"name": plain} if plain != name else {})
+            found.append(Seen(name=plain, said=said, text=text, line=chosen[-1].string.strip()))
     return found
 
 
@@ -112,7 +129,8 @@ def _rows(folder: Path) -> list[Seen]:
                 for key, value in row.items():
                     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
                     if number and _rank(key) < len(KNOWN):
-                        found.append(Seen(name=key, said={"json": f"{file}:{key}"}, text=f"{value:g}"))
+                        said = {"json": f"{file}:{key}"}
+                        found.append(Seen(name=key, said=said, text=f"{value:g}", line=f"{file}: {line.strip()}"))
                 break
     return found
 

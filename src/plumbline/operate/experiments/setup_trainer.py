@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -28,13 +29,18 @@ from plumbline.own_trainer import metric, trust
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
-from plumbline.own_trainer.snapshot import Repository
-from plumbline.own_trainer.trainer_file import FLAGS, NAME, TrainerFile, load, parsed
+from plumbline.own_trainer.snapshot import FOLDER, ROWS, Repository
+from plumbline.own_trainer.trainer_file import FLAGS, INJECT, NAME, MetricPart, TrainerFile, load, parsed
 
+#: What `inject` does, for whoever is about to rely on it.
+WHAT_IS_SHIFTED = (
+    "Every seed that random, numpy (seed, default_rng) and torch are given is shifted, also one that chooses data to "
+    "evaluate; generators of its own (torch.Generator, RandomState), jax, mlx and tensorflow are left alone."
+)
 #: First runs that may fail for ignored files before it is given up.
 TRIES = 5
 #: Ignored entries that no run is given: environments, caches.
-NOT_SHARED = (".venv", "venv", "__pycache__", ".plumbline", "node_modules", ".git")
+NOT_SHARED = (".venv", "venv", "__pycache__", FOLDER, ROWS, "node_modules", ".git")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -46,7 +52,9 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("command", nargs="?", metavar="COMMAND", help="what trains, quoted: 'python train.py'; none: that of the file")
-    add("--metric", metavar="NAME", help="which of the metrics that the first run says decides")
+    words = "which of the metrics that the first run says decides; FILE:KEY of one that it writes (out.json:eval.loss)"
+    add("--metric", metavar="NAME", help=words)
+    add("--direction", choices=("lower", "higher"), help="which is better (default: by the metric's name)")
     add("--seed", metavar="HOW", help="'--seed {seed}', env:NAME or inject (default: as the script is seen to take it)")
     add("--share", nargs="+", default=[], metavar="PATH", help="what git ignores and a run needs")
     add("--timeout", metavar="TIME", help="of a run, such as 15m (default: none)")
@@ -58,7 +66,11 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run `plumbline setup-trainer`."""
-    given = arguments().parse_args()
+    with command_line.stopped_on_request():
+        return _main(arguments().parse_args())
+
+
+def _main(given: argparse.Namespace) -> int:
     root = Path.cwd()
     there = (root / NAME).exists()
     if given.command and there:
@@ -77,14 +89,15 @@ def main() -> int:
             file = _written(given, repository, folder)
         else:
             file = load(root)
-            require_trust(file, given.trust)
+            require_trust(file, given.trust, "setup-trainer")
         return _take(file, folder, repository, again=given.again)
 
 
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
     """Take the baseline's runs, and say what they say of the noise."""
     baseline, bank = Baseline(file, folder, repository, tell), folder.bank()
-    baseline.settle_pending(bank)
+    if done := baseline.settle_pending(bank, place_of(file.folder).withdraw):
+        tell(done)
     folder.baseline(repository)
     if again:
         baseline.take_again(bank)
@@ -108,31 +121,50 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     (way, why), share = _seed(given, root), list(given.share)
     tell(f'seed = "{way}": {why}')
     ignored = _ignored(root)
+    head = repository.arm("HEAD").commit[:7]
+    tell(f"the baseline is the commit {head}: what has changed since is what plumbline try will try")
+    program = Path(shlex.split(given.command)[0])  # of an environment of the folder's own
+    if len(program.parts) > 1 and not program.is_absolute() and _is_ignored(root, program.parts[0]):
+        share.append(program.parts[0])
+    output: list[str] = []
     for _ in range(TRIES):
-        draft = _file(given, root, way, share, {"name": "metric"})
+        draft = _file(given, root, way, share, output, {"name": "metric"})
         result, copy = _first_run(draft, folder, repository)
         wanted = [name for name in result.opened if not (copy / name).exists() and (root / name).exists()]
         missed = setup_guesses.missed([*wanted, *(result.tail if result.exit_code else ())], root, ignored)
-        missed = [one for one in missed if one not in share]
+        missed = [one for one in missed if one not in (*share, *output)]
         if not missed:
             break
-        tell(f"the run missed what git ignores: share = {json.dumps(missed)}")
-        share += missed
+        read = {name for name in result.opened if name not in result.written}
+        for entry in missed:
+            below = [name for name in result.written if _is_below(name, entry, repository)]
+            if below and not any(_is_below(name, entry, repository) for name in read):
+                tell(f"the run writes into what git ignores: output = [{json.dumps(entry)}], empty in each copy")
+                output.append(entry)
+            else:
+                tell(f"the run missed what git ignores: share = [{json.dumps(entry)}]")
+                share.append(entry)
     log = Path(result.log)
     seen = setup_guesses.metrics(log, copy) if result.exit_code == 0 else []
-    chosen = _chosen(seen, given.metric)
+    chosen = _chosen(seen, given.metric, copy)
     if result.exit_code or chosen is None:
-        said = f"ended with exit code {result.exit_code}" if result.exit_code else _nothing(seen, given.metric)
-        raise PlumblineError("\n".join([f"{given.command} {said}; nothing was written. {log} ends with:", *_tail(log)]))
-    part = chosen.said | {"direction": chosen.direction}
-    file = _file(given, root, way, share, part)
-    others = ", ".join(f"{one.name} {one.text}" for one in seen if one is not chosen)
-    tell(
-        f"metric: {chosen.name}, {chosen.text}, {chosen.direction} is better"
-        + (f"; also seen: {others}" if others else "")
-    )
-    if result.shifted:
-        tell(f"seeds that were shifted: {', '.join(f'{name} x {number}' for name, number in result.shifted.items())}")
+        said = f": {result.why}" if result.exit_code else f" {_nothing(seen, given.metric)}"
+        lines = [] if result.exit_code else ["", _toml(draft)]
+        ending = f"nothing was written. {log} ends with:"
+        raise PlumblineError("\n".join([f"{given.command}{said}", *lines, ending, *_tail(log)]))
+    part = chosen.said | {"direction": given.direction or chosen.direction}
+    file = _file(given, root, way, share, output, part)
+    if into := [name for name in result.written if any(_is_below(name, one, repository) for one in share)]:
+        tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
+    tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_in_line(chosen)}")
+    for one in seen:
+        if one is not chosen:
+            tell(f"  also seen: --metric {one.name}, {one.text}{_in_line(one)}")
+    if len(seen) > 1:
+        tell(f"  for another one: rm {NAME}, and plumbline setup-trainer COMMAND --metric NAME")
+    if file.run.seed == INJECT:
+        counted = ", ".join(f"{name} x {number}" for name, number in result.shifted.items()) or "no call was seen"
+        tell(f"seeds that were shifted: {counted}. {WHAT_IS_SHIFTED}")
     _keep_run(file, folder, repository, result, copy)
     atomic_write_text(root / NAME, _toml(file))
     trust.trust(root, file)
@@ -178,19 +210,36 @@ def _seed(given: argparse.Namespace, root: Path) -> tuple[str, str]:
     return (given.seed, "as asked") if given.seed else setup_guesses.seed(setup_guesses.script(given.command, root))
 
 
-def _chosen(seen: list[Seen], name: str | None) -> Seen | None:
+def _chosen(seen: list[Seen], name: str | None, copy: Path) -> Seen | None:
+    if name is not None and ":" in name:
+        text = metric.read(MetricPart(json=name), copy, copy).text
+        return Seen(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
     return next((one for one in seen if name in (None, one.name)), None)
 
 
 def _nothing(seen: list[Seen], name: str | None) -> str:
     if name is not None:
         return f"did not say {name} (seen: {', '.join(one.name for one in seen) or 'nothing'})"
-    return "said no metric that is known by its name: print a line METRIC name=value, or write plumbline.toml by hand"
+    return (
+        "said no metric that is known by its name: print a line METRIC name=value, or name a file that the run writes "
+        f"(--metric out.json:eval.loss), or write this as {NAME}, with a pattern of yours:"
+    )
 
 
-def _file(given: argparse.Namespace, root: Path, way: str, share: list[str], said: dict[str, str]) -> TrainerFile:
+def _is_ignored(root: Path, name: str) -> bool:
+    return subprocess.run(["git", "check-ignore", "-q", name], cwd=root).returncode == 0
+
+
+def _is_below(name: str, entry: str, repository: Repository) -> bool:
+    """Whether a file of a copy, as its top has it, lies below an entry of the trainer's folder."""
+    return Path(name).is_relative_to(Path(repository.prefix, entry))
+
+
+def _file(
+    given: argparse.Namespace, root: Path, way: str, share: list[str], output: list[str], said: dict[str, str]
+) -> TrainerFile:
     command = given.command if FLAGS in given.command else f"{given.command} {FLAGS}"
-    run: dict[str, object] = {"command": command, "seed": way, "share": share}
+    run: dict[str, object] = {"command": command, "seed": way, "share": share, "output": output}
     run |= {"timeout": given.timeout} if given.timeout else {}
     return parsed({"run": run, "metric": said}, root / NAME)
 
@@ -202,13 +251,19 @@ def _ignored(root: Path) -> list[str]:
     return [one for one in listed.split("\0") if one and not set(Path(one).parts) & set(NOT_SHARED)]
 
 
+def _in_line(one: Seen) -> str:
+    """Where a value was read, as a run's log has it."""
+    line = " ".join(one.line.split())
+    return f": the last in {visible(line if len(line) <= 100 else f'{line[:99]}...')!r}" if line else ""
+
+
 def _tail(log: Path) -> list[str]:
     return [f"  {visible(line)}" for line in metric.last_lines(log)]
 
 
 def _dry(given: argparse.Namespace, root: Path) -> str:
     way, why = _seed(given, root)
-    file = _file(given, root, way, list(given.share), {"name": given.metric or "metric"})
+    file = _file(given, root, way, list(given.share), [], {"name": given.metric or "metric"})
     return f"{_toml(file)}\n# seed: {why}; the metric is what the first run says"
 
 
@@ -216,7 +271,8 @@ def _toml(file: TrainerFile) -> str:
     """Write what is not as it is anyway; what decides stands there to be seen."""
     run, said, decide = file.run, file.metric, file.decide
     lines = ["[run]", f"command = {_text(run.command)}", f"seed = {_text(run.seed)}"]
-    lines += [f"share = [{', '.join(map(_text, run.share))}]"] if run.share else []
+    for key, names in (("share", run.share), ("output", run.output)):
+        lines += [f"{key} = [{', '.join(map(_text, names))}]"] if names else []
     lines += [f"timeout = {_text(run.timeout)}"] if run.timeout else []
     lines += ["", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]

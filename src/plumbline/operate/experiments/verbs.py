@@ -93,7 +93,7 @@ def confirm(given: argparse.Namespace) -> int:
     with banks.hold(place.work, f"plumbline confirm {kept.terms.name}"):
         bank = place.bank()
         terms, plan = claim(question, arms, bank)
-        entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}")
+        entry = entry_of(question, arms, _baseline(arms), f"t of a claim at {terms.alpha:g}", asked)
         settled = Settled(terms=terms, plan=plan, trainer=arms, bank=bank, entry=entry, record=dict(asked))
         looked_at = given.looked_at or bool(kept.checks.get("implausible"))
         decision = decide(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -14,6 +15,7 @@ from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment import ledger
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.decision.noise import SEEDS, noise
+from plumbline.experiment.decision.outcome import EXIT_CODES
 from plumbline.experiment.formatting import counted, fixed
 from plumbline.operate.experiments.deciding import page_of
 from plumbline.operate.experiments.place import Place
@@ -29,10 +31,10 @@ def print_noise(given: argparse.Namespace, place: Place) -> int:
     if not rows:
         raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; {place.first} makes some")
     for row in rows:
-        sigma = row["sigma"]
+        sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
         print(
-            f"{row['group']}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
-            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['methods'], 'method')}. "
+            f"{trainer}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
+            f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
         _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
@@ -57,13 +59,15 @@ def print_log(given: argparse.Namespace, place: Place) -> int:
     return 0
 
 
-def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict[str, str]:
+def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict[str, Any]:
     return {
         "name": one.name,
         "kind": one.kind,
         "baseline": one.baseline,
         "metric": one.metric,
         "verdict": decided.verdict if decided else "no decision" if one.kind == "try" else one.kind,
+        "exit_code": next((code for said, code in EXIT_CODES.items() if decided and decided.verdict == said), None),
+        "commit": one.commit,
         "sentence": decided.sentence if decided else "",
         "at": decided.at if decided else "",
     }
@@ -71,6 +75,8 @@ def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict
 
 def _print(heads: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
     table = Table(*map(str, heads), box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"  # names differ at their ends
     for row in rows:
         table.add_row(*row)
     Console(markup=False, emoji=False, highlight=False).print(table)

@@ -5,7 +5,8 @@ what fails in it is told in its report and never to the trainer. In the order of
 
 - modules that the user's own tree is installed from (`pip install -e .`) are looked for in the arm's copy instead;
 - functions that set seeds are wrapped when random, numpy and torch are imported, where a shift is asked for, and each
-  of these modules is given a first seed, for scripts that set none;
+  of these modules is given a first seed in the first process of a run, for scripts that set none (workers that are
+  started later keep streams of their own);
 - the `sitecustomize` that would have run without this one is run;
 - at the import of torch and at the end a report is written: versions, how many calls were shifted, the largest memory
   of a GPU, modules that came from the user's tree, and the files that were opened, where that is asked for.
@@ -29,11 +30,17 @@ _STEP = 1000003
 _RANGE = 2**32
 _SHIFT = os.environ.get("PLUMBLINE_SHIFT_SEEDS", "")
 _TARGETS = ("random", "numpy", "torch")
+#: Modules with seeds of their own, which are left alone.
+_OTHERS = ("jax", "mlx", "tensorflow")
 _state = threading.local()
 _TOP, _COPY = (os.environ.get("PLUMBLINE_" + word, os.sep) for word in ("TREE", "COPY"))
 _shifted: dict = {}
 _problems: list = []
 _opened: set = set()
+_written: set = set()
+_seeded: list = []
+_BEGAN = os.getcwd()
+_FIRST = not os.environ.get("PLUMBLINE_SEEDED")
 
 
 def _new(seed):
@@ -74,18 +81,21 @@ def _wrap(module, path, first="seed"):
 
 
 def _seeds_of_random(module):
-    module.seed(_new(0))
+    if _FIRST:
+        module.seed(_new(0))
     _wrap(module, "seed", "a")
 
 
 def _seeds_of_numpy(module):
-    module.random.seed(_new(0))
+    if _FIRST:
+        module.random.seed(_new(0))
     _wrap(module, "random.seed")
     _wrap(module, "random.default_rng")
 
 
 def _seeds_of_torch(module):
-    module.manual_seed(_new(0))
+    if _FIRST:
+        module.manual_seed(_new(0))
     for path in ("manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"):
         _wrap(module, path)
 
@@ -97,6 +107,7 @@ def _imported(name, module):
     try:
         if _SHIFT:
             _HOOKS[name](module)
+            _seeded.append(name)
         if name == "torch":
             _report()
     except Exception as error:
@@ -157,13 +168,14 @@ def _of_the_tree(path):
     if path != _TOP and not path.startswith(_TOP + os.sep):
         return False
     parts = path[len(_TOP) + 1 :].split(os.sep)
-    return ".plumbline" not in parts and "site-packages" not in parts and parts[1:2] != ["lib"]
+    python = any(one.startswith("python") and parts[at - 1 : at] == ["lib"] for at, one in enumerate(parts))
+    return ".plumbline" not in parts and "site-packages" not in parts and not python
 
 
 def _borrowed():
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-    script = (getattr(sys, "argv", None) or [""])[0]
-    if os.path.isabs(script):  # the script's __file__ is gone when this is called at the end
+    script = os.path.join(_BEGAN, (getattr(sys, "argv", None) or [""])[0])
+    if os.path.isfile(script):  # the script's __file__ is gone when this is called at the end
         files["__main__"] = script
     return sorted(name for name, file in files.items() if isinstance(file, str) and _of_the_tree(file))[:20]
 
@@ -174,17 +186,23 @@ def _watched(event, arguments):
         if isinstance(path, (str, bytes)):
             path = os.path.abspath(os.fsdecode(path))
             if path.startswith(_COPY + os.sep):
-                _opened.add(path[len(_COPY) + 1 :])
+                name = path[len(_COPY) + 1 :]
+                _opened.add(name)
+                if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+                    _written.add(name)
 
 
 def _report():
     folder = os.environ.get("PLUMBLINE_REPORT", "")
     try:
         said = {"versions": {}, "shifted": _shifted, "borrowed": _borrowed(), "problems": _problems}
-        said["opened"] = sorted(_opened)
+        said.update(opened=sorted(_opened), written=sorted(_written), seeded=_seeded)
+        said["left_alone"] = [name for name in _OTHERS if name in sys.modules]
+        for name in said["left_alone"]:
+            said["versions"][name] = str(getattr(sys.modules[name], "__version__", ""))
         torch = sys.modules.get("torch")
         if torch is not None and hasattr(torch, "__version__"):
-            said["versions"] = {"torch": str(torch.__version__)}
+            said["versions"]["torch"] = str(torch.__version__)
             cuda = getattr(torch, "cuda", None)
             if cuda is not None and cuda.is_initialized():
                 peaks = [cuda.max_memory_allocated(device) for device in range(cuda.device_count())]
@@ -209,6 +227,7 @@ def _next_one():
 
 
 if os.environ.get("PLUMBLINE_REPORT"):
+    os.environ["PLUMBLINE_SEEDED"] = "1"
     _from_the_copy()
     if os.environ.get("PLUMBLINE_WATCH"):
         sys.addaudithook(_watched)
