@@ -6,12 +6,13 @@ Sessions are independent; candidates of one session share its bank and what past
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from decision_rules.numbers_trainer import Numbers, Value
 from decision_rules.page import Page, rng_of
 
 from plumbline.experiment.decision import history, loop
@@ -40,28 +41,9 @@ class MemoryBank(Bank):
         self.runs.append(BankedRun(group=group, method=method, run=run, role=role, beside=beside))
 
 
-@dataclass
-class Drawn:
-    """A trainer whose runs are drawn: lower is better, one run spreads by 1."""
-
-    rng: np.random.Generator
-    gain: float = 0.0
-    name: str = ""
-    group: str = "drawn"
-    at_once: int = 1
-    made: int = 0
-
-    def method(self, arm: str) -> str:
-        return BASELINE if arm == BASELINE else self.name
-
-    def run_id(self, arm: str, seed: int) -> str:
-        return f"{self.method(arm)}/{seed}"
-
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-        for arm, seed in wanted:
-            self.made += arm != BASELINE
-            value = float(self.rng.standard_normal()) - (self.gain if arm != BASELINE else 0.0)
-            yield ArmRun(arm=arm, seed=seed, value=value, run_id=self.run_id(arm, seed), fingerprint="here")
+def drawn(rng: np.random.Generator, gain: float) -> Value:
+    """Values that are drawn: lower is better, one run spreads by 1."""
+    return lambda arm, seed: float(rng.standard_normal()) - (gain if arm != BASELINE else 0.0)
 
 
 def session(rng: np.random.Generator, asked: Question, gains: Sequence[float], past: float) -> list[tuple[bool, int]]:
@@ -75,9 +57,9 @@ def session(rng: np.random.Generator, asked: Question, gains: Sequence[float], p
         for seed in range(PAST_RUNS):
             value = past * float(rng.standard_normal())
             run = ArmRun(arm="past", seed=seed, value=value, run_id=f"past{arm}/{seed}", fingerprint="there")
-            bank.append("drawn", f"past{arm}", run)
+            bank.append(Numbers.group, f"past{arm}", run)
     for number, gain in enumerate(gains):
-        trainer = Drawn(rng, gain, f"c{number}")
+        trainer = Numbers(drawn(rng, gain), f"c{number}")
         question = replace(asked, candidate=trainer.name)
         entry = LedgerEntry(
             kind="try", name=trainer.name, fingerprint=trainer.name, baseline="b", metric="loss", test=rule(question)
@@ -88,7 +70,7 @@ def session(rng: np.random.Generator, asked: Question, gains: Sequence[float], p
         require_announced(entry, plan, trainer, bank, ledger)
         decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
         entries += [entry, replace(entry, verdict=decision.verdict, sentence="s", runs=len(bank.runs))]
-        found.append((decision.verdict == "keep", trainer.made))
+        found.append((decision.verdict == "keep", sum(arm != BASELINE for arm, _ in trainer.made)))
     return found
 
 

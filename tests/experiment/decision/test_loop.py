@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.decision_rules.numbers_trainer import Numbers, Value
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import bank as banks
@@ -34,36 +35,11 @@ from plumbline.stats.e_value import e_value
 from plumbline.stats.sequential import boundary
 
 QUESTION = Question(name="x", baseline="base", candidate="new", metric="loss", higher=False)
-Value = Callable[[str, int], float | str]
 
 
 def noisy(gain: float) -> Value:
     """Normal noise of sigma 1 around 100, by seed, and a gain of the candidate."""
     return lambda arm, seed: 100 + random.Random(f"{arm}{seed}").gauss(0, 1) - (gain if arm != BASELINE else 0)
-
-
-class Numbers:
-    """Arms whose values are a function; a text is an outcome without a value."""
-
-    group, at_once = "numbers", 1
-
-    def __init__(self, value: Value, name: str = "new", **more: Any) -> None:
-        self.value, self.name, self.made = value, name, list[tuple[str, int]]()
-        self.__dict__.update(more)
-
-    def method(self, arm: str) -> str:
-        return BASELINE if arm == BASELINE else self.name
-
-    def run_id(self, arm: str, seed: int) -> str:
-        return f"{self.method(arm)}/{seed}"
-
-    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
-        for arm, seed in wanted:
-            self.made.append((arm, seed))
-            found = self.value(arm, seed)
-            given = {"outcome": found, "value": None} if isinstance(found, str) else {"value": found}
-            fingerprint = getattr(self, "machine", "m")
-            yield ArmRun(arm=arm, seed=seed, run_id=self.run_id(arm, seed), fingerprint=fingerprint, **given)
 
 
 def conducted(folder: Path, trainer: Numbers, asked: Question = QUESTION) -> Decision:

@@ -231,9 +231,9 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
 def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm) -> str:
     """Say what is next for whoever made the change."""
     if decision.verdict == "keep":
-        if given.commit and not baseline.is_head(candidate):
-            return commit(baseline.repository, candidate)
         changed = not baseline.is_head(candidate)
+        if given.commit and changed:
+            return commit(baseline.repository, candidate)
         change = f"git commit -am {shlex.quote(candidate.words)} (nothing was committed); " if changed else ""
         return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":

@@ -1,0 +1,34 @@
+"""Trains nothing: arms whose values are a function of arm and seed, for the benchmark of loops and the tests of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from plumbline.experiment.decision.outcome import BASELINE, ArmRun
+
+Value = Callable[[str, int], float | str]
+
+
+class Numbers:
+    """Arms whose values are a function; a text is an outcome without a value."""
+
+    group, at_once = "numbers", 1
+
+    def __init__(self, value: Value, name: str = "new", **more: Any) -> None:
+        self.value, self.name, self.made = value, name, list[tuple[str, int]]()
+        self.__dict__.update(more)
+
+    def method(self, arm: str) -> str:
+        return BASELINE if arm == BASELINE else self.name
+
+    def run_id(self, arm: str, seed: int) -> str:
+        return f"{self.method(arm)}/{seed}"
+
+    def run(self, wanted: Sequence[tuple[str, int]]) -> Iterator[ArmRun]:
+        for arm, seed in wanted:
+            self.made.append((arm, seed))
+            found = self.value(arm, seed)
+            given = {"outcome": found, "value": None} if isinstance(found, str) else {"value": found}
+            fingerprint = getattr(self, "machine", "m")
+            yield ArmRun(arm=arm, seed=seed, run_id=self.run_id(arm, seed), fingerprint=fingerprint, **given)
