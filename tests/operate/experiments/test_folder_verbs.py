@@ -211,7 +211,7 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
     hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
     assert done.returncode == 0 and "Committed: better" in done.stderr
-    done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-1")
+    done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
     assert done.returncode == 0 and "Next: plumbline confirm" in done.stderr, done.stderr  # nothing is there to commit
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
     assert git(folder, "status", "--short") == ""
