@@ -29,7 +29,7 @@ from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
 #: Tokens of a batch that is looked at, and of all sequences whose loss is computed again; more take too long.
-TOKENS, LOSS_TOKENS = 16_384, 131_072
+TOKENS, LOSS_TOKENS = 8_192, 65_536
 #: Losses agree within this share: in bfloat16, on another device.
 SAME = 0.005
 #: Standard errors within which the loss of a part of the sequences is that of all.
