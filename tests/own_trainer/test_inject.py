@@ -68,6 +68,18 @@ def test_every_fixed_seed_is_shifted_and_those_that_a_script_leaves_out_are_give
     assert unset[3] != fixed[3] and counted == {"numpy.random.default_rng": 2}
 
 
+def test_workers_that_set_no_seed_keep_streams_of_their_own(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / "worker.py").write_text("import random\nprint(random.random())\n")
+    start = "subprocess.run([sys.executable, 'worker.py'], capture_output=True, text=True).stdout"
+    (folder / "train.py").write_text(
+        f"import random, subprocess, sys\nprint('val_bpb:', float({start}) - float({start}))\n"
+    )
+    write_toml(folder, 'seed = "inject"')
+    (made,) = trainer(folder).run([("candidate", 1)])
+    assert made.value
+
+
 def test_workers_of_a_launcher_are_shifted_too_and_the_users_own_sitecustomize_runs(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine")
     (folder / "site").mkdir()

@@ -315,3 +315,9 @@ def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_valu
         conducted(tmp_path, trainer)
         seeds += [seed for arm, seed in trainer.made if arm != BASELINE]
     assert len(set(seeds)) == len(seeds) >= 3
+
+
+def test_pairs_that_are_equal_to_the_last_digit_are_not_called_a_seed_without_effect(tmp_path: Path) -> None:
+    same = Numbers(lambda arm, seed: random.Random(seed).gauss(0, 1))
+    decision = conducted(tmp_path, same, replace(QUESTION, plan="paired"))
+    assert decision.verdict == "cannot be judged" and "by the same at every seed, or by nothing" in decision.sentence

@@ -15,19 +15,13 @@ from scipy import special
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import LOOP, Bank
+from plumbline.experiment.decision.decision_notes import fixed_runs, further, moved, notes
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
 from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
 from plumbline.experiment.formatting import counted, fixed, seconds
 from plumbline.stats.after_stopping import GainAfterStopping, estimate
-from plumbline.stats.e_value import e_edge
-from plumbline.stats.sentinel import drift
-from plumbline.stats.sequential import Boundary, Look, SequentialDesign, boundary, operating, statistic
-
-#: A drift that is so rarely seen where nothing moves is told.
-DRIFT = 0.01
-#: More runs than these are not proposed.
-MOST_MORE = 100
+from plumbline.stats.sequential import Boundary, Look, boundary, statistic
 
 
 class Trainer(Protocol):
@@ -305,56 +299,3 @@ class Experiment:
         if next_step(at, edges) != "one more run":
             return told
         return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"
-
-
-def fixed_runs(design: SequentialDesign) -> int | None:
-    """Count the candidate runs of a design of fixed size, beside the same bank, with this design's power at `worth`."""
-    if design.worth is None or design.plan != "bank" or design.e_value:
-        return None  # an e-value holds for any number of looks, which no fixed number does
-    power = operating(design, design.worth).kept
-    for n in range(1, 10 * design.most):
-        df = design.history_df + design.bank + n - 2
-        if df >= 1:
-            shift = design.worth / math.sqrt(1 / design.bank + 1 / n)
-            critical = float(special.stdtrit(df, 1 - design.alpha))
-            if 1 - float(special.nctdtr(df, shift, critical)) >= power:
-                return n
-    return None
-
-
-def further(terms: ExperimentTerms, at: Look) -> int | None:
-    """Count the candidate runs more at which the gain that was seen would pass a t test; None where none would."""
-    design = terms.design
-    gain = at.gain - terms.min_gain
-    if design.plan != "bank" or gain <= 0:
-        return None
-    for k in range(at.k + 1, at.k + MOST_MORE):
-        t = gain / (at.sigma * math.sqrt(1 / design.bank + 1 / k))
-        if design.e_value:
-            if t >= e_edge(at.df + k - at.k, design.information(k), design.alpha):
-                return k - at.k
-        elif t >= float(special.stdtrit(at.df + k - at.k, 1 - design.alpha / 2)):
-            return k - at.k
-    return None
-
-
-def moved(runs: Sequence[ArmRun], order: Sequence[str], history: tuple[float, float] | None) -> list[str]:
-    """Say where the baseline's runs, a sentinel among them, drift along the order in which all runs were made."""
-    theirs = [run for run in runs if run.arm == BASELINE and run.has_value and run.value is not None]
-    if not any(run.sentinel for run in theirs) or len(theirs) < 3:
-        return []
-    values = [run.value for run in theirs if run.value is not None]
-    found = drift(values, [order.index(run.run_id) for run in theirs], history=history or (0.0, 0.0))
-    if found.p >= DRIFT:
-        return []
-    return [
-        f"The baseline drifts: by {found.total:+.3g} from its first run to its newest (p = {found.p:.2g}). The "
-        "trainer, its data or its machine may have changed since the bank was made."
-    ]
-
-
-def notes(terms: ExperimentTerms) -> list[str]:
-    """Say what a page of these terms has to say whatever was found."""
-    if terms.varies != "initialisation":
-        return []
-    return ["Seeds change the initialisation alone: the noise of the order of data is not in these numbers."]

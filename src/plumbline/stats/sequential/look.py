@@ -74,6 +74,8 @@ def statistic(
     squares = sum(float((((group / scale) - (group / scale).mean()) ** 2).sum()) for group in groups) if scale else 0.0
     spread = math.sqrt((squares + past_df * (past_sigma / scale) ** 2) / df) if scale else 0.0
     if spread < 1e-14:  # what rounding leaves where all values are one
+        if plan == "paired" and len(set(base.tolist())) > 1:
+            raise PlumblineError("the arms differ by the same at every seed, or by nothing, so that there is no spread")
         raise PlumblineError("all runs of an arm have one value, whatever their seed: does the seed reach the trainer?")
     sign = 1.0 if higher else -1.0
     gain = sign * (float((own / scale).mean()) - float((base / scale).mean()))
