@@ -112,3 +112,5 @@ def test_what_a_private_umask_closed_is_named_until_all_of_it_is_opened(
         opened.add(closed)
     assert {work / "state", work / "state/run_lock.json", work / "packs/train.bin"} <= opened
     assert "resumed at step 2" in tried[1] and products(work) == products(undisturbed)
+    code, said = train_as(ANN, LAB, work, packs, tmp_path / "again", mask=0o077)
+    assert code == 1 and f"{work}/out belongs to user 64002, group 64000, mode rwxr-sr-x. Let its owner share" in said
