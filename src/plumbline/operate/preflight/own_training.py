@@ -157,7 +157,9 @@ def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
             assert code == EXIT_RUN_AGAIN, "it was asked to stop"
             _train(spec, settings(data, folder / "three"))
         except Exception as error:
-            return {"resume": f"{raised(error)}, in a run that was stopped after step {stopped} of {spec.train.steps}"}
+            return {
+                "resume": f"{raised(error.__cause__ or error)}, in a run that was stopped after step {stopped} of {spec.train.steps}"
+            }
         if other := _other(folder / "one", folder / "three"):
             return {
                 "resume": (
