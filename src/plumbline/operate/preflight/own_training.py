@@ -157,9 +157,8 @@ def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
             assert code == EXIT_RUN_AGAIN, "it was asked to stop"
             _train(spec, settings(data, folder / "three"))
         except Exception as error:
-            return {
-                "resume": f"{raised(error.__cause__ or error)}, in a run that was stopped after step {stopped} of {spec.train.steps}"
-            }
+            why = raised(error.__cause__ or error)
+            return {"resume": f"{why}, in a run that was stopped after step {stopped} of {spec.train.steps}"}
         if other := _other(folder / "one", folder / "three"):
             return {
                 "resume": (
@@ -179,7 +178,7 @@ def differing(spec: RunSpec, baseline: RunSpec) -> str:
     return found[0] if len(found) == 1 else f"one of {', '.join(found)}"
 
 
-def raised(error: Exception) -> str:
+def raised(error: BaseException) -> str:
     """Say in a sentence what was raised, by which component, and what to do about torch's own idiom."""
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):
