@@ -89,6 +89,11 @@ class Decides(Reads):
         return {"all": self.read}
 
 
+class ForgetsAKey(Decides):
+    def load_state(self, state):
+        self.read = state["reed"]
+
+
 class NotDeclared(Decides):
     held_out = "none"
 
@@ -182,6 +187,12 @@ def test_held_out_tokens_train_nothing(
     found = tried(intervention=intervention)
     assert list(found) == [check]
     assert words in found[check]
+
+
+def test_what_an_intervention_raises_when_it_is_resumed_is_said(tried: Callable[..., dict[str, str]]) -> None:
+    assert tried(intervention=ForgetsAKey) == {
+        "resume": "KeyError: 'reed', in a run that was stopped after step 6 of 12"
+    }
 
 
 def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
