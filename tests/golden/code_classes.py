@@ -15,7 +15,7 @@ What this cannot see, and gives the old class nevertheless:
   differ from machine to machine by more than any useful tolerance, so none are recorded. Whoever edits where a
   component widens, casts or leaves autocast gives each hash that recording added to `code_classes.json` itself for a
   class, by hand (recording again leaves it so), or bumps NUMERICS where the code is shared;
-- one in what an intervention only counts or reports;
+- one in what an intervention only counts or reports, or in which held-out sequences it reads;
 - one that is felt under several ranks, or on a GPU, alone.
 """
 

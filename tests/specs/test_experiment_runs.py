@@ -61,10 +61,22 @@ def test_a_seed_may_change_the_order_of_the_data_too_in_a_folder_of_its_own() ->
 def test_a_budget_of_the_scales_own_steps_is_the_scales_own() -> None:
     whole = planned({})
     study = whole.study("transfer")
-    own, read = own_budget(study, "base"), whole.corpora[study.corpus]
-    assert budget(study, "base", own["steps"], read) == own | {"validation_sequences": read.validation}
-    longer = budget(study, "base", 10**6, read)
+    own, read, runs = own_budget(study, "base"), whole.corpora[study.corpus], whole.runs.values()
+    assert budget(study, "base", own["steps"], read, runs) == own | {"validation_sequences": read.validation}
+    longer = budget(study, "base", 10**6, read, runs)
     assert longer["pack"] == "large" and longer["warmup_steps"] >= 10**6 * own["warmup_steps"] / own["steps"]
+
+
+def test_a_budget_leaves_out_of_the_loss_what_interventions_read() -> None:
+    whole = project.load(load_config() | {"preset": "smoke", "studies": ["premature"]})
+    study = whole.study("premature")
+    read = whole.corpora[study.corpus]
+    asked = ARMS | {"study": "premature", "method": "gpt_slow", "against": "gpt"}
+    given = asked | budget(study, "base", 9, read, whole.runs.values())
+    assert given["validation_sequences"] == read.validation - 8
+    assert load(given, study).runs
+    with pytest.raises(PlumblineError, match="25, and 8 behind them for its interventions, but the held-out pack of"):
+        load(given | {"validation_sequences": 25}, study)
 
 
 def test_whole_numbers_may_come_as_texts() -> None:

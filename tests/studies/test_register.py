@@ -79,9 +79,9 @@ def test_a_variant_is_an_alternative_of_an_interpretation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
-def test_what_reads_the_sequences_of_the_validation_loss_is_an_interpretation(name: str) -> None:
+def test_which_held_out_sequences_an_intervention_reads_is_an_interpretation(name: str) -> None:
     study = load(name, "smoke")
     used = {each["name"] for run in study.runs.values() for each in run.spec.interventions}
-    reading = {f"interventions.{each}" for each in used if components.load("intervention", each).held_out == "all"}
+    reading = {f"interventions.{each}" for each in used if components.load("intervention", each).held_out == "apart"}
     told = [each for each in study.definition["interpretations"] if each["id"].endswith("_sequences")]
     assert reading <= {component for each in told if each["alternatives"] for component in each["about"]}

@@ -17,7 +17,6 @@ import torch._dynamo
 import torch.distributed.fsdp
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError
 from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
 from plumbline.train import __main__ as trainer
@@ -45,17 +44,20 @@ def child(spec: str, chosen: TrainerSettings, environment: dict[str, str], opera
     if "COMPILE_BACKENDS" in environment:
         _compile_by(environment["COMPILE_BACKENDS"].split()[int(environment["RANK"])])
     torch.set_num_threads(1)
-    try:
-        sys.exit(pretrain(RunSpec.from_json(spec), chosen, stop))
-    except PlumblineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+    command_line.run(lambda: pretrain(RunSpec.from_json(spec), chosen, stop))
 
 
 def of_user(
-    user: int, group: int, warm: TrainerSettings, spec: str, chosen: TrainerSettings, operations: int | None, said: str
+    user: int,
+    group: int,
+    mask: int,
+    warm: TrainerSettings,
+    spec: str,
+    chosen: TrainerSettings,
+    operations: int | None,
+    said: str,
 ) -> None:
-    """`child` as another user with umask 002, once all is imported that a run imports: `warm` is carried out first.
+    """`child` as another user with a umask, once all is imported that a run imports: `warm` is carried out first.
 
     The interpreter may lie where that user cannot read. What it says goes into the file `said`: the standard error of
     the server that forks it may be that of a test long gone.
@@ -66,7 +68,7 @@ def of_user(
     os.setgroups([])
     os.setgid(group)
     os.setuid(user)
-    os.umask(0o002)
+    os.umask(mask)
     child(spec, chosen, {}, operations)
 
 

@@ -153,7 +153,7 @@ def test_a_pack_that_cannot_be_read_is_no_verified_one(packs: Path, monkeypatch:
 
     monkeypatch.setattr(packs_module, "verify_once", fail)
     alone = RankGroup(rank=0, world=1, device=torch.device("cpu"))
-    with pytest.raises(PlumblineError, match=r"train.json: its shards cannot be verified: OSError: .*Input/output"):
+    with pytest.raises(PlumblineError, match=r"train.json: its shards cannot be verified: .*Input/output"):
         packs_module.verify([Pack(packs / "train.json")], alone, StopRequest())
 
 

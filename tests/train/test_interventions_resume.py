@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,12 @@ import torch
 
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.core.errors import PlumblineError
+from plumbline.core.files import atomic_write_json
 from plumbline.train.interventions import _until_release
 from tests.train.intervention_cases import ALWAYS, slow, spec, weights
 from tests.train.small_runs import products, read, settings, train, train_ranks
+from tests.train.test_checkpoint_fit import signed
 from tests.train.test_pretrain import StopAt
 
 
@@ -42,6 +46,40 @@ def test_a_checkpoint_holds_the_release(packs: Path, tmp_path: Path, slowed: Pat
     assert state["released"] == (8 if step > 8 else None) and state["scores"][-1][0] <= step
     assert train(spec(slow(**ALWAYS)), chosen) == 0
     assert products(tmp_path) == products(slowed)
+
+
+def quacks(state: dict[str, Any]) -> dict[str, Any]:
+    """One layer's norms, which would be spread over all layers."""
+    return state | {"start": {role: norms_LN[:1] for role, norms_LN in state["start"].items()}}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "change", "says"),
+    [
+        (slow(**ALWAYS), lambda state: {}, "KeyError"),
+        (slow(**ALWAYS), lambda state: state | {"released": 3}, "the same rule over the same scores"),
+        ({"name": "quack"}, quacks, r"norms at the start of \{'key': \(1, 2\)"),
+    ],
+)
+def test_a_state_that_is_none_of_the_run_is_refused(
+    packs: Path, tmp_path: Path, chosen: dict[str, Any], change: Any, says: str
+) -> None:
+    """Its checksums are those of what lies there; without that checkpoint an earlier one is taken."""
+    of, how = spec(chosen, train__steps=12), settings(packs, tmp_path, checkpoint_steps=4, starts_without_progress=1)
+    assert train(of, how) == 0
+    expected = products(tmp_path)
+    shutil.rmtree(tmp_path / "state/step-0000012")
+    newest = tmp_path / "state/step-0000008"
+    loop = read(newest / "loop.json")
+    atomic_write_json(newest / "loop.json", loop | {"interventions": [change(one) for one in loop["interventions"]]})
+    signed(newest)
+    for _ in range(2):
+        with pytest.raises(
+            PlumblineError, match=rf"{newest}: its state of .* cannot be put back \(.*{says}.*move that"
+        ):
+            train(of, how)
+    newest.rename(tmp_path / "elsewhere")
+    assert train(of, how) == 0 and products(tmp_path) == expected
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -51,13 +52,13 @@ def test_the_commit_is_found_in_a_tree_of_another_users(tmp_path: Path, monkeypa
 
 
 def train_as(
-    user: int, group: int, work: Path, packs: Path, scratch: Path, die_before: int | None = None
+    user: int, group: int, work: Path, packs: Path, scratch: Path, die_before: int | None = None, mask: int = 0o002
 ) -> tuple[int, str]:
     """Exit code, and what was said."""
     warm, chosen = settings(packs, scratch / str(user)), settings(work / "packs", work, checkpoint_steps=2)
     said = scratch / f"{user}.said"
     said.parent.mkdir(exist_ok=True)
-    words = (user, group, warm, run_spec().to_json(), chosen, die_before, str(said))
+    words = (user, group, mask, warm, run_spec().to_json(), chosen, die_before, str(said))
     process = PROCESSES.Process(target=of_user, args=words)
     process.start()
     process.join(120)
@@ -88,3 +89,28 @@ def test_a_run_that_one_user_left_another_of_the_group_goes_on_with(
         assert status.st_gid == LAB, path
         wanted = stat.S_IRWXG if path.is_dir() else stat.S_IRGRP | stat.S_IWGRP
         assert status.st_mode & wanted == wanted, path
+
+
+def test_what_a_private_umask_closed_is_named_until_all_of_it_is_opened(
+    work: Path, packs: Path, tmp_path: Path, undisturbed: Path
+) -> None:
+    """Ann made packs and a run with umask 077, Bob has 022: neither is what a shared folder asks for."""
+    for path in (work / "packs").iterdir():
+        path.chmod(0o600)
+    code, _ = train_as(ANN, LAB, work, packs, tmp_path / "ann", die_before=120, mask=0o077)
+    assert code == -signal.SIGKILL
+    opened = set[Path]()
+    sentence = r"(\S+) cannot be read or changed by user 64002: (\S+) belongs to user 64001, .* \(.*chmod -R g\+rwX"
+    while (tried := train_as(BOB, LAB, work, packs, tmp_path / "bob", mask=0o022))[0] != 0:
+        code, said = tried
+        assert code == 1 and "Traceback" not in said
+        found = re.search(sentence, said.splitlines()[-1])
+        assert found is not None, said
+        closed = Path(found[1] if found[2] == "it" else found[2])
+        assert closed not in opened
+        closed.chmod(closed.stat().st_mode | (0o070 if closed.is_dir() else 0o060))  # as its owner does
+        opened.add(closed)
+    assert {work / "state", work / "state/run_lock.json", work / "packs/train.bin"} <= opened
+    assert "resumed at step 2" in tried[1] and products(work) == products(undisturbed)
+    code, said = train_as(ANN, LAB, work, packs, tmp_path / "again", mask=0o077)
+    assert code == 1 and f"{work}/out belongs to user 64002, group 64000, mode rwxr-sr-x. Let its owner share" in said

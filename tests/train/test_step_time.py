@@ -22,7 +22,8 @@ from plumbline.train.step_time import TimingSettings, measure
 from tests.model_specs import BASELINE, RUN, run_spec, small
 
 HOW = TimingSettings(sequences=4, repeats=4, warmup=2, device="cpu")
-FACTOR = [{"name": "learning_rate_factor", "factor": 0.5}]
+#: The second reads as many held-out sequences as are in a batch, which lie behind those of the loss.
+FACTOR = [{"name": "learning_rate_factor", "factor": 0.5}, {"name": "logit_change", "every": 2, "sequences": 4}]
 
 
 def runs(**second: Any) -> list[RunSpec]:

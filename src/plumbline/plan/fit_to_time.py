@@ -112,7 +112,7 @@ def _at(
     priced: RunEstimator, study: Study, method: str, against: str, scale: str, seconds: float, runs: int
 ) -> FittedBudget | None:
     """What fits at a scale; None if fewer than FEWEST_STEPS do."""
-    price, read = _price(priced, study, method, against, scale), priced.project.corpora[study.corpus]
+    price = _price(priced, study, method, against, scale)
     rounds = math.ceil(runs / price.beside)
 
     def fitting(room: float) -> int:
@@ -120,7 +120,7 @@ def _at(
         return math.floor((room / rounds - price.fixed) / price.step)
 
     steps, stage = fitting(SHARE * seconds), 0.0
-    if steps >= FEWEST_STEPS and (stage := _data(priced, price, budget(study, scale, steps, read)["pack"])):
+    if steps >= FEWEST_STEPS and (stage := _data(priced, price, _budget(priced.project, study, scale, steps)["pack"])):
         steps = fitting(SHARE * seconds - stage)
     if steps < FEWEST_STEPS:
         return None
@@ -131,8 +131,12 @@ def _at(
         f"run ({number(tokens / price.parameters, 2)} a parameter); all {runs} runs take {roughly(all_runs)}, speed "
         f"{'measured on finished runs' if priced.calibration.speed else 'stated, for nothing was trained here yet'}."
     )
-    given = {"scale": scale} | budget(study, scale, steps, read)
+    given = {"scale": scale} | _budget(priced.project, study, scale, steps)
     return FittedBudget(given=given, seconds=all_runs, per_parameter=tokens / price.parameters, words=words)
+
+
+def _budget(project: Project, study: Study, scale: str, steps: int) -> dict[str, Any]:
+    return budget(study, scale, steps, project.corpora[study.corpus], project.runs.values())
 
 
 def _price(priced: RunEstimator, study: Study, method: str, against: str, scale: str) -> _Price:
@@ -141,7 +145,7 @@ def _price(priced: RunEstimator, study: Study, method: str, against: str, scale:
 
     def each(steps: int) -> tuple[Run, ...]:
         asked = {"scale": scale, "method": method, "against": against, "baseline_seeds": [0], "seeds": [0]}
-        asked |= budget(study, scale, steps, project.corpora[study.corpus])
+        asked |= _budget(project, study, scale, steps)
         return tuple(load(asked, study, project.root, project.config["data"]["source"]).runs.values())
 
     low, high = each(10 * FEWEST_STEPS), each(20 * FEWEST_STEPS)

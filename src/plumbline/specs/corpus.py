@@ -84,6 +84,23 @@ class Corpus(Struct, frozen=True, kw_only=True):
             )
         return self.folder
 
+    def require_validation(self, of_the_loss: int, apart: int, where: str) -> None:
+        """Refuse a run that reads more held-out sequences than the pack has, where its size is stated.
+
+        Args:
+            of_the_loss: how many the validation loss is computed of.
+            apart: how many its interventions read behind those.
+
+        Raises:
+            PlumblineError: naming the sizes and the file.
+        """
+        if self.validation is not None and of_the_loss + apart > self.validation:
+            behind = f", and {apart} behind them for its interventions" if apart else ""
+            raise PlumblineError(
+                f"{where}: {of_the_loss}{behind}, but the held-out pack of {self.path} has {self.validation} at preset "
+                f"{self.preset}; ask for fewer, or raise presets.{self.preset}.validation there"
+            )
+
     def require_pack(self, pack: str, where: str) -> None:
         """Refuse a pack that the corpus does not have under this preset.
 

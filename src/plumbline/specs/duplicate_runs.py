@@ -65,7 +65,9 @@ def _trained(study: Study) -> Trained:
 
 def _bare(spec: RunSpec) -> RunSpec:
     """The spec without names, seed and what only reads the model; code follows from the components' names."""
-    train = msgspec.structs.replace(spec.train, validate_every=1, validation_sequences=1)
+    # What an intervention reads lies behind the sequences of the loss.
+    of_the_loss = spec.train.validation_sequences if spec.sequences_apart else 1
+    train = msgspec.structs.replace(spec.train, validate_every=1, validation_sequences=of_the_loss)
     return msgspec.structs.replace(
         spec, study="", method="", init_seed=0, train=train, probes=(), suite="", components={}
     )

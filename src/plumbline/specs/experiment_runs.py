@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,21 +92,22 @@ def own_budget(study: Study, scale: str) -> dict[str, Any]:
     return dict(zip(BUDGET, values, strict=True))
 
 
-def budget(study: Study, scale: str, steps: int, read: corpus.Corpus) -> dict[str, Any]:
+def budget(study: Study, scale: str, steps: int, read: corpus.Corpus, runs: Iterable[Run]) -> dict[str, Any]:
     """The budget of so many steps at a study's scale, by the keys of BUDGET.
 
-    It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and the
-    whole held-out pack where its size is stated.
+    It has the scale's own share of warm-up, the scale's own pack or the smallest that holds what a run reads, and,
+    where its size is stated, the whole held-out pack but for what interventions of the project's `runs` read of it.
     """
     own = own_budget(study, scale)
     recipe, parts = study.definition["recipe"], study.definition["scales"][scale][study.preset]
     train = recipe.get("train", {}) | parts.get("train", {})
     sequences = steps * train["batch_tokens"] / int(parts["model"]["context"])
+    apart = max((run.spec.sequences_apart for run in runs), default=0)
     return {
         "steps": steps,
         "warmup_steps": min(steps, math.ceil(own["warmup_steps"] * steps / own["steps"])),
         "pack": _pack(read.packs, own["pack"], sequences),
-        "validation_sequences": read.validation or own["validation_sequences"],
+        "validation_sequences": max(read.validation - apart, 1) if read.validation else own["validation_sequences"],
     }
 
 
@@ -140,12 +141,6 @@ def load(
     if vary != INITIALISATION and "steps" not in given:
         given = given | own_budget(study, of)
     read = corpus.load(study.corpus, study.preset, source, root, f"{WHERE}: ")
-    asked = given.get("validation_sequences", 0)
-    if read.validation is not None and asked > read.validation:
-        raise PlumblineError(
-            f"{WHERE}: validation_sequences: {asked}, but the held-out pack of {read.path} has "
-            f"{read.validation} at preset {study.preset}; ask for at most so many"
-        )
     scale = scale_name(given)
     if scale != of and scale in study.definition["scales"]:
         raise PlumblineError(

@@ -181,6 +181,11 @@ class RunSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.train.batch_tokens // self.model.context
 
     @property
+    def sequences_apart(self) -> int:
+        """Number of held-out sequences that interventions read, of which no validation loss may be computed."""
+        return max((given.get("sequences", 0) for given in self.interventions), default=0)
+
+    @property
     def run_id(self) -> str:
         """The run's id: the first 16 hex digits of the canonical JSON's SHA-256."""
         return sha256_text(self.to_json())[:16]

@@ -312,6 +312,8 @@ def make_spec(
         suite = definition.get("extended_suite", definition.get("suite", ""))
         spec = RunSpec.from_dict(merged | identity | {"suite": suite})
         read.require_pack(spec.data.pack, f"{spec.key}: data.pack")
+        of_the_loss, where = spec.train.validation_sequences, f"{spec.key}: train.validation_sequences"
+        read.require_validation(of_the_loss, spec.sequences_apart, where)
     except PlumblineError as error:
         raise PlumblineError(f"{path}: {error}") from error
     return spec

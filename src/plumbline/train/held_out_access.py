@@ -15,8 +15,8 @@ from plumbline.train.interventions import Intervention
 class ApartFromTheLoss:
     """The sequences of a validation pack behind those of which the validation loss is computed, counted from 0."""
 
-    def __init__(self, pack: Pack, first: int) -> None:
-        self._pack, self._first = pack, first
+    def __init__(self, name: str, pack: Pack, first: int) -> None:
+        self._name, self._pack, self._first = name, pack, first
         self.path: Path = pack.path
         self.context, self.vocabulary, self.separator = pack.context, pack.vocabulary, pack.separator
         self.sequences = pack.sequences - first
@@ -30,9 +30,9 @@ class ApartFromTheLoss:
         indices = np.asarray(indices, dtype=np.int64)
         if indices.size and not (indices.min() >= 0 and indices.max() < self.sequences):
             raise PlumblineError(
-                f"{self.path}: {self.sequences} sequences lie behind the {self._first} of the validation loss, and an "
-                f"intervention asks for number {int(indices.max())}: give the corpus's pack more validation sequences, "
-                "or lower train.validation_sequences"
+                f"interventions: {self._name} reads {int(indices.max()) + 1} held-out sequences, and "
+                f"{self.sequences} of {self.path} lie behind the {self._first} of the validation loss: lower its "
+                "`sequences` or train.validation_sequences, or give the corpus's pack more (presets.*.validation)"
             )
         return self._pack.rows(indices + self._first)
 
@@ -65,11 +65,11 @@ def handed(hook: Intervention, pack: Pack, of_the_loss: int) -> Pack:
     """
     given: dict[str, Any] = {
         "none": NotDeclared(hook.name),
-        "apart": ApartFromTheLoss(pack, of_the_loss),
-        "all": pack,
+        "apart": ApartFromTheLoss(hook.name, pack, of_the_loss),
     }
     if hook.held_out not in given:
         raise PlumblineError(
-            f"interventions: {hook.name}: held_out is {hook.held_out!r} in its class, which is none of {list(given)}"
+            f'interventions: {hook.name}: held_out is {hook.held_out!r} in its class: write "apart" to read sequences '
+            'of which no validation loss is computed, or "none"'
         )
     return cast(Pack, given[hook.held_out])

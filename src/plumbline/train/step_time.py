@@ -64,7 +64,8 @@ def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], 
         if group.world > 1:
             raise PlumblineError("step times are measured in one process; start it without torchrun")
         numerics(group.device)
-        pack = random_pack(Path(folder) / "random.json", specs[0], how.sequences)
+        sequences = max(how.sequences, 1 + max(spec.sequences_apart for spec in specs))
+        pack = random_pack(Path(folder) / "random.json", specs[0], sequences)
         loops = []
         for number, spec in enumerate(specs):
             settings = TrainerSettings(

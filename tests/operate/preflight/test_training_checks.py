@@ -89,8 +89,17 @@ class Decides(Reads):
         return {"all": self.read}
 
 
+class ForgetsAKey(Decides):
+    def load_state(self, state):
+        self.read = state["reed"]
+
+
 class NotDeclared(Decides):
     held_out = "none"
+
+
+class OfTheLoss(Decides):
+    held_out = "all"
 
 
 class ByGradient(Reads):
@@ -166,6 +175,7 @@ def test_a_rule_may_decide_by_held_out_tokens_that_it_declares(tried: Callable[.
     ("intervention", "check", "words"),
     [
         (NotDeclared, "training", 'write held_out = "apart" in its class'),
+        (OfTheLoss, "training", 'write "apart" to read sequences of which no validation loss is computed'),
         (ByGradient, "held-out tokens", "a gradient can be taken from held-out tokens in step 1"),
         (Directly, "held-out tokens", "other held-out tokens give other weights although ['none'] decided the same"),
         (InBegin, "held-out tokens", "changes parameters, or leaves gradients, in begin()"),
@@ -179,6 +189,12 @@ def test_held_out_tokens_train_nothing(
     assert words in found[check]
 
 
+def test_what_an_intervention_raises_when_it_is_resumed_is_said(tried: Callable[..., dict[str, str]]) -> None:
+    assert tried(intervention=ForgetsAKey) == {
+        "resume": "KeyError: 'reed', in a run that was stopped after step 6 of 12"
+    }
+
+
 def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
     monkeypatch: pytest.MonkeyPatch, tried: Callable[..., dict[str, str]]
 ) -> None:
@@ -189,7 +205,7 @@ def test_a_rule_is_handed_none_of_the_sequences_of_the_loss(
             super().attach(run)
             seen.append(self.tokens_BT.numpy())
             assert run.validation.sequences == own_training.VALIDATION
-            with pytest.raises(PlumblineError, match="8 sequences lie behind the 8 of the validation loss"):
+            with pytest.raises(PlumblineError, match=r"reads 9 held-out sequences, and 8 of .* lie behind the 8 "):
                 run.validation.rows(np.arange(9))
 
     assert tried(intervention=Notes) == {}

@@ -47,7 +47,7 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
         asked |= _fitted(given, project, study, method, against)
     elif given.steps or given.quick:
         steps = given.steps or QUICK_STEPS
-        asked |= experiment_runs.budget(study, scale, steps, project.corpora[study.corpus])
+        asked |= experiment_runs.budget(study, scale, steps, project.corpora[study.corpus], project.runs.values())
     return project, asked
 
 

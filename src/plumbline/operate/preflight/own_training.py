@@ -27,13 +27,12 @@ from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs import components
 from plumbline.specs.spec import RunSpec
 from plumbline.train import learning_rate
-from plumbline.train.interventions import Intervention
 from plumbline.train.pretrain import pretrain
 from plumbline.train.trainer_settings import TrainerSettings
 
 #: Steps of a run that is tried: at least, and at most.
 STEPS = (8, 24)
-#: Sequences of a step's batch, and held-out ones of which the loss is computed; as many again lie behind those.
+#: Sequences of a step's batch, and held-out ones of which the loss is computed; as many or more lie behind those.
 BATCH, VALIDATION = 4, 8
 #: What a run leaves that says how it was made, which may differ between two runs of one spec.
 ABOUT = ("manifest.json", "outcome.json")
@@ -41,8 +40,6 @@ ABOUT = ("manifest.json", "outcome.json")
 
 #: The names under which something fails.
 CHECKS = ("training", "resume", "held-out tokens")
-#: Where an intervention changes how a run is trained.
-POINTS = ("label", "before_step", "row_multipliers", "extra_loss", "after_step")
 
 
 class _StopAfter(StopRequest):
@@ -83,7 +80,7 @@ def packs(folder: Path, spec: RunSpec, held_out_seed: int = 2) -> tuple[Path, Pa
     written = []
     for name, seed, first in (("train", 1, 0), ("validation", held_out_seed, half)):
         draw = np.random.default_rng(seed)
-        sequences = BATCH * STEPS[1] if name == "train" else 2 * VALIDATION
+        sequences = BATCH * STEPS[1] if name == "train" else VALIDATION + max(VALIDATION, spec.sequences_apart)
         walk = draw.integers(0, 5, (sequences, context)).cumsum(axis=1) % min(half, 37) + first
         shard = folder / f"{name}-{seed}.bin"
         shard.write_bytes(walk.astype("<u4").tobytes())
@@ -160,7 +157,8 @@ def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
             assert code == EXIT_RUN_AGAIN, "it was asked to stop"
             _train(spec, settings(data, folder / "three"))
         except Exception as error:
-            return {"resume": f"{raised(error)}, in a run that was stopped after step {stopped} of {spec.train.steps}"}
+            why = raised(error.__cause__ or error)
+            return {"resume": f"{why}, in a run that was stopped after step {stopped} of {spec.train.steps}"}
         if other := _other(folder / "one", folder / "three"):
             return {
                 "resume": (
@@ -173,25 +171,6 @@ def failed(spec: RunSpec, baseline: RunSpec) -> dict[str, str]:
     return {} if found is None else {"held-out tokens": found}
 
 
-def shared(spec: RunSpec) -> list[str]:
-    """Name the interventions of a run that decide by sequences of which the validation loss is computed.
-
-    Raises:
-        PlumblineError: one of an installed package declares that it reads them.
-    """
-    found = []
-    for one in spec.interventions:
-        hook = components.load("intervention", one["name"])
-        if hook.held_out == "all" and any(getattr(hook, at) is not getattr(Intervention, at) for at in POINTS):
-            if not hook.__module__.startswith("plumbline."):
-                raise PlumblineError(
-                    f'intervention {one["name"]!r}: held_out = "all" hands it the sequences of which the validation '
-                    'loss is computed: write held_out = "apart"'
-                )
-            found.append(one["name"])
-    return found
-
-
 def differing(spec: RunSpec, baseline: RunSpec) -> str:
     """Name the components of a run that its baseline has not, which is where to look."""
     mine, theirs = _named(spec), _named(baseline)
@@ -199,7 +178,7 @@ def differing(spec: RunSpec, baseline: RunSpec) -> str:
     return found[0] if len(found) == 1 else f"one of {', '.join(found)}"
 
 
-def raised(error: Exception) -> str:
+def raised(error: BaseException) -> str:
     """Say in a sentence what was raised, by which component, and what to do about torch's own idiom."""
     where = ""
     for frame in traceback.extract_tb(error.__traceback__):

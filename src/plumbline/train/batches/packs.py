@@ -12,6 +12,7 @@ from plumbline.data.verify_pack import verify_once
 from plumbline.runtime.distributed import RankGroup
 from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.spec import RunSpec
+from plumbline.train.disk_faults import in_words
 
 
 def open_pack(manifest: Path, spec: RunSpec, option: str, sequences: int) -> Pack:
@@ -69,7 +70,8 @@ def verify(packs: Sequence[Pack], ranks: RankGroup, stop: StopRequest) -> None:
             except PlumblineError as error:
                 said.append(str(error))
             except Exception as error:
-                said.append(f"{pack.path}: its shards cannot be verified: {type(error).__name__}: {error}")
+                why = in_words(error, pack.path.parent) or f"{type(error).__name__}: {error}"
+                said.append(f"{pack.path}: its shards cannot be verified: {why}")
 
     worker = threading.Thread(target=work, name="verify packs", daemon=True)
     if ranks.node_leader:

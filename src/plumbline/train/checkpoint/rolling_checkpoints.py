@@ -37,6 +37,7 @@ from plumbline.core.files import (
     sha256_file,
     sha256_text,
 )
+from plumbline.core.permissions import denied
 from plumbline.train.disk_faults import UnreadableFile
 
 METADATA = "metadata.json"
@@ -85,9 +86,9 @@ class RollingCheckpoints:
 
     def begin(self, step: int) -> Path:
         """Make an empty temporary directory for the checkpoint of a step; leftovers of killed trainers are removed."""
-        for leftover in self.directory.glob(".step-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
         temporary = self.directory / f".step-{step:07d}"
+        for leftover in self.directory.glob(".step-*"):
+            shutil.rmtree(leftover, ignore_errors=leftover != temporary)
         temporary.mkdir(parents=True)
         return temporary
 
@@ -133,8 +134,10 @@ class RollingCheckpoints:
         None where there is none; `found_any` tells whether there ever was one.
 
         Raises:
-            UnreadableFile: the file system does not give checkpoints back, and no earlier one is whole.
+            UnreadableFile: the file system does not give checkpoints back, or denies them to this user, and no earlier
+                one is whole.
         """
+        refused: PermissionError | None = None
         for path in self._all():
             try:
                 metadata = read_whole(path)
@@ -146,16 +149,19 @@ class RollingCheckpoints:
                       file=sys.stderr)  # fmt: skip
             except OSError as error:
                 self.unreadable.add(path)
+                if isinstance(error, PermissionError):
+                    refused = refused or error
                 print(f"checkpoint {path} cannot be read ({error}); left as it is, trying an earlier one",
                       file=sys.stderr)  # fmt: skip
             else:
                 return CompleteCheckpoint(path=path, step=metadata["step"], metadata=metadata)
+        if refused is not None:
+            raise UnreadableFile(denied(refused.filename))
         if self.unreadable:
             raise UnreadableFile(
                 f"{self.directory}: {len(self.unreadable)} checkpoint(s), the newest {max(self.unreadable).name}, "
                 "cannot be read, and no earlier one is intact; this is an access error, not damage, and none of "
-                "them was changed. Start "
-                "the run again when the file system works"
+                "them was changed. Start the run again when the file system works"
             )
         return None
 

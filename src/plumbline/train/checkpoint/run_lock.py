@@ -70,11 +70,13 @@ class RunLock:
 
         Raises:
             RunLockError: another trainer still holds it after `wait` seconds.
+            PermissionError: this user may not read who holds it.
             StopRequested: asked to stop while waiting.
         """
         make_folder(self.directory)
         deadline, told = time.monotonic() + self.wait, False
         while not (self._lock_file() and self._create()):
+            self._require_permission()
             holder, ahead = who(self.path), self._ahead()
             if time.monotonic() >= deadline:
                 raise RunLockError(
@@ -145,6 +147,15 @@ class RunLock:
             return True
         self._lock = descriptor
         return True
+
+    def _require_permission(self) -> None:
+        """Let nobody wait for a trainer of which this user may not know."""
+        try:
+            self.path.open("rb").close()
+        except PermissionError:
+            raise
+        except OSError:  # gone, or a disk that fails for a while
+            pass
 
     def _create(self) -> bool:
         holder = process_record.read(self.path)

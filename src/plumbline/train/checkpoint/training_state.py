@@ -21,6 +21,7 @@ from plumbline.probes import ProbeValue
 from plumbline.runtime.distributed import RankGroup
 from plumbline.specs.spec import RunSpec
 from plumbline.train import randomness
+from plumbline.train.disk_faults import UnreadableFile
 from plumbline.train.interventions import Intervention
 from plumbline.train.monitoring import run_metrics
 from plumbline.train.monitoring.run_metrics import RunMetrics
@@ -108,7 +109,11 @@ class TrainingState:
         return SavedTrainingState(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
 
     def put_back(self, directory: Path, ranks: RankGroup, interventions: Sequence[Intervention]) -> None:
-        """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks."""
+        """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks.
+
+        Raises:
+            UnreadableFile: an intervention cannot make sense of what it says of it.
+        """
         loop = parse_json((directory / LOOP).read_text(encoding="utf-8"))
         self.metrics = RunMetrics(np.load(directory / METRICS, allow_pickle=False).tolist())
         if self.online.probes:
@@ -127,7 +132,13 @@ class TrainingState:
             ]
         self.step, self._earlier, self.divergence = loop["step"], loop["seconds"], loop["divergence"]
         for intervention, state in zip(interventions, loop["interventions"], strict=True):
-            intervention.load_state(state)
+            try:
+                intervention.load_state(state)
+            except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise UnreadableFile(
+                    f"checkpoint {directory}: its state of the intervention {intervention.name!r} cannot be put back "
+                    f"({error!r}); move that folder away and start the run again, from an earlier checkpoint"
+                ) from error
         if ranks.rank < len(loop["random"]):
             randomness.restore(loop["random"][ranks.rank], ranks.device)
             self.random = randomness.capture(ranks.device)

@@ -47,9 +47,9 @@ class Intervention:
 
     #: The component's name, once it was built by it.
     name = ""
-    #: The held-out sequences that it is handed: "none"; "apart", those of which no validation loss is computed, to
-    #: decide from; "all", those of the loss too, which is for what changes nothing, and for a rule that a paper has so.
-    held_out: Literal["none", "apart", "all"] = "none"
+    #: The held-out sequences that it is handed: "none", or "apart", those of which no validation loss is computed. How
+    #: many it reads is its option `sequences`: where steps or a time are asked for, so many are left out of the loss.
+    held_out: Literal["none", "apart"] = "none"
     #: AdamW decays by lr x wd, so a slowed parameter is decayed less. False keeps the decay as it was.
     scales_weight_decay = True
 

@@ -22,16 +22,17 @@ SCORE = "release_score"
 class UntilRelease(Intervention):
     """Follows a release rule; a subclass uses `share` and says what it does until then.
 
-    The lower-copy score is read on the first `sequences` of the validation pack by the function that the probe of
-    that name calls, before the step that it governs; it changes nothing. Rank 0's value decides for all ranks. It is
-    read up to the end of the window, after the release as well, so that other rules can be replayed over the scores.
+    The lower-copy score is read on the first `sequences` of the validation pack of which no validation loss is
+    computed, by the function that the probe of that name calls, before the step that it governs; it changes nothing.
+    Rank 0's value decides for all ranks. It is read up to the end of the window, after the release as well, so that
+    other rules can be replayed over the scores.
 
     Options:
         sequences: how many validation sequences the score is read on.
         The others are those of `plumbline.train.interventions._release_rule.ReleaseRule`.
     """
 
-    held_out = "all"
+    held_out = "apart"
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class UntilRelease(Intervention):
         """Read the sequences that the score is read on.
 
         Raises:
-            PlumblineError: the pack has too few sequences.
+            PlumblineError: there are too few of them.
         """
         self.run, self.steps = run, run.spec.train.steps
         self.rule = replace(self.rule, context=run.spec.model.context)
@@ -75,11 +76,6 @@ class UntilRelease(Intervention):
 
     def _read_sequences(self) -> None:
         pack = self.run.validation
-        if self.sequences > pack.sequences:
-            raise PlumblineError(
-                f"interventions: {self.name}.sequences ({self.sequences}) is more than the {pack.sequences} of "
-                f"{pack.path}; use fewer"
-            )
         self.separator = pack.separator
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
 
@@ -116,7 +112,7 @@ class UntilRelease(Intervention):
             )
         if math.isnan(null):
             raise PlumblineError(
-                f"interventions: {self.name}.sequences ({self.sequences}): no token comes twice in any of the first "
+                f"interventions: {self.name}.sequences ({self.sequences}): no token comes twice in any of so many "
                 f"sequences of {self.run.validation.path}, so there is no lower-copy score; use more of them"
             )
         return score, null

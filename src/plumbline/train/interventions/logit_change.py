@@ -37,12 +37,12 @@ class LogitChange(Intervention):
 
     Options:
         every: steps from one measurement to the next.
-        sequences: the first so many of the validation pack are read.
+        sequences: so many of the validation pack are read, the first ones of which no validation loss is computed.
         layer, head: counted from 0. -1 is the middle one: of an even number the upper of the two middle layers, and the
             lower of the two middle heads, as in the paper.
     """
 
-    held_out = "all"
+    held_out = "apart"
 
     def __init__(self, *, every: int = 100, sequences: int = 4, layer: int = -1, head: int = -1) -> None:
         if every < 1 or sequences < 1:
@@ -54,20 +54,15 @@ class LogitChange(Intervention):
         self.found: list[tuple[int, float | None, float | None, float | None]] = []
 
     def attach(self, run: InterventionInputs) -> None:
-        """Choose the head, and read the sequences of the validation pack.
+        """Choose the head, and read the held-out sequences.
 
         Raises:
-            PlumblineError: there is no such layer or head, the pack has too few sequences, or the model's mixer has no
+            PlumblineError: there is no such layer or head, there are too few sequences, or the model's mixer has no
                 such scores.
         """
         self.run, spec, pack = run, run.spec.model, run.validation
         self.layer = self._chosen("layer", self.layer, spec.layers // 2, spec.layers)
         self.head = self._chosen("head", self.head, (spec.heads - 1) // 2, spec.heads)
-        if self.sequences > pack.sequences:
-            raise PlumblineError(
-                f"interventions: logit_change.sequences ({self.sequences}) is more than the {pack.sequences} of "
-                f"{pack.path}; use fewer"
-            )
         self.tokens_BT = torch.from_numpy(pack.rows(np.arange(self.sequences)))
         self.subject = ProbedDecoder(run.model)
         with self.subject.watched("scores", self.layer, lambda *given: None):

@@ -99,13 +99,21 @@ class Quack(Intervention):
         return {"start": start, "clamped": int(self.clamped), "range": self.range.tolist()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Restore the norms at the start and the counters of ratios."""
+        """Restore the norms at the start and the counters of ratios.
+
+        Raises:
+            PlumblineError: there are not as many norms as the model has blocks, and one would be that of several.
+        """
         device = self.clamped.device
         if state["start"] is not None:
             self.start = {
                 role: torch.tensor(norms_LN, dtype=torch.float64, device=device)
                 for role, norms_LN in state["start"].items()
             }
+            held = {role: tuple(norms_LN.shape) for role, norms_LN in self.start.items()}
+            blocks = {role: (len(self.heads.names[role]), count) for role, count in self.heads.blocks.items()}
+            if held != blocks:
+                raise PlumblineError(f"interventions: quack: norms at the start of {held}, and the model has {blocks}")
         self.clamped = torch.tensor(state["clamped"], dtype=torch.int64, device=device)
         self.range = torch.tensor(state["range"], dtype=torch.float64, device=device)
 

@@ -1,0 +1,81 @@
+"""Of held-out sequences that an intervention reads no validation loss is computed, at any preset of any study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from plumbline.model.decoder import Decoder, on_meta
+from plumbline.specs import corpus, study_config
+from plumbline.specs.spec import RunSpec
+from plumbline.specs.yaml_files import PRESETS, studies
+from plumbline.train import held_out_loss
+from plumbline.train.held_out_access import handed
+from plumbline.train.interventions import InterventionInputs, build
+from tests.train.intervention_cases import Silent
+
+
+class NotesRows:
+    """A validation pack of so many sequences; notes which ones are read."""
+
+    context = vocabulary = separator = None
+    path = Path("validation.json")
+
+    def __init__(self, sequences: int) -> None:
+        self.sequences = sequences
+        self.read: set[int] = set()
+
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        assert max(indices) < self.sequences
+        self.read |= {int(one) for one in indices}
+        return np.zeros((len(indices), 2), dtype=np.int64)
+
+
+def of_the_loss(spec: RunSpec, sequences: int) -> set[int]:
+    pack: Any = NotesRows(sequences)
+    ranks = SimpleNamespace(rank=0, world=1, device=torch.device("cpu"), poll=lambda stop: None, sum=lambda one: one)
+    model = SimpleNamespace(eval=lambda: None, train=lambda: None)
+    parts: Any = SimpleNamespace(
+        spec=spec, ranks=ranks, model=model, stop=None, validation=pack, batching=SimpleNamespace(micro_batch=100),
+        forward=lambda tokens_BT, loss: torch.zeros(()),
+    )  # fmt: skip
+    held_out_loss.loss(parts)
+    return pack.read
+
+
+def of_interventions(spec: RunSpec, model: Decoder | None, sequences: int) -> set[int]:
+    pack: Any = NotesRows(sequences)
+    ranks: Any = SimpleNamespace(device=torch.device("cpu"))
+    for hook in build(spec.interventions):
+        if hook.held_out == "none":
+            continue  # it is handed what refuses to be read
+        seen = handed(hook, pack, spec.train.validation_sequences)
+        inputs = {"spec": spec, "model": model, "ranks": ranks, "progress": Silent()}
+        hook.attach(InterventionInputs(validation=seen, **inputs))
+    return pack.read
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("study", studies())
+def test_interventions_read_no_sequence_of_the_validation_loss(study: str, preset: str) -> None:
+    whole = study_config.load(study, preset)
+    held = corpus.load(whole.corpus, preset).validation
+    assert held is not None
+    specs = [run.spec for run in whole.runs.values()]
+    models = {
+        str(one.model): on_meta(one.model)
+        for one in {str(one.model): one for one in specs if one.interventions}.values()
+    }
+    some_read = False
+    for spec in {(str(one.model), str(one.interventions), one.train): one for one in specs}.values():
+        read, loss = of_interventions(spec, models.get(str(spec.model)), held), of_the_loss(spec, held)
+        assert loss == set(range(spec.train.validation_sequences))
+        assert not read & loss
+        assert len(read) <= spec.sequences_apart, "what budgets leave out of the loss"
+        some_read = some_read or bool(read)
+    assert some_read == (study in ("premature", "quack"))
