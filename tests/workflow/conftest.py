@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,12 @@ def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory, worker_
             project.root.rename(built)
     shutil.copytree(built, own, symlinks=True)
     return Project(own)
+
+
+@pytest.fixture(scope="module")
+def finished_copy(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The finished project, in a copy that the tests of a file may change."""
+    root = tmp_path_factory.mktemp("copy") / "project"
+    shutil.copytree(finished.root, root, symlinks=True)
+    yield Project(root)
+    shutil.rmtree(root)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -120,10 +118,9 @@ HERE = {
 
 
 @pytest.fixture(scope="module")
-def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The finished project, in a copy that commands may change; a file of numbers, and a model in Hugging Face form."""
-    root = tmp_path_factory.mktemp("docs") / "project"
-    shutil.copytree(finished.root, root, symlinks=True)
+def read(finished_copy: Project) -> Project:
+    """The finished project, with a file of numbers, and a model in Hugging Face form."""
+    root = finished_copy.root
     rows = [
         f"{method},{seed},{loss}" for method in ("adamw", "cosine") for seed, loss in ((1, 3.2), (2, 3.3), (3, 3.1))
     ]
@@ -132,8 +129,7 @@ def read(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     hf_export.export(
         FinishedRun.read(root / "work/smoke/runs/transfer/base/baseline/s42").model(), tokenizer, root / "FOLDER"
     )
-    yield Project(root)
-    shutil.rmtree(root)
+    return finished_copy
 
 
 def as_a_trial(command: str) -> list[str]:

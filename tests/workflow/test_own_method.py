@@ -70,7 +70,7 @@ def test_it_is_planned_with_a_time_limit_of_its_size(mine: Project) -> None:
 
 def test_the_tests_are_green(mine: Project) -> None:
     """Of those that know methods or components by name, the quick ones; each was red once because a method had come."""
-    specs = [f"tests/specs/test_{name}.py" for name in ("components", "config", "study_config", "duplicate_runs")]
+    specs = [f"tests/specs/test_{name}.py" for name in ("components", "yaml_files", "study_config", "duplicate_runs")]
     folders = (
         *specs,
         "tests/golden/test_code_classes.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from tests.workflow.project_copy import Project
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 
-def test_a_try_trains_decides_and_is_not_run_twice(repository: Path, tmp_path: Path) -> None:
-    project = Project.copy(repository, tmp_path / "project")
+def test_a_try_trains_decides_and_is_not_run_twice(finished_copy: Project) -> None:
+    project = finished_copy
     words = ("-m", "plumbline", "try", "softpick", "--preset", "smoke", "--bank", "2", "--most", "2", "--json")
     done = project.python(*words)
     assert done.returncode in (0, 10, 11), done.stdout[-3000:]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plumbline.audit.interval_arithmetic import Cell
 from plumbline.audit.printed_numbers import PrintedNumbers
-from plumbline.specs.yaml_files import check, read_yaml
+from plumbline.specs.yaml_files import read_checked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,8 +78,7 @@ def read_unchecked(path: Path) -> list[UncheckedNumbers]:
     """
     if not path.is_file():
         return []
-    content = read_yaml(path)
-    check(content, "unchecked_numbers", path)
+    content = read_checked(path, "unchecked_numbers")
     return [
         UncheckedNumbers(
             file=entry["file"],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.specs.yaml_files import check, read_yaml
+from plumbline.specs.yaml_files import read_checked
 
 #: What a finding bears on, the most consequential first.
 BEARINGS = {
@@ -37,8 +37,7 @@ def read_findings(path: Path) -> list[Finding]:
     """
     if not path.is_file():
         return []
-    content = read_yaml(path)
-    check(content, "findings", path)
+    content = read_checked(path, "findings")
     found = [Finding(**{**entry, "rows": tuple(entry["rows"])}) for entry in content["findings"]]
     for names in ([finding.id for finding in found], [row for finding in found for row in finding.rows]):
         twice = next((name for name in names if names.count(name) > 1), None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs.study_config import Run
-from plumbline.specs.yaml_files import ROOT, check, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_checked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +76,7 @@ def load(name: str, root: Path = ROOT) -> Machine:
         PlumblineError: no such machine, or an entry of the file that its schema does not allow.
     """
     path = root / "config" / "machines.yaml"
-    known = read_yaml(path)
-    check(known, "machines", path)
+    known = read_checked(path, "machines")
     if name not in known:
         raise PlumblineError(
             f"{path}: there is no machine {name!r}{nearest(name, known)} (there are {sorted(known)}); add it there"

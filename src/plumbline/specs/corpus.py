@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.yaml_files import ROOT, check, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_checked
 
 #: In config.yaml's `data.source`: each corpus as its own file says.
 AS_THE_CORPUS_SAYS = "corpus"
@@ -133,8 +133,7 @@ def load(name: str, preset: str, source: str = AS_THE_CORPUS_SAYS, root: Path = 
     if not path.exists():
         known = corpora(root)
         raise PlumblineError(f"{where}corpus: there is no {path}{nearest(name, known)} (there are {known})")
-    content: dict[str, Any] = read_yaml(path)
-    check(content, "corpus", path)
+    content: dict[str, Any] = read_checked(path, "corpus")
     if content["corpus"] != name:
         raise PlumblineError(f"{path}: corpus: {content['corpus']!r} must be the file's name, {name!r}")
     if preset not in content["presets"]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import tasks
 from plumbline.specs.tasks import Task
-from plumbline.specs.yaml_files import ROOT, check, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_checked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,8 +77,7 @@ def suite(name: str, root: Path = ROOT, where: str = "") -> Suite:
 @cache
 def _read(root: Path, name: str) -> Suite:
     path = root / "config" / "suites" / f"{name}.yaml"
-    content = read_yaml(path)
-    check(content, "suite", path)
+    content = read_checked(path, "suite")
     if content["suite"] != name:
         raise PlumblineError(f"{path}: suite: {content['suite']!r} must be the file's name, {name!r}")
     if content["average"] in content["tasks"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.specs.yaml_files import ROOT, check, read_yaml
+from plumbline.specs.yaml_files import ROOT, read_checked
 
 MetricPolicy = Literal["acc_norm_where_defined", "acc"]
 
@@ -145,8 +145,7 @@ def task(name: str, root: Path = ROOT, where: str = "") -> Task:
 
 @cache
 def _read(path: Path) -> Task:
-    content = read_yaml(path)
-    check(content, "task", path)
+    content = read_checked(path, "task")
     if content["task"] != path.stem:
         raise PlumblineError(f"{path}: task: {content['task']!r} must be the file's name, {path.stem!r}")
     sources = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
 import os
@@ -90,15 +91,34 @@ def read_yaml(path: Path) -> Any:
         PlumblineError: there is no such file, it cannot be read, it is not YAML or not UTF-8, a key stands twice, a
             number is not finite, or it is larger or nested deeper than any file written by hand.
     """
+    return parse_yaml(_text(path), str(path))
+
+
+def read_checked(path: Path, schema: str) -> Any:
+    """Read a YAML file and hold it against its schema, as `check` does; the same text again is copied.
+
+    Raises:
+        PlumblineError: as `read_yaml` and `check`.
+    """
+    return copy.deepcopy(_checked(_text(path), path, schema))
+
+
+@cache
+def _checked(text: str, path: Path, schema: str) -> Any:
+    content = parse_yaml(text, str(path))
+    check(content, schema, path)
+    return content
+
+
+def _text(path: Path) -> str:
     if not path.exists():
         raise PlumblineError(f"there is no file {path}")
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise PlumblineError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise PlumblineError(f"{path} is not UTF-8 (byte {error.start}: {error.reason}); save it as UTF-8") from error
-    return parse_yaml(text, str(path))
 
 
 def parse_yaml(text: str, name: str) -> Any:
@@ -232,9 +252,7 @@ def _known_keys(error: ValidationError) -> set[str]:
 def load_config(path: Path | None = None) -> dict[str, Any]:
     """Read config/config.yaml (or the file `path`) and check it."""
     path = path or ROOT / "config" / "config.yaml"
-    content = read_yaml(path)
-    check(content, "config", path)
-    return content
+    return read_checked(path, "config")
 
 
 def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
@@ -262,9 +280,7 @@ def require_work(config: dict[str, Any], root: Path = ROOT) -> None:
 def load_preset(name: str, root: Path = ROOT) -> dict[str, Any]:
     """Read config/presets/<name>.yaml and check it."""
     path = root / "config" / "presets" / f"{name}.yaml"
-    content = read_yaml(path)
-    check(content, "preset", path)
-    return content
+    return read_checked(path, "preset")
 
 
 def papers(root: Path = ROOT) -> list[str]:
@@ -280,8 +296,7 @@ def studies(root: Path = ROOT) -> list[str]:
 def load_study(name: str, root: Path = ROOT) -> dict[str, Any]:
     """A study's study.yaml, checked against the schema (components are checked when specs are made)."""
     path = study_folders.folder(name, root) / study_folders.YAML
-    content = read_yaml(path)
-    check(content, "study", path)
+    content = read_checked(path, "study")
     if content["study"] != name:
         raise PlumblineError(f"{path}: study: {content['study']!r} must be the folder's name, {name!r}")
     return content
