@@ -19,7 +19,7 @@ from typing import get_args
 
 import msgspec
 import torch
-from kept import HeldByAutograd
+from autograd_memory import HeldByAutograd
 from machine_description import describe
 
 from plumbline.core.command_line import positive

@@ -66,7 +66,7 @@ class JobDisplay:
         if wall is not None:
             self.say(f"That takes about {roughly(wall)}.")
         if self.terminal:
-            from rich.console import JobDisplay as Terminal
+            from rich.console import Console as Terminal
             from rich.live import Live
 
             terminal = Terminal(file=self.stream, no_color=not self.color, highlight=False)
