@@ -99,6 +99,7 @@ def test_what_a_private_umask_closed_is_named_until_all_of_it_is_opened(
         path.chmod(0o600)
     code, _ = train_as(ANN, LAB, work, packs, tmp_path / "ann", die_before=120, mask=0o077)
     assert code == -signal.SIGKILL
+    whole = any((work / "state").glob("step-*"))  # what was written by then hangs on the saving thread
     opened = set[Path]()
     sentence = r"(\S+) cannot be read or changed by user 64002: (\S+) belongs to user 64001, .* \(.*chmod -R g\+rwX"
     while (tried := train_as(BOB, LAB, work, packs, tmp_path / "bob", mask=0o022))[0] != 0:
@@ -111,6 +112,6 @@ def test_what_a_private_umask_closed_is_named_until_all_of_it_is_opened(
         closed.chmod(closed.stat().st_mode | (0o070 if closed.is_dir() else 0o060))  # as its owner does
         opened.add(closed)
     assert {work / "state", work / "state/run_lock.json", work / "packs/train.bin"} <= opened
-    assert "resumed at step 2" in tried[1] and products(work) == products(undisturbed)
+    assert ("resumed at step" in tried[1]) == whole and products(work) == products(undisturbed)
     code, said = train_as(ANN, LAB, work, packs, tmp_path / "again", mask=0o077)
     assert code == 1 and f"{work}/out belongs to user 64002, group 64000, mode rwxr-sr-x. Let its owner share" in said
