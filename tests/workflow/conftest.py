@@ -24,12 +24,11 @@ def products() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
-    """A project whose table 2, and what else its runs give, was built at the smoke preset.
+def built(repository: Path, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A project whose table 2, and what else its runs give, was built at the smoke preset; nobody changes it.
 
-    Of several workers one builds it (the other one waits: it has both processors), and each takes a copy to edit.
+    Of several workers one builds it (the other one waits: it has both processors).
     """
-    own = tmp_path_factory.mktemp("life") / "project"
     shared = tmp_path_factory.getbasetemp().parent if worker_id != "master" else tmp_path_factory.getbasetemp()
     built = shared / "finished"
     with FileLock(shared / "finished.lock"):
@@ -38,14 +37,21 @@ def finished(repository: Path, tmp_path_factory: pytest.TempPathFactory, worker_
             done = project.snakemake(*products(), *SMOKE)
             assert done.returncode == 0, done.stdout[-6000:]
             project.root.rename(built)
+    return built
+
+
+@pytest.fixture(scope="session")
+def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The finished project, in a copy whose life goes on from test to test."""
+    own = tmp_path_factory.mktemp("life") / "project"
     shutil.copytree(built, own, symlinks=True)
     return Project(own)
 
 
 @pytest.fixture(scope="module")
-def finished_copy(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The finished project, in a copy that the tests of a file may change."""
+def finished_copy(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The finished project as it was built, in a copy that the tests of a file may change."""
     root = tmp_path_factory.mktemp("copy") / "project"
-    shutil.copytree(finished.root, root, symlinks=True)
+    shutil.copytree(built, root, symlinks=True)
     yield Project(root)
     shutil.rmtree(root)
