@@ -114,7 +114,8 @@ def _in_words(error: Exception) -> tuple[str | None, int]:
     if isinstance(error, BrokenPipeError) and _reader_is_gone():
         raise error
     if isinstance(error, ModuleNotFoundError):
-        return lacking(error, _called()), 1
+        said = lacking(error, _called())
+        return None if said is None else str(said), 1
     return of_disk_in_words(error) if isinstance(error, OSError) else None, 1
 
 
