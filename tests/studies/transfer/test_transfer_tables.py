@@ -79,7 +79,7 @@ def test_rank_transfer_gives_exact_p_beside_the_approximation(tables):
     frame = tables["rank_transfer"].frame.set_index("statistic")
     row = frame.loc["spearman_improvers"]
     # 1 - 6 * 80 / (7 * 48): the printed values of Table 3 do not give the printed -0.27.
-    assert row["value"] == pytest.approx(-3 / 7) and row["n"] == 7 and row["all_permutations_used"] == "yes"
+    assert row["value"] == pytest.approx(-3 / 7) and row["n_methods"] == 7 and row["all_permutations_used"] == "yes"
     assert row["p_permutation"] == pytest.approx(0.3536, abs=1e-3) and row["value_published"] == -0.27
     assert list(frame.loc[["signs_improvers", "signs_failures"], "value"]) == [7, 2]
 
