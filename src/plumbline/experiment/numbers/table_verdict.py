@@ -93,14 +93,17 @@ def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
         return [Comparison(method, f"goal {request.goal!r}", request.goal) for method in methods]
     if request.chain:
         if len(methods) < 2:
-            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}")
+            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{table.missing()}")
         return [Comparison(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
     assert request.baseline is not None
     if request.baseline not in methods:
         near = nearest(request.baseline, methods)
-        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}")
+        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}{table.missing()}")
     if len(methods) < 2:
-        raise PlumblineError(f"there is no method besides the baseline {request.baseline!r}; add the rows of one")
+        raise PlumblineError(
+            f"{request.path}: there is no method besides the baseline {request.baseline!r}; add the rows of one"
+            f"{table.missing()}"
+        )
     return [Comparison(method, request.baseline) for method in methods if method != request.baseline]
 
 
