@@ -17,7 +17,7 @@ LAST, BEST = "last", "best"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreTable:
+class MetricBySeed:
     """The values of one metric: method -> seed -> value.
 
     Attributes:
@@ -43,7 +43,7 @@ class _Reading:
     lost: str
 
 
-def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> ScoreTable:
+def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> MetricBySeed:
     """Read a table's values by method and seed.
 
     `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
@@ -78,7 +78,7 @@ def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_
     if empty:
         notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, sorted(empty)))}.")
     order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
-    return ScoreTable(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order)
+    return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order)
 
 
 def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
