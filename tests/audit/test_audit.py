@@ -75,12 +75,12 @@ def test_every_printed_number_is_read_by_a_row_or_listed_with_a_reason(repositor
 
 
 def test_a_mismatch_of_the_documents_own_numbers_is_a_contradiction(audit):
-    classes = {(row["class"], row["verdict"] == MISMATCH) for _, row in audit.iterrows()}
+    classes = {(row["evidence_kind"], row["verdict"] == MISMATCH) for _, row in audit.iterrows()}
     assert {name for name, _ in classes} == set(CLASSES)
     assert not classes & {("contradiction", False), ("follows", True), ("copy", True)}
-    assert audit.loc[("transfer", "heads"), "class"] == "contradiction"
-    assert audit.loc[("key_norms", "params_m"), "class"] == "outside source"
-    assert audit.loc[("transfer", "tokens_b_half"), "class"] == "other interpretation"
+    assert audit.loc[("transfer", "heads"), "evidence_kind"] == "contradiction"
+    assert audit.loc[("key_norms", "params_m"), "evidence_kind"] == "outside source"
+    assert audit.loc[("transfer", "tokens_b_half"), "evidence_kind"] == "other interpretation"
 
 
 @pytest.mark.parametrize(

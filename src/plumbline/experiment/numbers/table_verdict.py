@@ -25,7 +25,7 @@ from plumbline.experiment.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.experiment.numbers.readers.score_table import ScoreTable
+from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
@@ -43,7 +43,7 @@ class Comparison:
     goal: float | None = None
 
 
-def draft(request: NumbersRequest, table: ScoreTable, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
+def draft(request: NumbersRequest, table: MetricBySeed, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
     """Say what a table enters in the ledger, and how its verdict is made then.
 
     `read`: the beginning of the sentence about what was read.
@@ -69,7 +69,7 @@ def draft(request: NumbersRequest, table: ScoreTable, read: str) -> tuple[Sequen
     return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
 
 
-def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
+def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[Comparison]:
     """List what is compared with what.
 
     Raises:
@@ -108,7 +108,7 @@ def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
 
 
 def table_entries(
-    table: ScoreTable, pairs: Sequence[Comparison], terms: ComparisonTerms, *, planned: int = 0
+    table: MetricBySeed, pairs: Sequence[Comparison], terms: ComparisonTerms, *, planned: int = 0
 ) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each comparison.
 
@@ -135,7 +135,7 @@ def table_entries(
     return entries
 
 
-def _lost(table: ScoreTable, pair: Comparison, terms: ComparisonTerms) -> bool:
+def _lost(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.may_diverge:
@@ -150,7 +150,7 @@ def _lost(table: ScoreTable, pair: Comparison, terms: ComparisonTerms) -> bool:
     return len(ours) > len(theirs) or pair.method not in table.values
 
 
-def _judged(table: ScoreTable, pair: Comparison, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+def _judged(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms, tries: int) -> BaselineComparison:
     ours = table.values[pair.method]
     if pair.goal is not None:
         return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
@@ -159,7 +159,7 @@ def _judged(table: ScoreTable, pair: Comparison, terms: ComparisonTerms, tries: 
 
 def _written(
     request: NumbersRequest,
-    table: ScoreTable,
+    table: MetricBySeed,
     read: str,
     pairs: Sequence[Comparison],
     lost: set[str],

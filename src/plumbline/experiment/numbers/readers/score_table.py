@@ -17,7 +17,7 @@ LAST, BEST = "last", "best"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreTable:
+class MetricBySeed:
     """The values of one metric: method -> seed -> value.
 
     Attributes:
@@ -50,7 +50,7 @@ class _Reading:
     lost: str
 
 
-def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> ScoreTable:
+def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> MetricBySeed:
     """Read a table's values by method and seed.
 
     `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
@@ -86,7 +86,7 @@ def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_
         notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, sorted(empty)))}.")
     order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
     without = {method: tuple(reading.row.line for reading in readings) for method, readings in empty.items()}
-    return ScoreTable(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order, without=without)
+    return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order, without=without)
 
 
 def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
