@@ -22,7 +22,7 @@ LOCKING = (
     "data.verify_files",
     "data.folder_lock",
     "train.monitoring.mlflow",
-    "own_trainer.command_trainer",
+    "own_trainer.folder",
     "own_trainer.profile_runs",
     "own_trainer.run_one",
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.own_trainer import pool
@@ -62,6 +65,56 @@ def run(folder: Path, train: str, *run: str, command: str = "python train.py {fl
 def test_an_end_that_is_the_arms_own_is_its_outcome(train: str, outcome: str, why: str, tmp_path: Path) -> None:
     made = run(tmp_path / "mine", train)
     assert (made.outcome, made.value) == (outcome, None) and why in made.why
+
+
+#: Leaves a process behind that has a session and an environment of its own, and says which.
+LEAVES = """\
+import os, subprocess, sys
+code = "import os, time; open('{file}.new', 'w').write(str(os.getpid())); os.rename('{file}.new', '{file}'); "
+code += "time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", code], start_new_session=True, env={{}})
+while not os.path.exists("{file}"):
+    pass
+"""
+
+
+def test_what_left_its_session_and_its_environment_ends_with_its_run(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    middle = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {LEAVES.format(file=left)!r}], env={{}})\n"
+    try:
+        run(tmp_path / "mine", middle + "import time; time.sleep(600)", 'timeout = "2s"')
+        assert not alive(int(left.read_text()))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(left.read_text()), signal.SIGKILL)
+
+
+def alive(process: int) -> bool:
+    return process_record.started(process) is not None
+
+
+def test_what_a_run_changes_of_what_is_shared_is_told(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine", "open('data/cache', 'a').write('x')\n" + TRAIN)
+    (folder / ".gitignore").write_text("data\n")
+    (folder / "data").mkdir()
+    (folder / "data/tokens").write_text("1 2 3")
+    write_toml(folder, 'share = ["data"]')
+    told: list[str] = []
+    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1)]))
+    (line,) = told
+    assert f"while seed 1 of a change ran, {folder}/data/cache changed, which all runs share" in line
+
+
+def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Path) -> None:
+    noise = "print('first')\nprint('val_bpb: 0.5')\nfor _ in range(300): print(('x' * 99 + '\\n') * 1000, end='')\n"
+    folder = make(tmp_path / "mine", noise + "print('last')\n")
+    arms = trainer(folder, "--gain", "1")
+    (made,) = arms.run([("candidate", 1)])
+    log = Folder(folder).log(arms.method("candidate"), 1)
+    text = log.read_text()
+    assert made.value == 0.5 and text.startswith("first\n") and text.endswith("x\nlast\n")
+    left_out = int(re.search(r"\[plumbline left out (\d+) bytes here\]\n", text)[1])
+    assert log.stat().st_size < 21 * 2**20 and left_out > 8 * 2**20
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["", "without its mark"])

@@ -83,6 +83,28 @@ def test_an_arm_is_its_code_and_its_flags_and_not_its_commit_or_what_is_plumblin
     )
 
 
+def test_an_arm_has_no_files_of_a_loops_session(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    (folder / ".auto").mkdir()
+    (folder / ".auto/prompt.md").write_text("try something\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "a session")
+    repository = Repository(folder)
+    (folder / ".auto/log.jsonl").write_text("{}\n")
+    assert repository.candidate().method == repository.arm("HEAD~").method
+    (folder / "gain.py").write_text("GAIN = 1\n")
+    assert ".auto" not in git(folder, "ls-tree", "-r", "--name-only", repository.candidate().commit)
+    assert repository.of_a_loop() == [".auto/log.jsonl"]
+
+
+def test_a_copy_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    folder = make(tmp_path / "mine")
+    write_toml(folder, 'share = ["data"]')
+    with pytest.raises(PlumblineError, match=r"there is no 'data'"):
+        list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
+    assert "\n" not in git(folder, "worktree", "list") and list((folder / ".plumbline/worktrees").iterdir()) == []
+
+
 def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: Path) -> None:
     top = make(tmp_path / "mine")
     folder = top / "apps" / "small"
@@ -139,6 +161,12 @@ def test_a_folder_without_git_or_commit_and_files_that_are_data_are_refused(
     monkeypatch.setattr(snapshot, "MOST_UNTRACKED", 1000)
     (folder / "weights.bin").write_bytes(bytes(2000))
     with pytest.raises(PlumblineError, match=r"weights\.bin alone.*\.gitignore"):
+        Repository(folder).candidate()
+    (folder / "weights.bin").unlink()
+    git(tmp_path, "init", "-q", "mine/empty")
+    with pytest.raises(
+        PlumblineError, match=r"mine/empty is a git repository of its own without a commit.*\.gitignore"
+    ):
         Repository(folder).candidate()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
+import select
 import signal
 import sys
 import traceback
@@ -79,30 +81,55 @@ def run(main: Callable[[], int | None]) -> None:
 
     A PlumblineError, a package of the extra `[pipeline]` that is not installed, a disk that is full or fails and a file
     that belongs to another user are shown as one line, and the exit code is 1, or 2 of a command line that cannot be
-    meant; any other error gives a traceback.
-    Ctrl-C ends the process by its signal, without a word. On a system that Plumbline does not support, nothing is run.
+    meant; any other error gives a traceback. With `--json` the error is an object on stdout too.
+    Ctrl-C ends the process by its signal, without a word, and so does a reader of its output that is gone (`| head`).
+    On a system that Plumbline does not support, nothing is run.
     """
     if words := unsupported():
         sys.exit(f"error: {words}")
     try:
-        code = main()
-    except PlumblineError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        try:
+            code = main()
+        except Exception as error:
+            sentence, code = _in_words(error)
+            if _wants_json():
+                print(json.dumps({"error": sentence or f"{type(error).__name__}: {error}", "exit_code": code}))
+            if sentence is None:
+                raise
+            print(f"error: {sentence}", file=sys.stderr)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         interruption.end()
-    except ModuleNotFoundError as error:
-        said = lacking(error, _called())
-        if said is None:
+    except BrokenPipeError:
+        if not _reader_is_gone():
             raise
-        print(f"error: {said}", file=sys.stderr)
-        sys.exit(1)
-    except OSError as error:
-        if (sentence := of_disk_in_words(error)) is None:
-            raise
-        print(f"error: {sentence}", file=sys.stderr)
-        sys.exit(1)
+        interruption.end(signal.SIGPIPE)
     sys.exit(code or 0)
+
+
+def _in_words(error: Exception) -> tuple[str | None, int]:
+    """What a user is told of an error, None of one that is shown with its traceback, and the exit code."""
+    if isinstance(error, PlumblineError):
+        return str(error), error.exit_code
+    if isinstance(error, BrokenPipeError) and _reader_is_gone():
+        raise error
+    if isinstance(error, ModuleNotFoundError):
+        said = lacking(error, _called())
+        return None if said is None else str(said), 1
+    return of_disk_in_words(error) if isinstance(error, OSError) else None, 1
+
+
+def _wants_json() -> bool:
+    words = sys.argv[1:]
+    return "--json" in words[: words.index("--") if "--" in words else None]
+
+
+def _reader_is_gone() -> bool:
+    """Whether nobody reads any more what this process prints."""
+    looked = select.poll()
+    for descriptor in (1, 2):
+        looked.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in looked.poll(0))
 
 
 @contextmanager

@@ -18,17 +18,17 @@ def expect() -> None:
     sys.excepthook = _hook
 
 
-def end() -> NoReturn:
-    """End this process as Ctrl-C ends one, which shells and Snakemake look for: by the signal.
+def end(number: signal.Signals = signal.SIGINT) -> NoReturn:
+    """End this process as Ctrl-C (or another signal) ends one, which shells and Snakemake look for: by the signal.
 
     The interpreter's last work is left out: it may wait for a disk, and a further Ctrl-C would meet it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(number, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    os.kill(os.getpid(), signal.SIGINT)
-    os._exit(128 + signal.SIGINT)  # where it is blocked
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # where it is blocked
 
 
 def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -15,7 +15,6 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, canonical_json, read_json, sha256_text
-from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed
@@ -110,6 +109,12 @@ class CommandTrainer:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._not_made(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
+            if result.touched:
+                self.tell(
+                    f"mind: while seed {number} of {self.arms[arm].words or arm} ran, {', '.join(result.touched[:3])} "
+                    "changed, which all runs share: those after it may not be what they would have been; give each "
+                    "run its own (run.output), or have no run write there"
+                )
             yield self._given(arm, result)
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
@@ -133,7 +138,7 @@ class CommandTrainer:
             self._file(arm, number, stale).unlink(missing_ok=True)
         copy = self.folder.copy(run_id)
         here = copy / self.repository.prefix
-        if not self._at_work(run_id):
+        if not self.folder.at_work(run_id):
             here = self.repository.check_out(chosen.commit, copy, run.share, run.output)
         request = Request(
             run_id=run_id,
@@ -149,6 +154,7 @@ class CommandTrainer:
             metric=self.file.metric,
             environment=seed.variables(run.seed, number),
             timeout=run.timeout_seconds,
+            shared=[str(self.file.folder / one) for one in run.share],
             fingerprint={"data": said} if (said := fingerprint.data(self.file.folder, run.data)) else {},
         )
         path = self._file(arm, number, "request")
@@ -261,19 +267,4 @@ class CommandTrainer:
         else:
             if ended := kill_carriers(f"{REPORT}={self.folder.runs.absolute()}/"):
                 self.tell(f"{counted(ended, 'process', 'processes')} of an earlier try still ran here, and had to end")
-        for copy in (self.folder.own / "worktrees").glob("*"):
-            ours = re.fullmatch(r"[0-9a-f]{16}", copy.name) and (copy / ".git").is_file()
-            if ours and not self._at_work(copy.name):
-                self.repository.remove(copy)
-
-    def _at_work(self, run_id: str) -> bool:
-        """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
-        path = self.folder.runs / f"{run_id}.result.lock"
-        try:
-            with open(path, "a") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        self.folder.remove_copies(self.repository)

@@ -7,6 +7,7 @@ file of its own (`.git/info/exclude`).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_json, make_folder, naming, read_json
+from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision.bank import Bank
 from plumbline.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
@@ -77,6 +79,24 @@ class Folder:
     def copy(self, run_id: str) -> Path:
         """Where the copy of an arm lies that a run is made in."""
         return self.own / "worktrees" / run_id
+
+    def at_work(self, run_id: str) -> bool:
+        """Whether a process makes this run: a job of a cluster may outlive all that waits for it."""
+        try:
+            with open(self.runs / f"{run_id}.result.lock", "a") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def remove_copies(self, repository: Repository) -> None:
+        """Take away the copies of arms in which no run is made."""
+        for copy in (self.own / "worktrees").glob("*"):
+            ours = re.fullmatch(r"[0-9a-f]{16}", copy.name) and (copy / ".git").is_file()
+            if ours and not self.at_work(copy.name):
+                repository.remove(copy)
 
     def baseline(self, repository: Repository) -> Arm:
         """The arm that candidates are compared with: at first what HEAD is, and held from then on."""

@@ -139,7 +139,7 @@ def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, s
         files.setdefault(file, {})[name] = key
     for file, keys in files.items():
         rows = (_row(line) for line in backwards(folder / file, most))
-        for row in _whole(folder / file) or rows:
+        for row in whole(folder / file) or rows:
             for name in keys.keys() - found.keys():
                 value = _below(row, keys[name])
                 if value is not None:
@@ -149,8 +149,8 @@ def _rows(wanted: dict[str, str], folder: Path, most: int | None) -> dict[str, s
     return found
 
 
-def _whole(path: Path) -> list[Any]:
-    """A file that is one JSON object over several lines."""
+def whole(path: Path) -> list[Any]:
+    """A file that is one JSON value over any number of lines: its object, or its rows, the last first."""
     try:
         if path.stat().st_size > 2**24:
             return []

@@ -32,6 +32,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         timeout: seconds; None without one.
         fingerprint: parts that are known beforehand (the hash of the data).
         watch: note which files of the trainer's folder are opened.
+        shared: what is linked into the copy, which all runs can write to.
     """
 
     run_id: str
@@ -50,6 +51,7 @@ class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     timeout: float | None = None
     fingerprint: dict[str, str] = {}
     watch: bool = False
+    shared: list[str] = []
     schema: int = SCHEMA
 
 
@@ -63,6 +65,7 @@ class Result(Struct, frozen=True, kw_only=True):
         borrowed: modules that came from the user's tree and not from the arm's copy.
         seeded: modules that were given a first seed; left_alone: modules whose own seeds cannot be shifted.
         opened: files of the trainer's folder that were opened, where that was asked for; written: those for writing.
+        touched: files of what is shared that were written, made or removed while the run ran.
         tail: the last lines of the log.
     """
 
@@ -84,6 +87,7 @@ class Result(Struct, frozen=True, kw_only=True):
     left_alone: list[str] = []
     opened: list[str] = []
     written: list[str] = []
+    touched: list[str] = []
     tail: list[str] = []
     log: str = ""
     exit_code: int | None = None

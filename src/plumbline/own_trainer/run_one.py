@@ -35,8 +35,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.own_trainer import fingerprint, metric
-from plumbline.own_trainer.processes import REPORT, TOKEN, end, end_with_parent
+from plumbline.own_trainer import fingerprint, kept_log, metric, shared
+from plumbline.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.own_trainer.requests import (
     LEAST_FREE,
     NO_COMMAND,
@@ -83,7 +83,9 @@ class _Run:
         self.reports = Path(request.result).with_suffix(".reports")
         self.stopped: int | None = None
         self.late = False
+        self.adopts = adopt_orphans()
         self.code_before: int | None = None
+        self.touched: list[str] = []
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -106,6 +108,7 @@ class _Run:
                     atomic_write_json(result, msgspec.to_builtins(self._made()))
                     return 0
                 finally:
+                    kept_log.shorten(self.log)
                     shutil.rmtree(self.reports, ignore_errors=True)
                     Path(self.request.progress).unlink(missing_ok=True)
         except _NotOfTheArm as error:
@@ -142,6 +145,7 @@ class _Run:
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is no word of this run
             Path(request.folder, stale).unlink(missing_ok=True)
+        before = shared.stamps(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [shell, "-c", request.command],
@@ -156,11 +160,14 @@ class _Run:
             code = self._wait(process, began)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
+        self.touched = shared.touched(before, shared.stamps(request.shared))
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
         if self.late:
             why = f"it was not finished after {request.timeout:g} s, and was stopped"
+            if not self.adopts:
+                why += " (this kernel cannot find what left its session and cleared its environment)"
             return self._result(TIMEOUT, seconds, code, why=why)
         tail = metric.last_lines(self.log)
         if code:
@@ -219,6 +226,7 @@ class _Run:
             shifted=told["shifted"],
             memory_gb=told["memory_gb"],
             **{name: told[name] for name in _LISTED},
+            touched=self.touched,
             tail=metric.last_lines(self.log),
             log=request.log,
             exit_code=code,

@@ -24,9 +24,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
 from plumbline.own_trainer.trainer_file import NAME
 
-#: What Plumbline writes in a folder; with `NAME` it is no part of an arm.
-FOLDER, ROWS = ".plumbline", "results.tsv"
-NOT_OF_AN_ARM = (FOLDER, ROWS, NAME)
+#: What Plumbline writes in a folder, and what pi-autoresearch keeps its session in; with `NAME` no part of an arm.
+FOLDER, ROWS, AUTO = ".plumbline", "results.tsv", ".auto"
+NOT_OF_AN_ARM = (FOLDER, ROWS, AUTO, NAME)
 #: Untracked files of more bytes than this are taken for data that should be ignored and shared.
 MOST_UNTRACKED = 256 * 2**20
 #: Settings of the user that would run something, or change what is checked out, while Plumbline works.
@@ -105,14 +105,31 @@ class Repository:
         Raises:
             PlumblineError: there is no such commit.
         """
-        done = self._run("rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False)
-        if done.returncode:
+        commit = self._commit(reference)
+        if not commit:
             raise PlumblineError(f"{reference!r} names no commit of {self.top}; git log lists them")
-        commit = done.stdout.strip()
         with self._own_index() as environment:
             self._run("read-tree", commit, environment=environment)
             tree = self._code(environment)
         return Arm(commit=commit, tree=tree, flags=tuple(flags), words=words or commit[:7])
+
+    def has(self, reference: str) -> bool:
+        """Whether something names a commit."""
+        return bool(self._commit(reference))
+
+    def names(self) -> list[str]:
+        """List the branches and tags."""
+        return self._out("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes").split()
+
+    def lines_with(self, words: Sequence[str], commit: str) -> list[str]:
+        """List the lines of a commit's text files that have one of some texts (`-e TEXT`): `COMMIT:NAME`, NUL, line."""
+        done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", check=False)
+        return done.stdout.splitlines()
+
+    def _commit(self, reference: str) -> str:
+        return self._run(
+            "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False
+        ).stdout.strip()
 
     def recalled(self, record: Mapping[str, Any]) -> Arm:
         """Make an arm again of its record.
@@ -129,7 +146,7 @@ class Repository:
             PlumblineError: the tree has what no commit can hold: a submodule with changes, or files so large that they
                 are data.
         """
-        self._require_small()
+        self._require_addable()
         head = self.arm("HEAD")
         with self._own_index() as environment:
             index = self.folder / self._out("rev-parse", "--git-path", "index")
@@ -137,7 +154,7 @@ class Repository:
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
             self._require_clean_submodules(environment)
-            own = [self._below_top(name) for name in (FOLDER, ROWS)]
+            own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
             own += [f":(top,literal){name}" for name in self.printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
             whole = self._out("write-tree", environment=environment)
@@ -157,6 +174,11 @@ class Repository:
         """List the files that git tracks of what the folder has of these names, each as the top has it."""
         listed = self._run("ls-files", "-z", "--full-name", "--", *map(self._below_top, names)).stdout
         return [one for one in listed.split("\0") if one]
+
+    def of_a_loop(self) -> list[str]:
+        """List the untracked files of a loop's session, as the top has them."""
+        begin = f"{self.prefix}/{AUTO}/" if self.prefix else f"{AUTO}/"
+        return [name for name in self._untracked() if name.startswith(begin)]
 
     def printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
@@ -192,7 +214,15 @@ class Repository:
         """
         self.remove(copy)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        self._run("worktree", "add", "--detach", "--force", str(copy), commit)
+        try:
+            self._run("worktree", "add", "--detach", "--force", str(copy), commit)
+            return self._filled(commit, copy, share, output)
+        except BaseException:
+            self.remove(copy)
+            raise
+
+    def _filled(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
+        """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
         self._fill_submodules(commit, copy)
         here = copy / self.prefix
         for one in share:
@@ -207,9 +237,8 @@ class Repository:
 
     def remove(self, copy: Path) -> None:
         """Take a copy away with what its run wrote."""
-        if os.path.lexists(copy):
-            self._run("worktree", "remove", "--force", "--force", str(copy), check=False)
-            shutil.rmtree(copy, ignore_errors=True)
+        self._run("worktree", "remove", "--force", "--force", str(copy), check=False)
+        shutil.rmtree(copy, ignore_errors=True)
 
     def _below_top(self, name: str) -> str:
         return f":(top,literal){self.prefix}/{name}" if self.prefix else f":(top,literal){name}"
@@ -220,9 +249,15 @@ class Repository:
         self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
         return self._out("write-tree", environment=environment)
 
-    def _require_small(self) -> None:
-        sizes = {}
-        for name in self._untracked():
+    def _require_addable(self) -> None:
+        sizes, names = {}, self._untracked()
+        for name in names:
+            if name.endswith("/") and _git(self.top / name, "rev-parse", "--verify", "HEAD", check=False).returncode:
+                raise PlumblineError(
+                    f"{self.top / name} is a git repository of its own without a commit, which an arm cannot hold; "
+                    f"commit there, put it into .gitignore, or remove {name}.git"
+                )
+        for name in names:
             with contextlib.suppress(FileNotFoundError):  # it was there a moment ago
                 sizes[name] = 0 if name.endswith("/") else (self.top / name).lstat().st_size
         if (total := sum(sizes.values())) <= MOST_UNTRACKED:

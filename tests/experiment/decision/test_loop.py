@@ -24,7 +24,7 @@ from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
 from plumbline.experiment.decision.announced import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
-from plumbline.experiment.decision.decision_page import decides
+from plumbline.experiment.decision.decision_page import decides, markdown
 from plumbline.experiment.decision.decision_sentences import session_line
 from plumbline.experiment.decision.fix_design import claim, fix_design
 from plumbline.experiment.decision.loop import Experiment
@@ -108,6 +108,11 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
     assert len(decision.runs) == 10 and len({run.seed for run in decision.runs}) == 10
     assert not {run.seed for run in decision.runs} & before
     assert decision.exit_code == 0 and len(decision.looks) == 1 and decision.p is not None and decision.p < 0.025
+    worse, said = Numbers(noisy(-8), "worse"), list[str]()
+    terms, plan = claim(replace(QUESTION, candidate="worse"), worse, bank)
+    decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=said.append).conduct()
+    shown = said[-1] + markdown(decision, "picture.svg")
+    assert decision.exit_code == 10 and "discarded" in said[-1] and "not decided" not in shown
     again = Numbers(noisy(0.7), "another")
     conducted(tmp_path, again)
     assert not {seed for _, seed in again.made} & {run.seed for run in decision.runs}, "a claim's runs are for it alone"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -16,7 +17,7 @@ import pytest
 
 from plumbline.core import process_record
 from plumbline.experiment.decision.outcome import BASELINE
-from plumbline.operate.experiments import setup_trainer
+from plumbline.operate.experiments import setup_guesses, setup_trainer
 from plumbline.operate.experiments.__main__ import main
 from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.own_trainer.folder import Folder
@@ -310,6 +311,23 @@ def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path:
     assert load(folder).metric.direction == "higher"
 
 
+def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
+    (seen,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
+    assert (seen.said, seen.text) == ({"json": "metrics.json:val_loss"}, "2.5")
+
+
+def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    script = f"open('{folder}/data/input.txt')\nopen('{folder}/words.txt')\nraise SystemExit(3)\n"
+    repository_of(folder, script)
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    told = done.stderr.split("the first run, seed 42")[0]
+    assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in told, done.stderr
+    assert "input.txt" not in told  # git ignores it: it is one for all arms
+    assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
+
+
 def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
     script = TRAINER.replace('print(f"val_loss: {', 'open("runs/loss.jsonl", "w").write(f"{{\\"val_loss\\": {')
     folder = repository_of(tmp_path / "own", script.replace(':.6f}")', ':.6f}}}")'))
@@ -439,6 +457,34 @@ def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path,
     assert done.returncode == 2 and "--quick is of METHOD|FILE.yaml" in done.stderr
     done = plumbline(folder, "confirm")
     assert done.returncode == 1 and "nothing was kept yet" in done.stderr
+
+
+def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
+    git(folder, "branch", "no-such")
+    done = plumbline(folder, "try", "-m", "x", "--json", "--baseline", "nosuch")
+    said = json.loads(done.stdout)
+    assert done.returncode == said["exit_code"] == 2 and "did you mean 'no-such'?" in said["error"], done
+    session = folder / ".plumbline/session.json"
+    for content, at in (
+        ("[1]", "object"),
+        ('{"first_seed": "a"}', "first_seed"),
+        ('{"pending": {}}', "pending"),
+        ("{", ""),
+    ):
+        session.write_text(content)
+        done = plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "1")
+        error = json.loads(done.stdout)["error"]
+        assert done.returncode == 1 and str(session) in error and at in error and "delete it" in error, done
+    assert "--json" not in plumbline(folder, "try", "-m", "x", "--", "--json").stdout  # the trainer's own flag
+
+
+def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "plumbline", "noise"]
+    done = subprocess.run(command, cwd=folder, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
 
 
 @pytest.mark.slow

@@ -237,14 +237,13 @@ class Experiment:
             return boundary(design)
         none = (math.nan,) * (design.most - 1)
         df = tuple(design.df(look) for look in range(1, design.most + 1))
-        return Boundary((*none, float(special.stdtrit(df[-1], 1 - design.alpha))), (*none, math.nan), df, 0.0)
+        keep = float(special.stdtrit(df[-1], 1 - design.alpha))
+        return Boundary((*none, keep), (*none, -keep), df, 0.0)
 
     def _concluded(self, verdict: Verdict) -> Decision:
         """The decision of the looks that were taken."""
         terms, at = self.terms, self.looks[-1]
         found = self._claimed(at) if terms.claim else estimate(terms.design, self.looks, verdict)  # type: ignore[arg-type]
-        if terms.claim and verdict == "undecided" and found.high <= terms.min_gain:
-            verdict = "discard"
         more = further(terms, at) if verdict == "undecided" else None
         return self._decided(verdict, found, more)
 

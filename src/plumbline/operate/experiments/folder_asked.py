@@ -7,11 +7,25 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.experiment.decision.question import Question
 from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.own_trainer.command_trainer import CommandTrainer
-from plumbline.own_trainer.snapshot import Arm
+from plumbline.own_trainer.snapshot import Arm, Repository
+
+
+def require_baseline(given: argparse.Namespace, repository: Repository) -> None:
+    """Refuse a baseline that names no commit.
+
+    Raises:
+        UsageError: it names none; the branch or tag that is most like it is named.
+    """
+    if given.baseline is not None and not repository.has(given.baseline):
+        known = repository.names()
+        raise UsageError(
+            f"--baseline: {given.baseline!r} names no commit of {repository.top}{nearest(given.baseline, known)} (git "
+            "log --all --oneline lists them)"
+        )
 
 
 def arms_of(given: argparse.Namespace, baseline: Baseline) -> tuple[Arm, Arm]:

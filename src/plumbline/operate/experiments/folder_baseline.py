@@ -11,7 +11,9 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import Any
+from typing import Any, TypedDict
+
+import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, read_json
@@ -22,7 +24,7 @@ from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.requests import read_result
-from plumbline.own_trainer.snapshot import FOLDER, ROWS, Arm, Repository
+from plumbline.own_trainer.snapshot import AUTO, FOLDER, ROWS, Arm, Repository
 from plumbline.own_trainer.trainer_file import TrainerFile
 
 #: What is to be done where means would cross machines.
@@ -30,6 +32,39 @@ ELSEWHERE = (
     "its runs were made elsewhere ({}), and means do not cross that: plumbline setup-trainer --again runs it here, "
     "with fresh seeds"
 )
+
+
+class _Record(TypedDict):
+    """What is kept of an arm (`Arm.record`)."""
+
+    commit: str
+    flags: list[str]
+    words: str
+
+
+class _Asked(TypedDict):
+    """What kept an arm."""
+
+    message: str
+    flags: list[str]
+    page: str
+
+
+class _Pending(_Record):
+    """An arm that is to be run again with fresh seeds."""
+
+    first_seed: int
+    asked: _Asked
+
+
+class _Session(TypedDict, total=False):
+    """The content of `session.json`."""
+
+    start: _Record
+    first_seed: int
+    pending: _Pending
+    kept: _Asked
+    taken_back: dict[str, int]
 
 
 @dataclass
@@ -42,8 +77,15 @@ class Baseline:
     tell: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        found = read_json(self.folder.own / "session.json")
-        self.said: dict[str, Any] = found if isinstance(found, dict) else {}
+        path = self.folder.own / "session.json"
+        self.said: dict[str, Any] = read_json(path) if path.exists() else {}
+        try:
+            msgspec.convert(self.said, _Session)
+        except msgspec.ValidationError as error:
+            raise PlumblineError(
+                f"{path} is not what plumbline writes ({error}); restore it, or delete it: the baseline stays, and "
+                "plumbline confirm no longer knows what the first one was"
+            ) from None
 
     @property
     def arm(self) -> Arm:
@@ -188,7 +230,7 @@ def commit(repository: Repository, arm: Arm) -> str:
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
-    names = [*repository.tracked(FOLDER, ROWS), *repository.printed_to()]
+    names = [*repository.tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
         for words in (["add", "--all", "--", ":/", *left_out], ["commit", "--message", arm.words]):

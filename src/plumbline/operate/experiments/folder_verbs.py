@@ -27,10 +27,17 @@ from plumbline.operate.experiments.deciding import (
     tell,
     told,
 )
-from plumbline.operate.experiments.folder_asked import arms_of, question_again, question_of, record_of, slug
+from plumbline.operate.experiments.folder_asked import (
+    arms_of,
+    question_again,
+    question_of,
+    record_of,
+    require_baseline,
+    slug,
+)
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
 from plumbline.operate.experiments.place import Place
-from plumbline.own_trainer import trust
+from plumbline.own_trainer import own_tree, trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Arm, Repository
@@ -72,6 +79,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     file = load(root)
     require_trust(file, given.trust, given.verb)
     baseline = Baseline(file, Folder(root), Repository(root), tell)
+    require_baseline(given, baseline.repository)
     place = place_of(root)
     if given.dry_run:
         candidate, other = arms_of(given, baseline)
@@ -97,6 +105,8 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             return code
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
+        if said := own_tree.mind(baseline.repository, candidate.commit, file.run.command):
+            tell(said)
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)

@@ -12,7 +12,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.own_trainer.metric import METRIC_LINE, backwards
+from plumbline.own_trainer.metric import METRIC_LINE, backwards, whole
 from plumbline.own_trainer.trainer_file import ENVIRONMENT, INJECT
 
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
@@ -119,20 +119,23 @@ def _rows(folder: Path) -> list[Seen]:
     found = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
     for path in sorted(path for path in files if path.is_file() and not path.is_symlink()):
-        for line in backwards(path, MOST):
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
+        for row in whole(path) or map(_row, backwards(path, MOST)):
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
                     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
                     if number and _rank(key) < len(KNOWN):
                         said = {"json": f"{file}:{key}"}
-                        found.append(Seen(name=key, said=said, text=f"{value:g}", line=f"{file}: {line.strip()}"))
+                        found.append(Seen(name=key, said=said, text=f"{value:g}", line=f"{file}: {json.dumps(row)}"))
                 break
     return found
+
+
+def _row(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def script(command: str, folder: Path) -> Path | None:

@@ -25,7 +25,7 @@ from plumbline.operate.experiments.folder_baseline import Baseline
 from plumbline.operate.experiments.folder_verbs import place_of, require_trust
 from plumbline.operate.experiments.setup_guesses import Seen
 from plumbline.operate.experiments.views import print_noise
-from plumbline.own_trainer import metric, trust
+from plumbline.own_trainer import metric, own_tree, trust
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.requests import Result, interrupted_file, read_request, read_result
@@ -86,7 +86,10 @@ def _main(given: argparse.Namespace) -> int:
         return 0
     with folder.held("plumbline setup-trainer"):
         if given.command:
-            file = _written(given, repository, folder)
+            try:
+                file = _written(given, repository, folder)
+            finally:
+                folder.remove_copies(repository)
         else:
             file = load(root)
             require_trust(file, given.trust, "setup-trainer")
@@ -126,6 +129,8 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     program = Path(shlex.split(given.command)[0])  # of an environment of the folder's own
     if len(program.parts) > 1 and not program.is_absolute() and _is_ignored(root, program.parts[0]):
         share.append(program.parts[0])
+    if said := own_tree.mind(repository, "HEAD", given.command):
+        tell(said)
     output: list[str] = []
     for _ in range(TRIES):
         draft = _file(given, root, way, share, output, {"name": "metric"})
