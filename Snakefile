@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-include: "workflow/rules/configuration.smk"
+include: "workflow/rules/config_arguments.smk"
 
 
 configfile: "config/config.yaml"

@@ -27,7 +27,7 @@ from plumbline.experiment.formatting import grid
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge, judge_all
 from plumbline.experiment.ledger import append
 from plumbline.experiment.numbers.readers.rows import ColumnNames, read_rows
-from plumbline.experiment.numbers.readers.score_table import ScoreTable, read_table
+from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
 from plumbline.experiment.numbers.search import SearchJudgement, judge_search
 from plumbline.experiment.numbers.table_verdict import Comparison, table_entries
@@ -39,7 +39,7 @@ SIGMA = 0.003
 DESIGNS = [(5, 3, 5), (5, 1, 5), (5, 2, 2), (1, 3, 3), (1, 1, 10), (5, 5, 5)]
 
 
-def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int], gain: float) -> ScoreTable:
+def table_of(rng: np.random.Generator, folder: Path, design: tuple[int, int, int], gain: float) -> MetricBySeed:
     """A file with a baseline and methods of which the first has the gain (in sigma), written and read."""
     methods, seeds, of_baseline = design
     lines = [("base", seed, 0.0) for seed in range(of_baseline)]
@@ -193,7 +193,7 @@ def users(repetitions: int, folder: Path) -> str:
             crowned = []
             for attempt in range(tries):
                 values[f"try {attempt}"] = {str(seed): float(value) for seed, value in enumerate(rng.normal(size=3))}
-                table = ScoreTable(
+                table = MetricBySeed(
                     metric="loss", values={key: values[key] for key in ("base", f"try {attempt}")}, lost={}
                 )
                 held = append(

@@ -18,10 +18,10 @@ from decision_rules.page import Page, rng_of
 from plumbline.experiment.decision import history, loop
 from plumbline.experiment.decision.announced import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank, BankedRun
+from plumbline.experiment.decision.fix_design import fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.experiment.decision.question import Question
-from plumbline.experiment.decision.settle import settle
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.stats.sequential import Plan
 
@@ -66,7 +66,7 @@ def session(rng: np.random.Generator, asked: Question, gains: Sequence[float], p
         )
         ledger = Ledger(Path("memory"), tuple(entries), ())
         settled = replace(question, alpha=session_level(question, entry, ledger), bank_since=last_keep(entry, ledger))
-        terms, plan = settle(settled, trainer, bank)
+        terms, plan = fix_design(settled, trainer, bank)
         require_announced(entry, plan, trainer, bank, ledger)
         decision = Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
         entries += [entry, replace(entry, verdict=decision.verdict, sentence="s", runs=len(bank.runs))]
@@ -91,10 +91,10 @@ def the_loop(page: Page) -> None:
             rows.append(_row(page, sessions, name, plan, least, past))  # type: ignore[arg-type]
     page.table(
         "The loop itself",
-        f"{sessions:,} sessions a row of {len(GAINS)} candidates through `settle`, the announced rule, the session's "
-        "level and `Experiment.conduct`, with runs that are drawn and a bank in memory: gains (beyond the minimum) of "
-        f"{', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the fifth with a sentinel, the bank made "
-        "anew after a keep. Past runs are of another machine, 20 degrees of freedom; sigma crosses by the F test.",
+        f"{sessions:,} sessions a row of {len(GAINS)} candidates through `fix_design`, the announced rule, the "
+        "session's level and `Experiment.conduct`, with runs that are drawn and a bank in memory: gains (beyond the "
+        f"minimum) of {', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the fifth with a sentinel, the bank "
+        "made anew after a keep. Past runs are of another machine, 20 degrees of freedom; sigma crosses by the F test.",
         ["plan", "past runs spread by", "nulls kept", "1 sigma kept", "2 sigma kept", "runs at 0 / 1 / 2"],
         rows,
     )

@@ -10,7 +10,7 @@ REHEARSAL = "rehearsal on a processor, not a measurement"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SectionShapes:
+class CheckSizes:
     """Shapes of the sections.
 
     `minutes` of a call, where it is not told another number: what a lent machine has, some of it for the start.
@@ -40,7 +40,7 @@ class SectionShapes:
 
 
 SIZES = {
-    "paper": SectionShapes(
+    "paper": CheckSizes(
         minutes=9.5,
         preset="paper",
         mini="mini",
@@ -64,7 +64,7 @@ SIZES = {
         warmup=3,
         compiles=True,
     ),
-    "tiny": SectionShapes(
+    "tiny": CheckSizes(
         minutes=3.0,
         preset="smoke",
         mini="smoke",
@@ -102,7 +102,7 @@ class SectionCall:
         return "rehearsal at toy sizes, not a measurement" if self.sizes == "tiny" else None
 
     @property
-    def size(self) -> SectionShapes:
+    def size(self) -> CheckSizes:
         """The shapes."""
         return SIZES[self.sizes]
 

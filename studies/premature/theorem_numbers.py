@@ -7,7 +7,7 @@ same holds on steps of a model in training is tested (tests/studies/premature/te
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -83,6 +83,22 @@ def learning_rate_factor(found: list[PathwayHead], multiplier: float) -> float:
 def energy_power(found: list[PathwayHead], *, alone: bool) -> float:
     """Theorem 3: the power of R_P by which a step shrinks; `alone`: in a stream that has nothing but X_P."""
     return float(np.mean([power(head.purely_chosen() if alone else head, 0.5, SMALL) for head in found]))
+
+
+def ratio_of_steps(found: PathwayHead, share: float = 0.25) -> float:
+    """Theorem 3's gap: |dZ_P| of a head with `share` of the energy R_P of `found` and the same C_t, over share^2 times
+    |dZ_P| of `found`. Eq. 59 has at most 1.
+
+    Its proof divides two bounds. The other head is the one that meets its bound (rank one, aligned); `found` is far
+    below its own, so that the quotient of the steps themselves is not that of the bounds.
+    """
+    rate = SMALL / 1000
+    aligned = sharp_head(TOKENS, found.x_TD.shape[1], found.width)
+    aligned = replace(aligned, x_TD=aligned.x_TD * math.sqrt(share * found.energy / aligned.energy))
+    first_order = [one.localised_bound(rate, rate) - one.remainder(rate, rate) for one in (found, aligned)]
+    constants = [bound / one.energy**2 for bound, one in zip(first_order, (found, aligned), strict=True)]
+    aligned = replace(aligned, adjoint_TT=aligned.adjoint_TT * constants[0] / constants[1])
+    return frobenius(aligned.moved(rate, rate)) / (share**2 * frobenius(found.moved(rate, rate)))
 
 
 def rho(these: MatchedSizes, gate: Gate) -> float:

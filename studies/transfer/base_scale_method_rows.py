@@ -65,7 +65,7 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
                 "n_seeds": Cell(int((mine["outcome"] == COMPLETED).sum()), tuple(mine.index)),
                 "runs_averaged": Cell(_value_of(behind)),
                 "climb_avg_all_seeds": number(float(mine["average"].mean()), word, mine.index),
-                "sigma_all_seeds": number(
+                "climb_avg_sd_all_seeds": number(
                     float(mine["average"].std()), absent(mine["outcome"]) if len(mine) > 1 else "one seed", mine.index
                 ),
                 "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),

@@ -38,7 +38,7 @@ def test_an_import_that_is_interrupted_is_not_traced(tmp_path: Path, package: st
 
 
 def test_snakemake_is_not_traced_while_it_reads_the_rules(repository: Path, tmp_path: Path) -> None:
-    rules = repository / "workflow/rules/configuration.smk"
+    rules = repository / "workflow/rules/config_arguments.smk"
     (tmp_path / "Snakefile").write_text(f'include: "{rules}"\nraise KeyboardInterrupt\n')
     done = subprocess.run([sys.executable, "-m", "snakemake", "-n"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

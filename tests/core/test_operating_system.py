@@ -42,9 +42,9 @@ def test_another_system_is_refused_before_anything_is_tried(
     monkeypatch.setattr(sys, "platform", system)
     with pytest.raises(SystemExit, match=said):
         command_line.run(lambda: pytest.fail("tried"))
-    snakefile = (repository / "workflow/rules/configuration.smk").read_text()
+    snakefile = (repository / "workflow/rules/config_arguments.smk").read_text()
     with pytest.raises(PlumblineError, match=said):
-        exec(compile(snakefile, "configuration.smk", "exec"), {"workflow": None})
+        exec(compile(snakefile, "config_arguments.smk", "exec"), {"workflow": None})
 
 
 def test_what_locks_can_be_imported_where_there_is_nothing_to_lock_with() -> None:

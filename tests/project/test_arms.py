@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, FINISHED
 from plumbline.project import arms as arms_
 from plumbline.project.arms import StudyArms
-from plumbline.project.snakemake_invocation import changed
+from plumbline.project.config_arguments import changed
 from plumbline.specs.yaml_files import load_config
 
 ASKED = {"study": "transfer", "scale": "base", "method": "softpick", "against": "baseline"}

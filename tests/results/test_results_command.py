@@ -27,3 +27,17 @@ def test_a_function_that_returns_nothing_is_a_sentence(
         PlumblineError, match=rf"transfer/{kind}s/{target}.py: {target} returned NoneType, and a {kind} "
     ):
         verb.main()
+
+
+@pytest.mark.parametrize("left_out", ["CHECKS", "Evidence"])
+def test_claims_without_their_register_or_evidence_are_a_sentence(
+    left_out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A class of another name was passed over without a word, and the base class judged in its place."""
+    whole = {"CHECKS": {}, "Evidence": object, "__file__": "mine/claims.py"}
+    whole.pop(left_out)
+    monkeypatch.setattr(study_parts, "part", lambda *names: SimpleNamespace(**whole))
+    words = ["verb", "claims", "transfer", "--preset", "smoke", "--work", str(tmp_path), "--out", "none.csv"]
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(PlumblineError, match=f"mine/claims.py: there is no {left_out}, which judges"):
+        verb.main()

@@ -142,7 +142,7 @@ def test_the_largest_singular_value_of_a_random_matrix_is_two_not_one(width: int
 
 def test_the_rows_of_the_table_hold_and_each_premise_is_needed() -> None:
     found = {check.id: check for check in checks(widths=(3, 17), seeds=range(2))}
-    assert set(found) == {"lemma_8_2", "thm_8_3"}
+    assert set(found) == {"lemma_8_2", "thm_8_3", "thm_8_3_must_false"}
     assert all(check.holds and check.section == "8.3" for check in found.values())
     assert len(found["lemma_8_2"].broken) == 3 and "2 widths x 2 seeds" in found["thm_8_3"].tried
 

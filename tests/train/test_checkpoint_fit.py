@@ -61,6 +61,16 @@ def loop(**changed: object) -> Callable[[Path], object]:
     )
 
 
+def random(**changes: Callable[[object], object]) -> Callable[[Path], object]:
+    """The random states of the only rank, each changed as `changes` has it."""
+
+    def apply(checkpoint: Path) -> None:
+        (states,) = json.loads((checkpoint / "loop.json").read_text())["random"]
+        loop(random=[states | {kind: change(states[kind]) for kind, change in changes.items()}])(checkpoint)
+
+    return apply
+
+
 def sharded(checkpoint: Path) -> None:
     """As one rank of sharded training writes it, one weight as one row of it."""
     held = {
@@ -95,6 +105,8 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], str]] = {
     "more updates than steps": (one(OPTIMIZER, lambda v: v + 1, f"{KEY}.step"), "step counts 9 updates in 8 steps"),
     "another step": (loop(step=7), "loop.json is of another checkpoint: step 7, not 8"),
     "no random states": (loop(random=[]), "loop.json is of another checkpoint: ranks 0, not 1"),
+    "a random state cut short": (random(torch=lambda text: text[:400]), "loop.json: the random state of rank 0 cannot"),
+    "a random state of another kind": (random(python=lambda state: [3, [1, 2], None]), "of rank 0 cannot be set"),
     "other rows": (lambda at: np.save(at / "metrics.npy", np.zeros(3)), "metrics.npy holds float64 of shape (3,)"),
     "no weights": (lambda at: (at / MODEL).unlink(), "it lacks a file: No such file or directory: "),
 }  # fmt: skip

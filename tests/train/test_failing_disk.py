@@ -3,6 +3,7 @@ ends as by a full disk, in a sentence that names the file, and no start of it co
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
 import re
@@ -67,6 +68,43 @@ def test_a_disk_that_fails_counts_against_no_run(
         assert [entry["ended"] for entry in read(chosen.state / "starts.json")] == ["disk error"] * 2
     assert not (chosen.state / "run_lock.json").exists()
     assert train(run_spec(), chosen) == 0 and products(tmp_path) == products(undisturbed)
+
+
+def test_a_folder_that_cannot_be_synced_ends_a_start_that_was_recorded(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The record is in its place when its folder's sync fails: the next start took it for a kill."""
+    chosen = settings(packs, tmp_path, starts_without_progress=1)
+    for _ in range(3):  # the first one comes no further than to the run's identity
+        with monkeypatch.context() as patch:
+            failing(patch, "fsync", errno.EIO, r"/state$")
+            with pytest.raises(PlumblineError, match=rf"{chosen.state} cannot be .*Input/output error"):
+                train(run_spec(), chosen)
+    assert [entry.get("ended") for entry in read(chosen.state / "starts.json")] == ["disk error"] * 2
+    assert train(run_spec(), chosen) == 0 and "killed" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_no_room_for_a_new_file_names_it_and_promises_no_checkpoint_that_is_not_there(
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
+) -> None:
+    original, step = builtins.open, 6 if saved else 3
+
+    def full(path: Any, *rest: Any, **options: Any) -> Any:
+        if f".step-000000{step}/.metrics" in str(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return original(path, *rest, **options)
+
+    monkeypatch.setattr(builtins, "open", full)
+    with pytest.raises(PlumblineError) as caught:
+        train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3))
+    said, state = str(caught.value), tmp_path / "state"
+    intact = "; earlier checkpoints there are intact, up to step-0000003" if saved else ""
+    assert said == (
+        f"no disk space to save under {state} ([Errno 28] No space left on device: "
+        f"'{state}/.step-000000{step}/metrics.npy'){intact}. Free space and start the run again"
+        + (": it resumes from them" if saved else "")
+    )
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:
             finding = of_row.get(row.id)
             told = {"finding": finding.id, "explanation": finding.text} if finding else {}
             values = {name: getattr(row, name, "") for name in COLUMNS}
-            rows.append({**values, "class": row.kind, **told})
+            rows.append({**values, "evidence_kind": row.kind, **told})
     return rows
 
 

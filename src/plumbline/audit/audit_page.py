@@ -87,7 +87,7 @@ def _findings_that_bear_on(
         own = _of(rows, study)
         about = [row for row in own if row["id"] in finding.rows]
         broken = [row for row in about if row["verdict"] == MISMATCH]
-        classes = ", ".join(dict.fromkeys(row["class"] for row in broken))
+        classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
         count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
         lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
         for row in about:
@@ -128,7 +128,7 @@ def _row(row: Row, before: str = "") -> list[str]:
 def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
     if not rows:
         return []
-    table = counts(rows, sorted(study for study in studies if _of(rows, study)), "class", list(CLASSES))
+    table = counts(rows, sorted(study for study in studies if _of(rows, study)), "evidence_kind", list(CLASSES))
     meanings = [line for name, meaning in CLASSES.items() for line in _item(f"**{name}**: {meaning}.")]
     return ["## Classes of rows", "", *meanings, "", as_markdown(table), ""]
 

@@ -45,7 +45,7 @@ VALUE, MIDDLE = "value", "middle of a range"
 COLUMNS = [
     "study",
     "id",
-    "class",
+    "evidence_kind",
     "finding",
     "quantity",
     "source",

@@ -66,9 +66,9 @@ def main() -> int:
     given = arguments().parse_args()
     config = load_config()
     if given.config:
-        from plumbline.project import snakemake_invocation
+        from plumbline.project import config_arguments
 
-        config = snakemake_invocation.changed(config, given.config)
+        config = config_arguments.changed(config, given.config)
     if given.preset:
         config["preset"] = given.preset
     project = load(config)

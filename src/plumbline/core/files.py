@@ -228,7 +228,8 @@ def atomic(path: str | Path, mode: str = "wb") -> Iterator[IO[Any]]:
         with suppress(OSError):  # where the file system fails, this fails as well
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and str(error.filename) == str(temporary):
-            error.filename, error.filename2 = os.fspath(path), None
+            error.filename = os.fspath(path)
+            del error.filename2  # None would be printed
         raise
     fsync_directory(path.parent)
 

@@ -23,7 +23,7 @@ from plumbline.core import fingerprint_file, frames
 from plumbline.core.command_line import described, prog, run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import make_folder, sha256_file
-from plumbline.core.versions import version
+from plumbline.core.package_version import version
 from plumbline.evaluate import items
 from plumbline.evaluate.score_models import EvaluationItems, one_by_one, score
 from plumbline.specs import suites

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import parse_json, sha256_file
-from plumbline.core.versions import version
+from plumbline.core.package_version import version
 from plumbline.evaluate import items
 from plumbline.specs import suites
 from plumbline.specs.tasks import MetricPolicy

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
@@ -127,7 +127,7 @@ def main(words: Sequence[str] | None = None) -> int:
         said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
         print(json.dumps(said | made.numbers))
     else:
-        print(f"{made.sentence}\n\n{asked.page}\n{asked.page.with_suffix('.json')}")
+        print(visible(f"{made.sentence}\n\n{asked.page}\n{asked.page.with_suffix('.json')}"))
     return code
 
 
@@ -216,7 +216,7 @@ def check(page: Path, ledger: Path | None) -> int:
         against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.tries`
         came = sum(entry.is_try and entry.baseline in against for entry in held.entries[said.length :])
     length = counted(len(held), "entry", "entries")
-    print(f"{held.path}: {length}, the chain is intact and contains the {said.length} of {page}")
+    print(visible(f"{held.path}: {length}, the chain is intact and contains the {said.length} of {page}"))
     if came:
         more = counted(came, "entry", "entries")
         print(f"{more} came since: make the page again, its p-values may be corrected for too few tries")

@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 
+from plumbline.core.errors import visible
+
 
 def name(text: str) -> str:
     """Write a name from a file, which may hold anything, as code in a line or a cell of Markdown."""
@@ -13,8 +15,8 @@ def name(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Write any text in one line, as a cell of a Markdown table takes it."""
-    return re.sub(r"\s+", " ", text).replace("|", "\\|")
+    """Write any text in one line, as a cell of a Markdown table takes it, and visible."""
+    return visible(re.sub(r"\s+", " ", text)).replace("|", "\\|")
 
 
 def fixed(value: float, sigma: float) -> str:

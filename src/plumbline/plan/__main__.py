@@ -57,14 +57,12 @@ def main() -> None:
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     if given.profile or given.config:
-        from plumbline.project import snakemake_invocation
+        from plumbline.project import config_arguments
 
         of_profiles = [
-            word
-            for one in given.profile
-            for word in snakemake_invocation.profile_words(snakemake_invocation.profile_file(one))
+            word for one in given.profile for word in config_arguments.profile_words(config_arguments.profile_file(one))
         ]
-        config = snakemake_invocation.changed(config, [*of_profiles, *given.config])
+        config = config_arguments.changed(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     if given.machine:

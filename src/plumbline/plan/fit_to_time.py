@@ -101,8 +101,8 @@ def fitted(
     found = [one for name in scales if (one := _at(priced, study, method, against, name, seconds, runs)) is not None]
     if not found:
         raise PlumblineError(
-            f"--fit: {roughly(seconds)} is too short for {runs} runs: give more time, a smaller --bank and --most, a "
-            "smaller scale (--scale) or preset (--preset)"
+            f"--fit: {roughly(seconds)} is too short for {runs} runs: give more time, a smaller --bank and --max-runs, "
+            "a smaller scale (--scale) or preset (--preset)"
         )
     found.sort(key=lambda one: -one.per_parameter)
     return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])

@@ -58,9 +58,9 @@ def _require_own_folder(out: Path) -> None:
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
     if given.config:
-        from plumbline.project import snakemake_invocation
+        from plumbline.project import config_arguments
 
-        config = snakemake_invocation.changed(config, given.config)
+        config = config_arguments.changed(config, given.config)
     return config | ({"preset": given.preset} if given.preset else {})
 
 

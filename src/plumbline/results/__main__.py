@@ -123,7 +123,7 @@ def _require_made(product: object, wanted: type, study: study_config.Study, give
 
 def _claims(given: argparse.Namespace) -> None:
     from plumbline.audit.printed_numbers import PrintedNumbers
-    from plumbline.results.claims import claim_registry, claim_verdicts
+    from plumbline.results.claims import claim_verdicts
 
     study = study_config.load(given.study, given.preset, source=given.documents_source)
     if study.code != study.name:
@@ -132,12 +132,18 @@ def _claims(given: argparse.Namespace) -> None:
         )
     published = PrintedNumbers.of(study.code)
     own = study_parts.part(study.code, "claims")
+    for name, remedy in (("CHECKS", "CHECKS = ClaimChecks()"), ("Evidence", "Evidence = ClaimEvidence")):
+        if not hasattr(own, name):
+            raise PlumblineError(
+                f"{own.__file__}: there is no {name}, which judges the study's claims; write `{remedy}`, or import it "
+                "there (plumbline.results.claims.claim_registry)"
+            )
     entries = study.claimed.values()
     reads = {name for entry in entries for name in entry["reads"]}
     named = {name for entry in entries for name in entry.get("measurements", ())}
     probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
     frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
-    evidence = getattr(own, "Evidence", claim_registry.ClaimEvidence)(frames, study, published)
+    evidence = own.Evidence(frames, study, published)
     rows = claim_verdicts.judge_claims(published.claims(), own.CHECKS, evidence)
     page = claim_verdicts.to_markdown(rows, study.definition["title"], study, frames.notes)
     atomic_write_text(given.out.with_suffix(".md"), page)

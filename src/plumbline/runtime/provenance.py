@@ -14,7 +14,7 @@ from typing import Any
 from plumbline import __version__
 from plumbline.core import package_data
 from plumbline.core.files import sha256_file, sha256_text
-from plumbline.core.versions import version
+from plumbline.core.package_version import version
 
 PACKAGES = ("plumbline-lm", "torch", "numpy", "safetensors", "pandas", "pyarrow", "tokenizers")
 

@@ -96,14 +96,21 @@ class TransferredNorm:
 
 
 def transferred(
-    basis_DD: np.ndarray, gain_D: np.ndarray, mlp: Mlp, eps: float, field: Field | None = None
+    basis_DD: np.ndarray,
+    gain_D: np.ndarray,
+    mlp: Mlp,
+    eps: float,
+    field: Field | None = None,
+    share: float = 1.0,
 ) -> TransferredNorm:
-    """D' and MLP' of Eq. 11, with which D' L(x + MLP'(x)) = Theta D L(x + MLP(x)); `field` is h.
+    """D' and MLP' of Eq. 11, with which D' L(x + MLP'(x)) = Theta D L(x + MLP(x)).
+
+    `field` is h; `share` is lambda over lambda0 (the paper's: 1).
 
     Raises:
         PlumblineError: v has a zero, and D' would be the inverse of a matrix that has none.
     """
-    made = semiconjugacy(basis_DD * gain_D)
+    made = semiconjugacy(basis_DD * gain_D, share)
     small = np.abs(made.diagonal_D) < 10 * np.finfo(made.diagonal_D.dtype).eps * np.abs(made.diagonal_D).max()
     if small.any():
         raise PlumblineError(
@@ -157,6 +164,7 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
     tried += f"{len(EPSILONS)} eps, float64"
     lemma = [_lemma(*one) for one in drawn]
     theorem = [_theorem(*one) for one in drawn]
+    halved = [_theorem(*one, share=-0.5) for one in drawn]
     return [
         TheoremCheck(
             id="lemma_8_2",
@@ -178,6 +186,16 @@ def checks(widths: Iterable[int] = (3, 8, 33, 64), seeds: Iterable[int] = range(
             broken=_smallest([broken for _, broken in theorem]),
             tried=tried,
         ),
+        TheoremCheck(
+            id="thm_8_3_must_false",
+            statement="the same for −λ₀/2 in place of λ₀, which Theorem 8.3 says D′ and MLP′ must have",
+            source="against Thm 8.3 as worded, App 8.3",
+            section="8.3",
+            premises=PREMISES,
+            residual=max(kept for kept, _ in halved),
+            broken=_smallest([broken for _, broken in halved])[1:],
+            tried=tried,
+        ),
     ]
 
 
@@ -197,8 +215,8 @@ def _lemma(width: int, seed: int, eps: float) -> tuple[float, dict[str, float]]:
     }
 
 
-def _theorem(width: int, seed: int, eps: float) -> tuple[float, dict[str, float]]:
-    """The same for Theorem 8.3, with a drawn MLP before the norm."""
+def _theorem(width: int, seed: int, eps: float, share: float = 1.0) -> tuple[float, dict[str, float]]:
+    """The same for Theorem 8.3, with a drawn MLP before the norm; `share` is lambda over lambda0."""
     draw = np.random.default_rng([width, seed, 1])
     basis_DD, x_ND = draw.standard_normal((width, width)), draw.standard_normal((POINTS, width))
     gain_D, into_DF = draw.uniform(0.5, 2.0, width), draw.standard_normal((width, 4 * width))
@@ -211,10 +229,11 @@ def _theorem(width: int, seed: int, eps: float) -> tuple[float, dict[str, float]
         stated_ND = (normalised(x_ND + mlp(x_ND), eps) * gain_D) @ basis_DD.T
         return relative(normalised(x_ND + made.mlp(x_ND), eps) * made.gain_D, stated_ND)
 
-    made = transferred(basis_DD, gain_D, mlp, eps, lambda x: np.sin(x[:, :1]))
+    made = transferred(basis_DD, gain_D, mlp, eps, lambda x: np.sin(x[:, :1]), share)
     same = TransferredNorm(gain_D=gain_D, mlp=lambda x_ND: (x_ND + mlp(x_ND)) @ basis_DD.T - x_ND)
     return left(made), {
         "D′ and MLP′ of Eq. 11: D kept, x + MLP(x) only turned": left(same),
+        "one λ in both: D′ of twice MLP′'s": left(TransferredNorm(gain_D=made.gain_D / 2, mlp=made.mlp)),
     }
 
 

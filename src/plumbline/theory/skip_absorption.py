@@ -2,9 +2,11 @@
 
 Source: query_free study, appendix 8.5. Theorem 8.4: for weights of full rank, W1 with rows that are not zero and not
 collinear by pairs, W2 with columns that are not zero, there are such V1, V2 if and only if W2[:, J] W1[J, :] = -I for
-some set J of hidden units (which then has h or more); V1 is W1 with the rows of J negated, V2 = W2. Corollary 8.4.1 has
-another matrix than I; both for any m >= h (Remark 7). Points are rows here, weights as in the paper: W1 (m, h), W2 (h,
-m).
+some set J of hidden units (which then has h or more); V1 is W1 with the rows of J negated, V2 = W2. For any m >= h
+(Remark 7). Points are rows here, weights as in the paper: W1 (m, h), W2 (h, m).
+
+Corollary 8.4.1 has W2 ReLU(W1 x) + Z x, and says of almost all weights that no Z' with Z - Z' invertible gives the same
+function. As quantified that is false of all of them: Z' = Z + W2[:, J] W1[J, :] with the rows of J negated does.
 
 A set is looked for among all 2^m by exact algebra. For real b the conditions sum_j b_j W2[:, j] W1[j, :] = -I are
 linear. Where they have no solution, the residual R of least squares proves it: every unit has W2[:, j]^t R W1[j, :]^t =
@@ -224,11 +226,12 @@ SMALL = 4
 
 
 def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> list[TheoremCheck]:
-    """Check both halves of Theorem 8.4 on random weights, in float64."""
+    """Check both halves of Theorem 8.4 on random weights, and a counterexample to Corollary 8.4.1, in float64."""
     both = list(itertools.product(widths, seeds))
     tried = f"{len({width for width, _ in both})} widths x {len({seed for _, seed in both})} seeds, m = 4h, float64"
     planted = [_planted(width, seed) for width, seed in both]
     generic = [_generic(width, seed) for width, seed in both if width <= SMALL]
+    moved = [_moved_skip(width, seed) for width, seed in both]
     return [
         TheoremCheck(
             id="thm_8_4_if",
@@ -260,7 +263,38 @@ def checks(widths: Iterable[int] = WIDTHS, seeds: Iterable[int] = range(3)) -> l
             ),
             tried=tried,
         ),
+        TheoremCheck(
+            id="cor_8_4_1_false",
+            statement="φ is the same at Z + W₂[:, J] W₁[J, :], rows of J negated; Corollary 8.4.1: at no other Z",
+            source="against Cor 8.4.1 as quantified, App 8.5",
+            section="",
+            premises=PREMISES,
+            residual=max(same for same, _ in moved),
+            broken=(ResidualWithoutPremise(premise="Z moved along: Z kept", residual=min(kept for _, kept in moved)),),
+            tried=tried,
+        ),
     ]
+
+
+def _moved_skip(width: int, seed: int) -> tuple[float, float]:
+    """How far W1 with the rows of a drawn set J negated is from the same function of random weights, with the skip Z'
+    that makes up for it (Z - Z' invertible, or there is no number), and with Z itself."""
+    hidden = 4 * width
+    w1, w2 = drawn(width, hidden, seed)
+    draw = np.random.default_rng([width, seed, 3])
+    skip_hh, x_Nh = draw.standard_normal((width, width)), draw.standard_normal((POINTS, width))
+    units = draw.choice(hidden, size=int(draw.integers(width, hidden + 1)), replace=False)
+    negated, by = absorbed(w1, w2, units)[0], product(w1, w2, units)
+    if np.linalg.matrix_rank(by) < width:
+        return float("nan"), float("nan")
+
+    def value(rows: np.ndarray, z_hh: np.ndarray) -> np.ndarray:
+        return np.maximum(x_Nh @ rows.T, 0) @ w2.T + x_Nh @ z_hh.T
+
+    stated_Nh = value(w1, skip_hh)
+    apart = [np.linalg.norm(value(negated, z_hh) - stated_Nh) for z_hh in (skip_hh + by, skip_hh)]
+    same, kept = (float(one / np.linalg.norm(stated_Nh)) for one in apart)
+    return same, kept
 
 
 def _planted(width: int, seed: int) -> tuple[float, float, float]:

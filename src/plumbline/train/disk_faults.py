@@ -69,11 +69,10 @@ def in_words(error: BaseException, directory: Path) -> DiskFull | UnreadableFile
     if cause is None:
         return None
     if cause.errno in FULL:
-        return DiskFull(
-            f"no disk space to save under {directory} ({cause}); earlier checkpoints there are intact. Free space "
-            "and start "
-            f"the run again: it resumes from them"
-        )
+        kept = sorted(path.name for path in directory.glob("step-*") if not path.suffix)
+        intact = f"; earlier checkpoints there are intact, up to {kept[-1]}" if kept else ""
+        remedy = "Free space and start the run again" + (": it resumes from them" if kept else "")
+        return DiskFull(f"no disk space to save under {directory} ({cause}){intact}. {remedy}")
     return _refused(cause, directory)
 
 

@@ -52,6 +52,26 @@ def restore(encoded: dict[str, Any], device: torch.device) -> None:
         torch.cuda.set_rng_state(_tensor(encoded["cuda"]), device)
 
 
+def require(encoded: dict[str, Any]) -> None:
+    """Check that `restore` can set generators to these states; those of this process stay as they are.
+
+    Raises:
+        ValueError, TypeError, KeyError: it cannot.
+    """
+    version, values, gauss = encoded["python"]
+    random.Random().setstate((version, tuple(values), gauss))
+    name, key, position, has_gauss, cached = encoded["numpy"]
+    np.random.RandomState().set_state((name, np.array(key, dtype=np.uint32), position, has_gauss, cached))
+    try:
+        torch.Generator().set_state(_tensor(encoded["torch"]))
+    except RuntimeError as error:  # of a generator in memory: nothing of a GPU's is taken for it
+        raise ValueError(str(error).partition("\n")[0]) from error
+    if encoded["cuda"] is not None:
+        found = len(_tensor(encoded["cuda"]))
+        if torch.cuda.is_initialized() and found != (expected := torch.cuda.get_rng_state().numel()):
+            raise ValueError(f"the state of a GPU's generator has {found} bytes, not {expected}")
+
+
 @contextlib.contextmanager
 def preserved(device: torch.device) -> Iterator[None]:
     """Put the generators' states back after a ``with`` block, whatever it draws."""

@@ -54,18 +54,11 @@ def single_changes(ledger: AuditRows) -> None:
         exact(len(gains) - 1),
         falling(gains),
     )
-    # "LLaMA-style+LayerNorm sits between the two": SwiGLU's row stands before it in the text, and either reference
-    # can be the other of the two.
-    for other, said in (("gpt", "the GPT-style reference"), ("llama", "the LLaMA-style reference")):
-        for column in ("ppl_reduction", "logit_3pct", "entropy_3pct"):
-            check(
-                f"t3_between_{other}_{column}",
-                f"{column} of LLaMA-style + LayerNorm lies between matched SwiGLU and {said}",
-                "sec 5.5, table 3",
-                t3["llama_layernorm", column],
-                between(t3["gpt_swiglu", column], t3[other, column]),
-                basis="other interpretation",
-            )
+    # "LLaMA-style+LayerNorm sits between the two" ends a passage about gains; SwiGLU's stands before it.
+    what = "gain of LLaMA-style + LayerNorm lies between those of matched SwiGLU and the GPT-style reference"
+    gains = between(t3["gpt_swiglu", "ppl_reduction"], t3["gpt", "ppl_reduction"])
+    layernorm = t3["llama_layernorm", "ppl_reduction"]
+    check("t3_between", what, "sec 5.5, table 3", layernorm, gains, basis="other interpretation")
     check(
         "entropy_order",
         "pairs of architectures where the higher entropy goes with the larger gain",
@@ -87,20 +80,16 @@ def repeated(ledger: AuditRows) -> None:
 
 
 def table_5(ledger: AuditRows) -> None:
-    """Table 5's statistics of attention beside the diagnostics, and their order."""
+    """The order of Table 5's statistics of attention, beside the diagnostics."""
     check, prose, t3, t5 = ledger.check, ledger.prose, ledger.table("table3"), ledger.table("table5")
-    # Section 5.6: measured "at the same 3% checkpoint used for the attention diagnostics".
+    # Appendix C trains these models to 20 % of the budget: other runs than the diagnostics', with other values. Their
+    # order at "the same 3% checkpoint" of section 5.6 is what both should have.
     diagnostics = {
         "gelu_3840": (t3["gpt", "logit_3pct"], t3["gpt", "entropy_3pct"]),
         "swiglu_2560": (t3["gpt_swiglu", "logit_3pct"], t3["gpt_swiglu", "entropy_3pct"]),
         "geglu_2560": (prose("geglu_logit"), prose("geglu_entropy")),
     }
     statistics = ("logit", "entropy")
-    for arm, shown in diagnostics.items():
-        for statistic, printed in zip(statistics, shown, strict=True):
-            what = f"{statistic} of {arm} in the diagnostics is Table 5's"
-            original = t5[arm, f"upper_{statistic}"]
-            ledger.copy(f"t5_{statistic}_{arm}", what, "sec 5.6, tables 3, 5", printed, original)
     for statistic, printed in zip(statistics, zip(*diagnostics.values(), strict=True), strict=True):
         check(
             f"t5_rank_upper_{statistic}",

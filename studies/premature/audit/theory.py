@@ -6,7 +6,7 @@ from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.counting import count
 from plumbline.audit.printed_number import MILLION, exact
 
-from . import decoder_sizes
+from . import counterexamples, decoder_sizes
 from .named_functions import rho_geglu, rho_swiglu
 
 
@@ -50,6 +50,9 @@ def constants(ledger: AuditRows) -> None:
     for name, ratio in (("GEGLU", rho_geglu), ("SwiGLU", rho_swiglu)):
         id, what = f"rho_{name.lower()}", f"energy ratio of {name} at init"
         check(id, what, "sec 6, theorem 2", prose(id), ratio(m, r, nu))
+    what = "step at a quarter of R_P and equal C_t, over rho^2 times the other's: at most this"
+    ratio = exact(float(counterexamples.ratio_of_steps()), "ratio_of_steps")
+    check("theorem_3_ratio", what, "sec 6, App B, theorem 3", exact(1), ratio)
     check("fourfold", "factor of the multiplier 0.25", "corollary 3", prose("fourfold"), 1 / prose("alpha"))
 
 

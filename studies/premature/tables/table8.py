@@ -24,7 +24,7 @@ from ..run_values import BASE, INTERVENTION, RunValues
 
 COLUMNS = [
     *labels("rule", "Rule"),
-    Column(name="copy_score_threshold", header="score threshold", kind="fact", format="g", narrow=True),
+    Column(name="release_at_copy_score", header="score threshold", kind="fact", format="g", narrow=True),
     Column(name="patience_evaluations", header="patience (evals)", kind="fact", format="d", narrow=True),
     Column(name="release_window", header="release window", kind="fact", narrow=True),
     *beside("release_pct", "released at (%)", ".2f", narrow=True),
@@ -49,7 +49,7 @@ def table8(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
             {
                 "rule": Cell(name),
                 "label": Cell(printed["rule"]),
-                "copy_score_threshold": Cell(float(printed["threshold"])),
+                "release_at_copy_score": Cell(float(printed["threshold"])),
                 "patience_evaluations": Cell(int(printed["patience"])),
                 "release_window": Cell(f"{printed['window_start_pct']}-{printed['window_end_pct']} %"),
                 "release_pct": row.cell(100 * first.release, "not logged", keys[:1]),

@@ -71,6 +71,9 @@ def theory(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         notes=[
             "A share of a bound is |ΔZ_P| of one step over its bound, the largest over heads and rates: above 1 it is "
             "broken. The bound is met at a head of rank one; at drawn heads it is loose by a factor of a hundred.",
+            "Theorem 3 is false as stated: Eq. 61 divides two upper bounds, and the steps themselves may be nearer to "
+            "them or further below. The counterexample has equal C_t and rates, and a quarter of the energy (finding "
+            "theorem_3_ratio of the audit).",
             "Theorem 3's square needs locality constants that stay; beside a mature rest the power is nearer to 3/2.",
             "Heads have no positions and no biases (interpretation theory_head).",
         ],
@@ -124,13 +127,20 @@ def performed(study: str, published: PrintedNumbers) -> list[TheoremRow]:
         made.append(
             TheoremRow(f"corollary_4_{name}", says, "Eq. 55", contracted, holds, drawn=with_gated / with_single)
         )
-    power = f"{square['power']:g}"
+    power, ratio = f"{square['power']:g}", max(theorem_numbers.ratio_of_steps(head) for head in found)
     made += [
         TheoremRow(
             "theorem_3", "Theorem 3, power of R_P, nothing but X_P", "Eq. 59", alone, abs(alone - 2) < 0.01, power
         ),
         TheoremRow(
             "theorem_3_beside", "the same beside a mature rest", "Eq. 59", beside, abs(beside - 2) < 0.01, power
+        ),
+        TheoremRow(
+            "theorem_3_ratio",
+            "Theorem 3, step at a quarter of R_P and equal C_t over ρ² times the other's: at most 1 as stated",
+            "Eqs. 59-61",
+            ratio,
+            ratio <= 1,
         ),
         TheoremRow("logit_range", "least slack of the range of a row", "Eq. 64", least, least >= -ROUNDING),
         TheoremRow("logit_range_sharp", "slack where the other keys are alike", "Eq. 64", equal, abs(equal) < 1e-6),

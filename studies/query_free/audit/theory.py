@@ -6,13 +6,14 @@ from plumbline.audit.audit_rows import AuditRows
 from plumbline.audit.math_functions import arccos, between, cos, sqrt
 from plumbline.audit.printed_number import exact
 
-from . import decoder_sizes
+from . import counterexamples, decoder_sizes
 
 
 def audit(ledger: AuditRows) -> None:
     """Rows of appendices 8.2 to 8.4."""
     scores(ledger)
     basis_transfer(ledger)
+    statements(ledger)
 
 
 def scores(ledger: AuditRows) -> None:
@@ -43,3 +44,14 @@ def basis_transfer(ledger: AuditRows) -> None:
     check("transfer_angle_distance", what.format("angle"), "App 8.4, fig 2", distance, 1 - cos(angle))
     what = "largest singular value of an N(0, 1/d) matrix, from the printed range of its square"
     check("sigma_max", what, "App 8.3.1", prose("sigma_max"), sqrt(prose("singular_squared_high")))
+
+
+def statements(ledger: AuditRows) -> None:
+    """Statements of appendix 8 that are false as they are quantified or worded, by counterexamples."""
+    check = ledger.check
+    what = f"of {counterexamples.DRAWS} drawn weights, those with the same function at another Z, Z - Z' invertible"
+    found = exact(counterexamples.same_function_at_another_skip(), "same_functions")
+    check("corollary_8_4_1", what, "App 8.5, corollary 8.4.1", exact(0), found)
+    what = f"of {len(counterexamples.SHARES)} multiples other than lambda0, those that satisfy Eq. 10 as well"
+    found = exact(counterexamples.other_multiples(), "other_multiples")
+    check("theorem_8_3_must", what, "App 8.3, theorem 8.3", exact(0), found)

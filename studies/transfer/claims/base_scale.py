@@ -219,7 +219,11 @@ def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
         e.seeds(name)
     table = e.noise_floor
     names = {"Z": "stouffer_z", "p_one": "stouffer_p_one_sided", "p_two": "stouffer_p_two_sided"}
-    names |= {"tasks_higher": "tasks_above_baseline", "tasks": "tasks_total", "exceptions": "tasks_not_above_baseline"}
+    names |= {
+        "tasks_higher": "tasks_above_baseline",
+        "tasks": "tasks_compared",
+        "exceptions": "tasks_not_above_baseline",
+    }
     cells = {name: table.cell(method, column) for name, column in names.items()}
     if cells["Z"].value is None:
         raise MissingRun(cells["Z"].word, f"Stouffer's Z of {method}")

@@ -62,6 +62,6 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     figure_style.name_preset(
         axes, study, "Per-task distance from the baseline, methods by CLIMB-avg", BASE, extra=f"items: {source}"
     )
-    long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="delta")
-    long["missing_reason"] = ["" if np.isfinite(value) else "no value" for value in long["delta"]]
+    long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="score_minus_baseline")
+    long["missing_reason"] = ["" if np.isfinite(value) else "no value" for value in long["score_minus_baseline"]]
     return FigureWithData(figure, long.assign(preset=study.preset_named))

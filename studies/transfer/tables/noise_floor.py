@@ -50,10 +50,10 @@ COLUMNS = [
     published_column("climb_avg_mean", "mean"),
     ours("sigma", "σ", ".5f", narrow=True),
     published_column("sigma", "σ", narrow=True),
-    ours("bootstrap_ci95_low", "bootstrap 95 % low", ".4f"),
-    ours("bootstrap_ci95_high", "bootstrap 95 % high", ".4f"),
-    ours("bca_ci95_low", "BCa low", ".4f", readable=False),
-    ours("bca_ci95_high", "BCa high", ".4f", readable=False),
+    ours("climb_avg_mean_bootstrap_ci95_low", "bootstrap 95 % low", ".4f"),
+    ours("climb_avg_mean_bootstrap_ci95_high", "bootstrap 95 % high", ".4f"),
+    ours("climb_avg_mean_bca_ci95_low", "BCa low", ".4f", readable=False),
+    ours("climb_avg_mean_bca_ci95_high", "BCa high", ".4f", readable=False),
     ours("prob_not_above_baseline", "Pr(method ≤ base)", ".4f"),
     ours("welch_t", "Welch t", ".2f"),
     published_column("welch_t", "Welch t"),
@@ -70,7 +70,7 @@ COLUMNS = [
     ours("stouffer_p_one_sided_correlated_tasks", "one-sided p, correlated tasks", PROBABILITY),
     ours("tasks_above_baseline", "tasks above", "d"),
     published_column("tasks_above_baseline", "tasks above"),
-    ours("tasks_total", "tasks", "d"),
+    ours("tasks_compared", "tasks", "d"),
     said("tasks_not_above_baseline", "tasks not above", readable=False),
     *CONTEXT,
 ]
@@ -88,7 +88,7 @@ TESTS += (
     "stouffer_z_correlated_tasks",
     "stouffer_p_one_sided_correlated_tasks",
     "tasks_above_baseline",
-    "tasks_total",
+    "tasks_compared",
 )
 
 
@@ -156,7 +156,10 @@ def _resamples(counts: list[int]) -> str:
 
 
 def _intervals(values: pd.Series, word: str, own: tuple[str, ...]) -> dict[str, Cell]:
-    names = {"percentile": ("bootstrap_ci95_low", "bootstrap_ci95_high"), "BCa": ("bca_ci95_low", "bca_ci95_high")}
+    names = {
+        "percentile": ("climb_avg_mean_bootstrap_ci95_low", "climb_avg_mean_bootstrap_ci95_high"),
+        "BCa": ("climb_avg_mean_bca_ci95_low", "climb_avg_mean_bca_ci95_high"),
+    }
     if values.notna().sum() < 2:
         return {name: Cell(None, own, word=word) for pair in names.values() for name in pair}
     cells = {}
@@ -196,7 +199,7 @@ def _tests(
         "stouffer_p_one_sided": number(plain.p_one_sided, "undefined", used),
         "stouffer_p_two_sided": number(plain.p_two_sided, "undefined", used),
         "tasks_above_baseline": Cell(int((each["difference"] > 0).sum()), used),
-        "tasks_total": Cell(len(each), used),
+        "tasks_compared": Cell(len(each), used),
         "tasks_not_above_baseline": Cell(" ".join(each.index[~(each["difference"] > 0)]) or "none", used),
     }
     aware = None

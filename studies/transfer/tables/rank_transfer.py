@@ -33,8 +33,8 @@ COLUMNS = [
     Column(name="statistic", header="Statistic", kind="label", narrow=True),
     ours("value", "value", ".2f", narrow=True),
     published_column("value", "value", narrow=True),
-    ours("n", "n", "d", narrow=True),
-    published_column("n", "n"),
+    ours("n_methods", "methods compared", "d", narrow=True),
+    published_column("n_methods", "methods compared"),
     ours("p_permutation", "p permutation", PROBABILITY, narrow=True),
     Column(name="all_permutations_used", header="all permutations", kind="fact"),
     ours("p_t_approximation", "p t approximation", PROBABILITY),
@@ -51,7 +51,11 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
     up, down = improvers(values, reference), failures(values, reference)
     others = values[(values.index != reference) & values[["base", "large"]].notna().all(axis=1)]
     correlation, signs = published.claim("spearman_7"), published.claim("sign_preserved")
-    printed = {"value": str(correlation["rho"]), "n": str(correlation["n"]), "p_t_approximation": str(correlation["p"])}
+    printed = {
+        "value": str(correlation["rho"]),
+        "n_methods": str(correlation["n"]),
+        "p_t_approximation": str(correlation["p"]),
+    }
     rows = [
         _correlation(frames, "spearman_improvers", up, reference) | _printed(printed),
         _correlation(frames, "spearman_all", others, reference) | _printed({}),
@@ -60,7 +64,7 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
         ("signs_improvers", up, str(signs["improvers"])),
         ("signs_failures", down, str(signs["failures"])),
     ):
-        rows.append(_signs(frames, name, part, reference) | _printed({"value": print_, "n": print_}))
+        rows.append(_signs(frames, name, part, reference) | _printed({"value": print_, "n_methods": print_}))
     return make_table(
         "rank_transfer",
         f"What of the order at {study.scale_label(BASE)} is left at {study.scale_label(LARGE)}.",
@@ -80,7 +84,7 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
 def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
     word = "too few methods"
     found, runs = rank_correlation(part), _runs_of(frames, part.index, reference)
-    row = {"statistic": Cell(name), "n": Cell(len(part), runs), "methods": Cell(" ".join(part.index))}
+    row = {"statistic": Cell(name), "n_methods": Cell(len(part), runs), "methods": Cell(" ".join(part.index))}
     if found is None or math.isnan(found.rho):
         return (
             row
@@ -98,14 +102,15 @@ def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: st
 def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
     kept, n = signs_preserved(part["delta_base"], part["delta_large"])
     runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
-    row = {"statistic": Cell(name), "value": Cell(kept, runs), "n": Cell(n, runs)}
+    row = {"statistic": Cell(name), "value": Cell(kept, runs), "n_methods": Cell(n, runs)}
     row |= {"p_permutation": no_test, "all_permutations_used": Cell("no test"), "p_t_approximation": no_test}
     return row | {"methods": Cell(" ".join(part.index))}
 
 
 def _printed(texts: dict[str, str]) -> dict[str, Cell]:
     return {
-        f"{name}_published": from_print(texts.get(name, NOT_PRINTED)) for name in ("value", "n", "p_t_approximation")
+        f"{name}_published": from_print(texts.get(name, NOT_PRINTED))
+        for name in ("value", "n_methods", "p_t_approximation")
     }
 
 

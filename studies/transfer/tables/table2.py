@@ -33,7 +33,7 @@ from ..protocol_error import sentence
 COLUMNS = [
     *labels("method", "Method"),
     said("significance", "significance", narrow=True),
-    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="sigma_all_seeds"),
+    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="climb_avg_sd_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
     ours("delta", "Δ", "+.4f", narrow=True),
     published_column("delta", "Δ"),
@@ -63,7 +63,7 @@ COLUMNS = [
     SEEDS,
     Column(name="runs_averaged", header="runs averaged", kind="fact", readable=False),
     ours("climb_avg_all_seeds", "mean of all seeds", ".4f", readable=False),
-    ours("sigma_all_seeds", "σ of all seeds", ".5f", readable=False),
+    ours("climb_avg_sd_all_seeds", "sd over all seeds", ".5f", readable=False),
     RUN_IDS,
     Column(name="category", header="category", kind="fact", readable=False),
     *CONTEXT,

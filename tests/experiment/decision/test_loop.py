@@ -26,10 +26,10 @@ from plumbline.experiment.decision.announced import last_keep, require_announced
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_page import decides, markdown
 from plumbline.experiment.decision.decision_sentences import session_line
+from plumbline.experiment.decision.fix_design import claim, fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
 from plumbline.experiment.decision.question import Question
-from plumbline.experiment.decision.settle import claim, settle
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.stats.e_value import e_value
 from plumbline.stats.sequential import boundary
@@ -44,7 +44,7 @@ def noisy(gain: float) -> Value:
 
 def conducted(folder: Path, trainer: Numbers, asked: Question = QUESTION) -> Decision:
     bank = Bank(folder / "runs.jsonl")
-    terms, plan = settle(replace(asked, candidate=trainer.name), trainer, bank)
+    terms, plan = fix_design(replace(asked, candidate=trainer.name), trainer, bank)
     return Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
 
 
@@ -237,7 +237,7 @@ def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_a
         return LedgerEntry(**known, test=rule(question))
 
     def required(question: Question) -> set[int]:
-        plan = settle(question, trainer, bank)[1]
+        plan = fix_design(question, trainer, bank)[1]
         require_announced(entry(question), plan, trainer, bank, ledgers.read(ledger))
         return {seed for step, _ in plan.steps for _, seed in step}
 

@@ -152,6 +152,9 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
         ("method,seed,loss,loss\nbase,1,3,4\n", r"line 1: the column 'loss' is there twice"),
         ("method,seed,loss\nbase,1,3\na,1,2\n", r"the baseline has one seed.*improves if sigma of one run <= 0.36"),
         ("method,seed,loss\nb,1,3\na,1,2\n", r"--baseline 'base' is none of the methods"),
+        ("method,seed,loss\nbase,1,3\n,1,2\n,2,2\n", r"line 3, column 'method': is empty \(as in 1 more: lines 3, 4\)"),
+        ("method,seed,loss\nbase,1,3\na,1,\na,2,\n", r"no method besides .*'loss': 'a' \(lines 3, 4\); write it, or"),
+        ("method,seed,loss\nbase,1,\na,1,3\n", r"'base' is none of .*'loss': 'base' \(line 2\); write it, or nan"),
         ("method,seed,loss\n", "has no rows"),
         ('method,seed,loss\n"base,1,3\n', "line 2: .*fix its quotes"),
     ],
@@ -278,6 +281,22 @@ def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
     write(asked(path))
     said = ledger.stated(tmp_path / "page.md")
     assert said is not None and (said.length, said.name) == (1, "l.jsonl")
+
+
+def test_names_that_steer_a_terminal_are_shown_escaped(tmp_path: Path, capsys) -> None:
+    unseen = "\u202e\u2066\u200b\x1b[31m\x9b1m\x07"
+    path = tmp_path / f"re{unseen}sults.csv"
+    head, base, method = f"method,{unseen}seed,status,{unseen}loss\n", f"b{unseen}", f"m{unseen}"
+    rows = [f"{base},{unseen}{seed},,{3 + seed / 10}" for seed in range(3)]
+    for lost in ("", f"l{unseen},{unseen}1,crash,\n"):
+        path.write_text(head + "\n".join([*rows, f"{method},1,,2", f"{method},2,,2.1", lost]))
+        flags = ["--baseline", base, "--metric", f"{unseen}loss", "--seed-column", f"{unseen}seed", "--lower-is-better"]
+        main([str(path), *flags])
+        main(["--check-page", str(page := path.with_suffix(".verdict.md"))])
+        out = capsys.readouterr()
+        said = out.out + out.err + page.read_text()
+        assert said.count(r"\u202e\u2066\u200b\x1b[31m\x9b1m\x07") > 20
+        assert not [letter for letter in said if letter != "\n" and not letter.isprintable()]
 
 
 def test_the_command(tmp_path: Path, capsys) -> None:

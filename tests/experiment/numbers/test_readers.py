@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.__main__ import main
 from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRow, FileRows, read_rows
-from plumbline.experiment.numbers.readers.score_table import ScoreTable, read_table
+from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
 from plumbline.experiment.numbers.readers.submissions import read_submissions
 from plumbline.experiment.numbers.seed_values import seed_name
@@ -20,7 +20,7 @@ from plumbline.experiment.numbers.seed_values import seed_name
 COLUMNS = ColumnNames(metric="loss")
 
 
-def table(folder: Path, text: str, *, suffix: str = ".csv", columns: ColumnNames = COLUMNS, **more) -> ScoreTable:
+def table(folder: Path, text: str, *, suffix: str = ".csv", columns: ColumnNames = COLUMNS, **more) -> MetricBySeed:
     path = folder / f"results{suffix}"
     path.write_text(text)
     return read_table(read_rows(path), columns, **more)
@@ -164,7 +164,7 @@ def test_any_cells_are_read_or_refused_in_a_sentence(cells: list[dict[str, str]]
             found = read(rows, COLUMNS)
         except PlumblineError:
             continue
-        if isinstance(found, ScoreTable):
+        if isinstance(found, MetricBySeed):
             there = {(row["method"], seed_name(row["seed"])) for row in cells}
             seen = {(method, seed) for side in (found.values, found.lost) for method, of in side.items() for seed in of}
             assert seen <= there and {method for method, _ in there - seen} <= {

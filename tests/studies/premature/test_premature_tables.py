@@ -209,9 +209,10 @@ def test_table10_multipliers_are_those_of_the_specs(tables):
     ]
 
 
-def test_theory_holds_but_for_the_square_beside_a_mature_rest(tables):
+def test_theory_holds_but_for_the_square_beside_a_mature_rest_and_the_quotient_of_bounds(tables):
     frame = tables["theory"].frame.set_index("check")
-    assert list(frame.index[frame["statement_holds"] == "no"]) == ["theorem_3_beside"]
+    assert list(frame.index[frame["statement_holds"] == "no"]) == ["theorem_3_beside", "theorem_3_ratio"]
+    assert frame.loc["theorem_3_ratio", "computed_value"] > 1000, "at drawn heads the bound is that loose"
     assert frame.loc["theorem_2_geglu", "computed_value"] == pytest.approx(0.256, abs=5e-4)
     assert frame.loc["theorem_2_swiglu", "computed_value"] == pytest.approx(0.216, abs=5e-4)
     assert 1.45 < frame.loc["theorem_3_beside", "computed_value"] < 1.8

@@ -166,11 +166,11 @@ def test_variants_stand_beside_the_run_that_they_are_a_variant_of(tables: dict[s
         "mha/default.one_rate", "mha/default.no_weight_decay", "mha/quack.spectral", "mla/default.latent_norm",
         "mla/quack.spectral", "mla/quack.latent_norm",
     ]  # fmt: skip
-    assert frame.loc["mha/quack.spectral", "delta"] == pytest.approx(-0.004)
+    assert frame.loc["mha/quack.spectral", "loss_minus_default"] == pytest.approx(-0.004)
     assert frame.loc["mha/quack.spectral", "validation_loss_default"] == pytest.approx(
         2.95
     )  # at tau = 1, not at the best one
-    assert table.cell("mla/quack.spectral", "delta").runs == (
+    assert table.cell("mla/quack.spectral", "loss_minus_default").runs == (
         key("mla", "quack.spectral"),
         key("mla", "quack", 3e-3, 1),
     )

@@ -56,8 +56,8 @@ def test_a_single_seed_is_the_value_and_the_others_are_told(table):
     row = table.frame.set_index("method").loc["softpick"]
     assert row["runs_averaged"] == "seed 42" and row["n_seeds"] == 3 and len(row["run_ids"].split()) == 3
     assert row["climb_avg_all_seeds"] == pytest.approx(0.4919, abs=5e-5)
-    assert row["sigma_all_seeds"] == pytest.approx(0.00133, abs=2e-5)
-    assert table.cell("geglu_ffn", "sigma_all_seeds").word == "one seed"
+    assert row["climb_avg_sd_all_seeds"] == pytest.approx(0.00133, abs=2e-5)
+    assert table.cell("geglu_ffn", "climb_avg_sd_all_seeds").word == "one seed"
 
 
 def test_every_number_has_its_runs_and_every_run_its_facts(published, table):

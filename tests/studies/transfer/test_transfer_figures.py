@@ -76,7 +76,7 @@ def test_fig2_has_all_points_of_six_curves(published):
 def test_fig3_is_the_table_behind_it(published):
     picture, frames = draw(published, "fig3")
     values = deltas(frames, published.study, tasks_of(frames, published.study, PUBLISHED), "baseline")
-    wide = picture.frame.pivot(index="method", columns="task", values="delta")
+    wide = picture.frame.pivot(index="method", columns="task", values="score_minus_baseline")
     assert np.allclose(wide.loc[values.index, values.columns].to_numpy(), values.to_numpy())
     assert picture.frame["method"].iloc[0] == "softpick" and "−41.7" in words(picture)
     low, high = picture.figure.axes[0].images[0].get_clim()

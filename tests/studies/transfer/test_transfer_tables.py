@@ -79,7 +79,7 @@ def test_rank_transfer_gives_exact_p_beside_the_approximation(tables):
     frame = tables["rank_transfer"].frame.set_index("statistic")
     row = frame.loc["spearman_improvers"]
     # 1 - 6 * 80 / (7 * 48): the printed values of Table 3 do not give the printed -0.27.
-    assert row["value"] == pytest.approx(-3 / 7) and row["n"] == 7 and row["all_permutations_used"] == "yes"
+    assert row["value"] == pytest.approx(-3 / 7) and row["n_methods"] == 7 and row["all_permutations_used"] == "yes"
     assert row["p_permutation"] == pytest.approx(0.3536, abs=1e-3) and row["value_published"] == -0.27
     assert list(frame.loc[["signs_improvers", "signs_failures"], "value"]) == [7, 2]
 
@@ -206,8 +206,11 @@ def test_noise_floor(tables):
     assert f"{frame.loc['baseline', 'sigma']:.5f}" == "0.00208"
     assert frame.loc["softpick", "welch_t"] == pytest.approx(6.36, abs=0.1)
     assert frame.loc["softpick", "welch_p"] == pytest.approx(0.0053, abs=3e-4)
-    assert frame.loc["softpick", "prob_not_above_baseline"] == 0.0 and frame.loc["softpick", "tasks_total"] == 12
-    assert frame.loc["qknorm", "bootstrap_ci95_low"] > frame.loc["baseline", "bootstrap_ci95_high"]
+    assert frame.loc["softpick", "prob_not_above_baseline"] == 0.0 and frame.loc["softpick", "tasks_compared"] == 12
+    assert (
+        frame.loc["qknorm", "climb_avg_mean_bootstrap_ci95_low"]
+        > frame.loc["baseline", "climb_avg_mean_bootstrap_ci95_high"]
+    )
     assert tables["noise_floor"].cell("baseline", "welch_t").word == "reference"
     # Tasks that move together are less evidence than independent ones.
     # Half of the tasks move against the other half here, from seed to seed: their sum varies less than apart.
@@ -237,7 +240,9 @@ def test_noise_floor_with_too_few_seeds(tmp_path):
     table = made(world, "noise_floor")
     assert table.cell("qknorm", "welch_t").word == "too few seeds"
     assert table.cell("qknorm", "outcome").value == "completed 1, missing 2"
-    assert {table.cell("softpick", name).word for name in ("welch_t", "sigma", "bootstrap_ci95_low")} == {"diverged"}
+    assert {
+        table.cell("softpick", name).word for name in ("welch_t", "sigma", "climb_avg_mean_bootstrap_ci95_low")
+    } == {"diverged"}
 
 
 def test_task_deltas(tables):

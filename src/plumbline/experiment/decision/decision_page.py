@@ -76,7 +76,7 @@ def markdown(decision: Decision, picture_name: str) -> str:
     """Write the whole page as Markdown; `picture_name`: the file of the picture beside it."""
     terms = decision.terms
     sections = [
-        f"# {_named(terms.candidate)} against {_named(terms.baseline)}",
+        f"# {name(terms.candidate)} against {name(terms.baseline)}",
         _prose(decision.sentence),
         *map(_prose, implausible(decision.checks)),
         f"![{ALT}]({quote(picture_name)})",
@@ -102,7 +102,7 @@ def decides(decision: Decision) -> str:
     better = "higher" if terms.higher else "lower"
     required = f" beyond the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
     said = [
-        f"{_named(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain over "
+        f"{name(terms.metric)}, {better} is better; named before the runs, and it alone decides. T is the gain over "
         f"the mean of the baseline's runs{required}, over its standard error."
     ]
     if terms.claim:
@@ -134,17 +134,17 @@ def _runs(decision: Decision) -> str:
     rows = []
     for run in decision.runs:
         label = (terms.baseline if run.arm == BASELINE else terms.candidate) + (" (sentinel)" if run.sentinel else "")
-        value = run.outcome + (f" ({_named(run.why)})" if run.why else "")
+        value = run.outcome + (f" ({name(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
         took = "" if run.seconds is None else seconds(run.seconds).removesuffix(" s")
         beside = [f"{run.others[other]:.5g}" if other in run.others else "" for other in others]
-        run_id = _named(run.run_id) if run.run_id else ""
-        rows.append((_named(label), str(run.seed), value, *beside, took, run_id))
-    metric = f"{_named(terms.metric)}{f' ({_named(terms.unit)})' if terms.unit else ''}"
-    table = grid(("run of", "seed", metric, *map(_named, others), "seconds", "run id"), rows)
+        run_id = name(run.run_id) if run.run_id else ""
+        rows.append((name(label), str(run.seed), value, *beside, took, run_id))
+    metric = f"{name(terms.metric)}{f' ({name(terms.unit)})' if terms.unit else ''}"
+    table = grid(("run of", "seed", metric, *map(name, others), "seconds", "run id"), rows)
     if others:
-        table += f"\n\nBeside it, not deciding: {', '.join(map(_named, others))}."
+        table += f"\n\nBeside it, not deciding: {', '.join(map(name, others))}."
     return table
 
 
@@ -185,10 +185,10 @@ def _cost(decision: Decision) -> str:
 def limits(decision: Decision) -> list[str]:
     """List what the decision does not say and what it assumes."""
     terms = decision.terms
-    of = ", ".join(_named(part) for part in (terms.trainer, terms.budget) if part)
+    of = ", ".join(name(part) for part in (terms.trainer, terms.budget) if part)
     said = [f"A decision is about these runs{f': {of}' if of else ''}. {_prose(terms.scope)}".strip()]
     if terms.differs:
-        said.append(f"{_named(terms.candidate)} differs in its recipe as well: {_named(', '.join(terms.differs))}.")
+        said.append(f"{name(terms.candidate)} differs in its recipe as well: {name(', '.join(terms.differs))}.")
     said += [*map(_prose, decision.notes), CLAIMED if terms.claim else LOOKED]
     if not terms.claim and decision.verdict == "keep":
         said.append(
@@ -214,7 +214,3 @@ def _prose(text: str) -> str:
     """Write words of ours that quote others': no tag but in code, where it is shown as it is."""
     parts = visible(text).split("`")
     return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))
-
-
-def _named(text: str) -> str:
-    return name(visible(text))

@@ -31,7 +31,7 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
     if decision.verdict == "cannot be judged":
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
     if decision.verdict == "crashed":
-        base = _lost(decision, BASELINE) or f"none of {name(visible(terms.baseline))} did"
+        base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
         said = f"{_candidate(decision)} has no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
@@ -167,12 +167,12 @@ def _beyond(decision: Decision) -> str:
 def _after(decision: Decision) -> str:
     """After how many runs of which arms."""
     own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"after {counted(own, 'run')} against {base} of {name(visible(decision.terms.baseline))}"
+    return f"after {counted(own, 'run')} against {base} of {name(decision.terms.baseline)}"
 
 
 def _fresh(decision: Decision) -> str:
     own, base = len(decision.candidate_values), len(decision.baseline_values)
-    return f"{counted(own, 'fresh run')} against {base} of {name(visible(decision.terms.baseline))}"
+    return f"{counted(own, 'fresh run')} against {base} of {name(decision.terms.baseline)}"
 
 
 def _p(decision: Decision) -> str:
@@ -182,12 +182,12 @@ def _p(decision: Decision) -> str:
 def _lost(decision: Decision, arm: str) -> str:
     """Which runs of an arm have no value: ``1 of 3 runs of `x` diverged (seed 4)``; empty where none has."""
     runs = [run for run in decision.runs if run.arm == arm]
-    label = name(visible(decision.terms.baseline if arm == BASELINE else decision.terms.candidate))
+    label = name(decision.terms.baseline if arm == BASELINE else decision.terms.candidate)
     said = []
     for outcome in dict.fromkeys(run.outcome for run in runs if not run.has_value):
         lost = [run for run in runs if run.outcome == outcome and not run.has_value]
         seeds = f"seed{'s' * (len(lost) > 1)} {listed([str(run.seed) for run in lost])}"
-        why = next((f": {name(visible(run.why))}" for run in lost if run.why), "")
+        why = next((f": {name(run.why)}" for run in lost if run.why), "")
         what = {FINISHED: "gave no finite value", "timeout": "took too long"}.get(outcome, outcome)
         said.append(f"{len(lost)} {what} ({seeds}{why})")
     return f"of {counted(len(runs), 'run')} of {label} {listed(said)}" if said else ""
@@ -200,8 +200,8 @@ def _unit(decision: Decision) -> str:
 
 
 def _candidate(decision: Decision) -> str:
-    return name(visible(decision.terms.candidate))
+    return name(decision.terms.candidate)
 
 
 def _metric(decision: Decision) -> str:
-    return name(visible(decision.terms.metric))
+    return name(decision.terms.metric)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from plumbline.core import files
-from plumbline.core.errors import PlumblineError, nearest
+from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
@@ -40,7 +41,8 @@ def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lamb
     made: list[VerdictTexts] = []
 
     def prepare(ledger: Ledger) -> None:
-        made.append(draft(ledger))
+        said = draft(ledger)
+        made.append(replace(said, sentence=visible(said.sentence), page=visible(said.page)))
         if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
             raise PlumblineError(
                 f"--candidate {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "

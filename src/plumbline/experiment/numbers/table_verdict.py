@@ -25,7 +25,7 @@ from plumbline.experiment.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.experiment.numbers.readers.score_table import ScoreTable
+from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
@@ -43,7 +43,7 @@ class Comparison:
     goal: float | None = None
 
 
-def draft(request: NumbersRequest, table: ScoreTable, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
+def draft(request: NumbersRequest, table: MetricBySeed, read: str) -> tuple[Sequence[LedgerEntry], Draft]:
     """Say what a table enters in the ledger, and how its verdict is made then.
 
     `read`: the beginning of the sentence about what was read.
@@ -69,7 +69,7 @@ def draft(request: NumbersRequest, table: ScoreTable, read: str) -> tuple[Sequen
     return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
 
 
-def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
+def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[Comparison]:
     """List what is compared with what.
 
     Raises:
@@ -93,19 +93,22 @@ def comparisons(request: NumbersRequest, table: ScoreTable) -> list[Comparison]:
         return [Comparison(method, f"goal {request.goal!r}", request.goal) for method in methods]
     if request.chain:
         if len(methods) < 2:
-            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}")
+            raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{table.missing()}")
         return [Comparison(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
     assert request.baseline is not None
     if request.baseline not in methods:
         near = nearest(request.baseline, methods)
-        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}")
+        raise PlumblineError(f"--baseline {request.baseline!r} is none of the methods {methods}{near}{table.missing()}")
     if len(methods) < 2:
-        raise PlumblineError(f"there is no method besides the baseline {request.baseline!r}; add the rows of one")
+        raise PlumblineError(
+            f"{request.path}: there is no method besides the baseline {request.baseline!r}; add the rows of one"
+            f"{table.missing()}"
+        )
     return [Comparison(method, request.baseline) for method in methods if method != request.baseline]
 
 
 def table_entries(
-    table: ScoreTable, pairs: Sequence[Comparison], terms: ComparisonTerms, *, planned: int = 0
+    table: MetricBySeed, pairs: Sequence[Comparison], terms: ComparisonTerms, *, planned: int = 0
 ) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each comparison.
 
@@ -132,7 +135,7 @@ def table_entries(
     return entries
 
 
-def _lost(table: ScoreTable, pair: Comparison, terms: ComparisonTerms) -> bool:
+def _lost(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.may_diverge:
@@ -147,7 +150,7 @@ def _lost(table: ScoreTable, pair: Comparison, terms: ComparisonTerms) -> bool:
     return len(ours) > len(theirs) or pair.method not in table.values
 
 
-def _judged(table: ScoreTable, pair: Comparison, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+def _judged(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms, tries: int) -> BaselineComparison:
     ours = table.values[pair.method]
     if pair.goal is not None:
         return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
@@ -156,7 +159,7 @@ def _judged(table: ScoreTable, pair: Comparison, terms: ComparisonTerms, tries: 
 
 def _written(
     request: NumbersRequest,
-    table: ScoreTable,
+    table: MetricBySeed,
     read: str,
     pairs: Sequence[Comparison],
     lost: set[str],

@@ -79,7 +79,7 @@ def _try(verbs: Any) -> None:
     decide = parser.add_argument_group("what decides; fixed before the first run")
     decide.add_argument("--bank", type=command_line.positive, metavar="M", help="runs of the baseline (default: 5)")
     decide.add_argument(
-        "--most", type=command_line.positive, metavar="K", help="runs of the method at most (default: 8)"
+        "--max-runs", type=command_line.positive, metavar="K", help="runs of the method at most (default: 8)"
     )
     decide.add_argument("--alpha", type=float, help="one-sided level (default: 0.05)")
     decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")

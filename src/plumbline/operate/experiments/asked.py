@@ -87,7 +87,7 @@ def _fitted(given: argparse.Namespace, project: Project, study: Study, method: s
 
 def _sizes(given: argparse.Namespace) -> tuple[int, int]:
     bank, most = (QUICK_BANK, QUICK_MOST) if given.quick else (BANK, MOST)
-    return given.bank or bank, given.most or most
+    return given.bank or bank, given.max_runs or most
 
 
 def arms_of(project: Project, asked: dict[str, Any], words: list[str]) -> StudyArms:
@@ -170,13 +170,13 @@ def record_of(project: Project, asked: dict[str, Any], question: Question, arms:
 
 def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """The configuration, and the user's own words for Snakemake's --config."""
-    from plumbline.project import snakemake_invocation
+    from plumbline.project import config_arguments
 
-    profiles = [snakemake_invocation.profile_file(one) for one in getattr(given, "profile", [])]
-    of_profiles = [word for one in profiles for word in snakemake_invocation.profile_words(one)]
+    profiles = [config_arguments.profile_file(one) for one in getattr(given, "profile", [])]
+    of_profiles = [word for one in profiles for word in config_arguments.profile_words(one)]
     config = load_config()
     if of_profiles or given.config:
-        config = snakemake_invocation.changed(config, [*of_profiles, *given.config])
+        config = config_arguments.changed(config, [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     return config, ["--config", *given.config] if given.config else []

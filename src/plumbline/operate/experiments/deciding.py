@@ -16,10 +16,10 @@ from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import announced, decision_page
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence, session_line
+from plumbline.experiment.decision.fix_design import fix_design
 from plumbline.experiment.decision.loop import Experiment, Schedule, Trainer
 from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
 from plumbline.experiment.decision.question import Question
-from plumbline.experiment.decision.settle import settle
 from plumbline.experiment.formatting import counted, seconds
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.operate.experiments.place import Place
@@ -75,7 +75,7 @@ def settle_try(
     entry, ledger = entry_of(asked, trainer, baseline, announced.rule(asked), record), place.tried()
     level = announced.session_level(asked, entry, ledger)
     question = replace(asked, alpha=level, bank_since=announced.last_keep(entry, ledger))
-    terms, plan = settle(question, trainer, bank)
+    terms, plan = fix_design(question, trainer, bank)
     announced.require_announced(entry, plan, trainer, bank, ledger)
     return Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {})
 

@@ -52,7 +52,7 @@ def question_of(given: argparse.Namespace, baseline: Baseline, candidate: Arm, o
     return replace(
         question,
         bank=given.bank or asked.bank,
-        most=given.most or asked.max_seeds,
+        most=given.max_runs or asked.max_seeds,
         alpha=asked.alpha if given.alpha is None else given.alpha,
         min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
         worth=given.worth_sigmas or asked.worth,

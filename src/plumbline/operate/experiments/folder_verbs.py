@@ -13,9 +13,9 @@ from plumbline.core.errors import PlumblineError, visible
 from plumbline.experiment.decision import records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
+from plumbline.experiment.decision.fix_design import claim
 from plumbline.experiment.decision.outcome import BASELINE, Decision
 from plumbline.experiment.decision.question import Question
-from plumbline.experiment.decision.settle import claim
 from plumbline.experiment.own_method import implausible
 from plumbline.operate.experiments.deciding import (
     Settled,

@@ -76,7 +76,7 @@ def try_(given: argparse.Namespace) -> int:
 def confirm(given: argparse.Namespace) -> int:
     """Run what was kept again with fresh seeds."""
     from plumbline.experiment.decision import bank as banks
-    from plumbline.experiment.decision.settle import claim
+    from plumbline.experiment.decision.fix_design import claim
     from plumbline.operate.experiments.after_runs import looked_at_again
     from plumbline.operate.experiments.deciding import Settled, decide, entry_of, page_of, told
 

@@ -55,7 +55,7 @@ def print_log(given: argparse.Namespace, place: Place) -> int:
     _print(["when", "what", "verdict"], [[row["at"], visible(row["name"]), row["verdict"]] for row in rows])
     for row in rows:
         if row["sentence"]:
-            print(f"{visible(row['name'])}: {row['sentence']}")
+            print(visible(f"{row['name']}: {row['sentence']}"))
     return 0
 
 

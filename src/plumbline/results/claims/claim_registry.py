@@ -20,8 +20,8 @@ Values = dict[str, Any] | ComputedValues
 class ClaimEvidence:
     """The evidence that claims are judged by: a study's runs and what its paper prints.
 
-    `used` notes the runs, and the keys of the measurements, that gave a value. A study with accessors of its own calls
-    its class the same.
+    `used` notes the runs, and the keys of the measurements, that gave a value. A study's `claims` names the class
+    `Evidence`: this one, or one of its own with further accessors.
     """
 
     def __init__(self, frames: RunFrames, study: Study, published: PrintedNumbers) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
-from plumbline.core.versions import version
+from plumbline.core.package_version import version
 from plumbline.results.measurements import measurement_file
 
 if TYPE_CHECKING:  # a finished table is shown and traced without loading what makes one

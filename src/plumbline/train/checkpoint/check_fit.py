@@ -20,7 +20,7 @@ from plumbline.core.files import parse_json
 from plumbline.data import npy
 from plumbline.model.decoder import Decoder
 from plumbline.specs.spec import RunSpec
-from plumbline.train import interventions
+from plumbline.train import interventions, randomness
 from plumbline.train.checkpoint.rolling_checkpoints import DamagedCheckpoint
 from plumbline.train.checkpoint.sharded_tensors import ShardReader
 from plumbline.train.checkpoint.training_state import LOOP, METRICS, ONLINE, ONLINE_ROW
@@ -118,3 +118,8 @@ def _require_loop(path: Path, metadata: dict[str, Any], expected: int) -> None:
         raise DamagedCheckpoint(f"{path.name} has states of {len(loop['interventions'])} interventions, not {expected}")
     if not isinstance(loop["seconds"], (int, float)) or not all(isinstance(state, dict) for state in loop["random"]):
         raise DamagedCheckpoint(f"{path.name} holds no seconds, or no random states")
+    for rank, state in enumerate(loop["random"]):
+        try:
+            randomness.require(state)
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
+            raise DamagedCheckpoint(f"{path.name}: the random state of rank {rank} cannot be set: {error}") from error

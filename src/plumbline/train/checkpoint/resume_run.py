@@ -148,8 +148,9 @@ class RunResumer:
         directory.records.refuse_if_given_up(directory.circumstances)
         found = directory.checkpoints.newest()
         if found is None and directory.checkpoints.found_any():
+            faults = "; ".join(directory.checkpoints.faults())
             raise PlumblineError(
-                f"{place}: none of its checkpoints is intact; restore a copy, or {how_to_restart(place)}"
+                f"{place}: none of its checkpoints is intact ({faults}); restore a copy, or {how_to_restart(place)}"
             )
         lost = directory.points.lost(found.step, found.metadata["diverged"]) if found is not None else []
         if lost:
@@ -173,7 +174,13 @@ class RunResumer:
             details = provenance.code() | provenance.machine(directory.ranks.device) | directory.made_with
             details |= {"threads": threads, "resumed": found is not None}
             details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
-            records.start(step, directory.settings.starts_without_progress, details, directory.circumstances)
+            recorded = len(records.starts)
+            try:
+                records.start(step, directory.settings.starts_without_progress, details, directory.circumstances)
+            except OSError as error:  # the record may be in its place, and the sync of its folder have failed
+                directory.started = len(records.starts) > recorded
+                directory.end_by(error, step, {}, in_loop=False)
+                raise
             directory.started = True
         elif found is not None and not records.starts:
             records.restore_start(found.metadata)

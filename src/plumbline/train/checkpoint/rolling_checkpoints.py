@@ -181,6 +181,16 @@ class RollingCheckpoints:
         """Whether there is, or was, any checkpoint, damaged ones included."""
         return any(self.directory.glob("step-*"))
 
+    def faults(self) -> list[str]:
+        """Say of each checkpoint that cannot be resumed from what is wrong with it, set aside or not, newest first."""
+        found = []
+        for path in sorted(self.directory.glob("step-*"), reverse=True):
+            try:
+                self.require(path, read_whole(path))
+            except (DamagedCheckpoint, OSError) as error:
+                found.append(f"{path.name}: {error}")
+        return found
+
     def owner(self, keys: tuple[str, ...]) -> dict[str, Any] | None:
         """Read from the newest checkpoint that has them which run it is of: `keys` of its metadata, whether or not it
         is whole.

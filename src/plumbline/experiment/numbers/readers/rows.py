@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -82,7 +82,9 @@ class FileRows:
             PlumblineError: the cell is empty.
         """
         if not (cell := row.cells[column]):
-            self.fail(row, column, "is empty; every row needs one")
+            empty = [each.line for each in self.rows if not each.cells[column]]
+            also = f" (as in {len(empty) - 1} more: {at(empty)})" if len(empty) > 1 else ""
+            self.fail(row, column, f"is empty{also}; every row needs one: fill it in, or delete the row")
         return cell
 
     def number(self, row: FileRow, column: str) -> float:
@@ -98,6 +100,11 @@ class FileRows:
             return float(cell)
         except ValueError:
             self.fail(row, column, f"{cell!r} is not a number; write it as 0.123 or 1.23e-1, without units")
+
+
+def at(lines: Sequence[int]) -> str:
+    """Name the first lines of several: ``line 3``, ``lines 3, 4``."""
+    return f"line{'s'[: len(lines) > 1]} {', '.join(map(str, lines[:8]))}{', ...' if lines[8:] else ''}"
 
 
 def read_rows(path: Path) -> FileRows:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRow, FileRows
+from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRow, FileRows, at
 from plumbline.experiment.numbers.readers.statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
 from plumbline.experiment.numbers.seed_values import seed_name
 
@@ -17,13 +17,14 @@ LAST, BEST = "last", "best"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreTable:
+class MetricBySeed:
     """The values of one metric: method -> seed -> value.
 
     Attributes:
         lost: method -> the seeds that diverged or crashed -> the word for it.
         notes: sentences about how the file was read.
         order: the methods, as the file has them.
+        without: method without any value -> the lines of its rows; it is none of `order`.
     """
 
     metric: str
@@ -31,6 +32,12 @@ class ScoreTable:
     lost: Mapping[str, dict[str, str]]
     notes: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def missing(self) -> str:
+        """Say, at the end of a message that lacks a method, which ones have rows and no value; empty for none."""
+        rows = ", ".join(f"{method!r} ({at(lines)})" for method, lines in self.without.items())
+        return f". Without a value of {self.metric!r}: {rows}; write it, or nan where a run diverged" if rows else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class _Reading:
     lost: str
 
 
-def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> ScoreTable:
+def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> MetricBySeed:
     """Read a table's values by method and seed.
 
     `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
@@ -78,7 +85,8 @@ def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_
     if empty:
         notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, sorted(empty)))}.")
     order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
-    return ScoreTable(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order)
+    without = {method: tuple(reading.row.line for reading in readings) for method, readings in empty.items()}
+    return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order, without=without)
 
 
 def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:

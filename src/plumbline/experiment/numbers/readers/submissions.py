@@ -14,7 +14,7 @@ from typing import Any
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import once
 from plumbline.experiment.formatting import name
-from plumbline.experiment.numbers.readers.score_table import ScoreTable
+from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.seed_values import seed_name
 
 FILE, SEEDS = "submission.json", "seed_results"
@@ -29,7 +29,7 @@ def found(folder: Path) -> list[Path]:
     return sorted(folder.rglob(FILE)) if folder.is_dir() else []
 
 
-def read_submissions(folder: Path, metric: str) -> ScoreTable:
+def read_submissions(folder: Path, metric: str) -> MetricBySeed:
     """Read a metric of every submission below a folder; one that has it nowhere is left out, and named.
 
     Raises:
@@ -64,7 +64,7 @@ def read_submissions(folder: Path, metric: str) -> ScoreTable:
         notes.append(f"One number of {name(metric)}, and no seeds: one run of {', '.join(map(name, alone))}.")
     if without:
         notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, without))}.")
-    return ScoreTable(metric=metric, values=values, lost=lost, notes=tuple(notes), order=tuple({**values, **lost}))
+    return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=tuple({**values, **lost}))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, Values
 
-__all__ = ["CHECKS", "ClaimEvidence"]
-
 CHECKS = ClaimChecks()
+#: The study needs no accessors of its own.
+Evidence = ClaimEvidence
 
 
 @CHECKS.of()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.project import snakemake_invocation
+from plumbline.project import config_arguments
 
 PAPER = {"preset": "paper", "machine": "h100"}
 
@@ -64,26 +64,26 @@ ON_SITE = PAPER | {"machine": "one_h100", "evaluation": {"folder": "items", "mis
 )  # fmt: skip
 def test_a_key_that_nothing_later_names_survives(folder: Path, line: str, expected: dict[str, Any]) -> None:
     argv = shlex.split(line)
-    assert snakemake_invocation.parsed(snakemake_invocation.in_force(argv, snakemakes_own(argv))) == expected
+    assert config_arguments.parsed(config_arguments.in_force(argv, snakemakes_own(argv))) == expected
 
 
 def test_the_profile_of_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNAKEMAKE_PROFILE", "slurm")
-    assert snakemake_invocation.in_force(["-C", "work=/s"], ["work=/s"]) == ["preset=paper", "machine=h100", "work=/s"]
+    assert config_arguments.in_force(["-C", "work=/s"], ["work=/s"]) == ["preset=paper", "machine=h100", "work=/s"]
 
 
 def test_what_cannot_be_told_is_refused(folder: Path) -> None:
     """-n and -C as one word is Snakemake's to read, and not read here."""
     argv = ["--profile", "slurm", "-nC", "work=/s"]
     with pytest.raises(PlumblineError, match="write: --config KEY=VALUE"):
-        snakemake_invocation.in_force(argv, snakemakes_own(argv))
+        config_arguments.in_force(argv, snakemakes_own(argv))
 
 
 def started(words: list[str], *, main: bool = True) -> Any:
     """What a Snakefile sees of the Snakemake that reads it."""
     from snakemake.settings.types import ConfigSettings
 
-    settings = ConfigSettings(config=snakemake_invocation.parsed(words), config_args=words)
+    settings = ConfigSettings(config=config_arguments.parsed(words), config_args=words)
     return SimpleNamespace(config_settings=settings, is_main_process=main, globals={"config": {}})
 
 
@@ -92,36 +92,36 @@ def test_a_job_is_given_what_is_in_force(folder: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(sys, "argv", ["bin/snakemake", "--profile", "slurm", "--config", "work=w ü (x);#"])
     workflow = started(["work=w ü (x);#"])
-    snakemake_invocation.settle(workflow)
+    config_arguments.merge_config_arguments(workflow)
     assert workflow.globals["config"] == workflow.config_settings.overwrite_config == PAPER | {"work": "w ü (x);#"}
     given = SpawnedJobArgsFactory(workflow).workflow_property_to_arg("config_settings.config_args", flag="--config")
     assert shlex.split(given) == ["--config", "preset=paper", "machine=h100", "work=w ü (x);#"]
     job = started(shlex.split(given)[1:], main=False)
-    snakemake_invocation.settle(job)
+    config_arguments.merge_config_arguments(job)
     assert job.config_settings.overwrite_config == workflow.config_settings.overwrite_config
 
 
 def test_files_that_snakemake_reads_are_held_to_the_same_rules(folder: Path) -> None:
     (folder / "config/config.yaml").write_text("preset: demo\npreset: paper\n")
     with pytest.raises(PlumblineError, match=r"config/config.yaml:2: the key 'preset' is there twice"):
-        snakemake_invocation.settle(started([], main=False))
+        config_arguments.merge_config_arguments(started([], main=False))
     (folder / "config/config.yaml").write_text("[preset]\n")
     with pytest.raises(PlumblineError, match=r"config/config.yaml: top level: not a mapping"):
-        snakemake_invocation.settle(started([], main=False))
+        config_arguments.merge_config_arguments(started([], main=False))
     (folder / "slurm/config.v9+.yaml").write_text("config: [preset=paper]\nconfig: [machine=h100]\n")
     with pytest.raises(PlumblineError, match=r"slurm/config.v9\+.yaml:2: the key 'config' is there twice"):
-        snakemake_invocation.in_force(["--profile", "slurm"], ["machine=h100"])
+        config_arguments.in_force(["--profile", "slurm"], ["machine=h100"])
 
 
 def test_a_part_of_a_nested_value_leaves_the_others_alone() -> None:
     config = {"evaluation": {"source": "preset", "missing": "error"}, "work": "work"}
     words = ["evaluation={missing: proxy}", "evaluation={folder: x}", "work=w2"]
-    assert snakemake_invocation.changed(config, words) == {
+    assert config_arguments.changed(config, words) == {
         "evaluation": {"source": "preset", "missing": "proxy", "folder": "x"},
         "work": "w2",
     }
     with pytest.raises(PlumblineError, match=r"--config work: write KEY=VALUE"):
-        snakemake_invocation.changed(config, ["work"])
+        config_arguments.changed(config, ["work"])
 
 
 def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
@@ -129,14 +129,14 @@ def test_a_key_that_stands_twice_in_one_word_is_refused() -> None:
     with pytest.raises(
         PlumblineError, match=r"^--config data=\.\.\.:1: the key 'source' is there twice; keep one of them"
     ):
-        snakemake_invocation.parsed(["data={source: local, source: hub}"])
+        config_arguments.parsed(["data={source: local, source: hub}"])
     with pytest.raises(PlumblineError, match=r"the key 'folder' is there twice"):
-        snakemake_invocation.parsed(["evaluation={folder: a, missing: error, folder: b}"])
-    assert snakemake_invocation.parsed(["data={source: local}", "data={source: hub}"]) == {"data": {"source": "hub"}}
+        config_arguments.parsed(["evaluation={folder: a, missing: error, folder: b}"])
+    assert config_arguments.parsed(["data={source: local}", "data={source: hub}"]) == {"data": {"source": "hub"}}
 
 
 @pytest.mark.parametrize("word", ["work=scratch #2", "work=&scratch x", "work=!x y", "work=a\nb", "work= a"])
 def test_a_text_that_yaml_cuts_is_refused(word: str) -> None:
     with pytest.raises(PlumblineError, match=r"(?s)^--config work=.*: YAML reads '.*' there"):
-        snakemake_invocation.parsed([word])
-    assert snakemake_invocation.parsed(["work='a b#c'", "limit=1"]) == {"work": "a b#c", "limit": 1}
+        config_arguments.parsed([word])
+    assert config_arguments.parsed(["work='a b#c'", "limit=1"]) == {"work": "a b#c", "limit": 1}

@@ -6,7 +6,7 @@ from plumbline.core import interruption
 from plumbline.core.errors import PlumblineError
 from plumbline.core.operating_system import unsupported
 from plumbline.operate.preflight import sharing
-from plumbline.project import snakemake_internals, snakemake_invocation
+from plumbline.project import snakemake_internals, config_arguments
 
 # From here on, Ctrl-C ends Snakemake without a traceback while it reads the rules. And whatever a user can put right is
 # raised as a PlumblineError, and its sentence alone is shown.
@@ -15,4 +15,4 @@ snakemake_internals.show_sentences_alone()
 if unsupported():
     raise PlumblineError(unsupported())
 sharing.require_notes(Path.cwd())
-snakemake_invocation.settle(workflow)
+config_arguments.merge_config_arguments(workflow)

@@ -20,7 +20,7 @@ APART = 1000
 BLOCK = 100
 
 
-def settle(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
+def fix_design(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
     """Settle the terms and the order of the runs.
 
     All runs of the baseline since the last keep count as the bank, so that sentinels are not lost; seeds of the

@@ -20,7 +20,7 @@ from plumbline.specs.yaml_files import parse_yaml, read_yaml
 CONFIG = Path("config") / "config.yaml"
 
 
-def settle(workflow: Any) -> None:
+def merge_config_arguments(workflow: Any) -> None:
     """Make a workflow use the KEY=VALUE words of all profiles and of every `--config`.
 
     To be called before `configfile:`. The processes that run jobs read no profiles. They are given what is in force
