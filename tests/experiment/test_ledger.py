@@ -11,7 +11,8 @@ import pytest
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger
-from plumbline.experiment.ledger import NO_HEAD, LedgerEntry, append, compare, read, stated, statement
+from plumbline.experiment.ledger import NO_HEAD, LedgerEntry, append, read
+from plumbline.experiment.ledger_pages import compare, stated, statement
 
 
 def entry(name: str, **other) -> LedgerEntry:

@@ -90,14 +90,18 @@ def run(main: Callable[[], int | None]) -> None:
     try:
         try:
             code = main()
+            _flush()
+        except SystemExit:
+            _flush()
+            raise
         except Exception as error:
             sentence, code = _in_words(error)
             if _wants_json():
-                print(json.dumps({"error": sentence or f"{type(error).__name__}: {error}", "exit_code": code}))
+                said = sentence or f"{type(error).__name__}: {error}"
+                print(json.dumps({"error": said, "exit_code": code}), flush=True)
             if sentence is None:
                 raise
             print(f"error: {sentence}", file=sys.stderr)
-        sys.stdout.flush()
     except KeyboardInterrupt:
         interruption.end()
     except BrokenPipeError:
@@ -117,6 +121,12 @@ def _in_words(error: Exception) -> tuple[str | None, int]:
         said = lacking(error, _called())
         return None if said is None else str(said), 1
     return of_disk_in_words(error) if isinstance(error, OSError) else None, 1
+
+
+def _flush() -> None:
+    """Have what was printed leave this process, while an error of it can still be told."""
+    if sys.stdout is not None:  # None: closed by whoever began this process
+        sys.stdout.flush()
 
 
 def _wants_json() -> bool:

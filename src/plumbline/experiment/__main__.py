@@ -23,6 +23,7 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import shown
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ALPHA, LOOP, ComparisonTerms
 from plumbline.experiment.formatting import counted
 from plumbline.experiment.judge import VerdictSentences
@@ -207,11 +208,11 @@ def check(page: Path, ledger: Path | None) -> int:
     Raises:
         PlumblineError: there is no such page, or the ledger is not what it was made with.
     """
-    said = ledgers.stated(page)
+    said = ledger_pages.stated(page)
     if said is None:
         raise PlumblineError(f"{page} is not a page of a verdict: it names no ledger, or does not exist")
     held = ledgers.read(ledger or page.parent / said.name)
-    came = ledgers.compare(held, page, said)
+    came = ledger_pages.compare(held, page, said)
     if came and (families := _families(page)) is not None:
         against = {baseline for baseline, _ in families}  # in another metric too: `Ledger.tries`
         came = sum(entry.is_try and entry.baseline in against for entry in held.entries[said.length :])

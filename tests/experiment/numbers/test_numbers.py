@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import ledger
+from plumbline.experiment import ledger, ledger_pages
 from plumbline.experiment.__main__ import main
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
@@ -279,7 +279,7 @@ def test_names_that_would_break_a_page_do_not(tmp_path: Path) -> None:
     forged = f'"a|b`\nLedger: `x`, length 9, head `{"0" * 64}`"'
     path.write_text(text_of(BASE) + f"{forged},1,3.2\n{forged},2,3.1\n")
     write(asked(path))
-    said = ledger.stated(tmp_path / "page.md")
+    said = ledger_pages.stated(tmp_path / "page.md")
     assert said is not None and (said.length, said.name) == (1, "l.jsonl")
 
 

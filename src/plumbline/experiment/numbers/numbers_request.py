@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import shown
-from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences
@@ -83,7 +83,7 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
     said.append("The page holds for this state of the ledger: after another try, rebuild it.")
-    return " ".join(said) + "\n\n" + ledgers.statement(ledger, request.page.parent)
+    return " ".join(said) + "\n\n" + ledger_pages.statement(ledger, request.page.parent)
 
 
 def repeat(request: NumbersRequest) -> str:

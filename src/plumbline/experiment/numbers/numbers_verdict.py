@@ -12,6 +12,7 @@ from dataclasses import replace
 from plumbline.core import files
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
 from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
@@ -67,7 +68,7 @@ def write(request: NumbersRequest) -> VerdictTexts:
         raise PlumblineError(
             f"--out {request.page} must end in .md; the numbers go next to it, in a file ending in .json"
         )
-    if request.page.exists() and ledgers.stated(request.page) is None:
+    if request.page.exists() and ledger_pages.stated(request.page) is None:
         raise PlumblineError(f"{request.page} exists and is not a page of a verdict; name another file with --out")
     with files.atomic(request.page.with_suffix(".json")) as numbers, files.atomic(request.page) as page:
 
@@ -108,7 +109,7 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
 def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:
     if request.ledger.resolve() in (request.path.resolve(), request.page.resolve()):
         raise PlumblineError(f"--ledger {request.ledger} is the file of numbers or the page; name a file of its own")
-    if (said := ledgers.stated(request.page)) is not None:
-        ledgers.compare(ledgers.read(request.ledger), request.page, said)
+    if (said := ledger_pages.stated(request.page)) is not None:
+        ledger_pages.compare(ledgers.read(request.ledger), request.page, said)
     with ledgers.entered(request.ledger, entries) as ledger:
         prepare(ledger)

@@ -19,6 +19,7 @@ from plumbline.core import files, fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.checks import method_checks, trained_checks
 from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.experiment.judge import BaselineComparison
@@ -105,7 +106,7 @@ def write(request: VerdictInputs) -> str:
             found=found,
             tries=corrected,
             ledger=ledger,
-            statement=ledgers.statement(ledger, request.page.parent),
+            statement=ledger_pages.statement(ledger, request.page.parent),
             orders=[*decision_accuracy.printed(mine.study.code), *_own_orders(seen, request.page)],
             published=published,
             page=request.page,
@@ -132,8 +133,8 @@ def judged(seen: FinishedRunReader, corrected: dict[str, int]) -> dict[str, Base
 
 
 def _entered(request: VerdictInputs) -> AbstractContextManager[Ledger]:
-    if (said := ledgers.stated(request.page)) is not None:
-        ledgers.compare(ledgers.read(request.ledger), request.page, said)
+    if (said := ledger_pages.stated(request.page)) is not None:
+        ledger_pages.compare(ledgers.read(request.ledger), request.page, said)
     return ledgers.entered(request.ledger, ledger_costs.entries(request.mine))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.decision import announced, decision_page
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence, session_line
@@ -98,7 +99,7 @@ def decide(
         decision = replace(
             decision,
             asked=settled.record,
-            ledger=ledgers.statement(ledger, place.pages),
+            ledger=ledger_pages.statement(ledger, place.pages),
             tries=ledger.tries(entry.baseline, entry.metric),
         )
         decision_page.write(decision, page_of(place, terms.name))

@@ -8,6 +8,7 @@ from pathlib import Path
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.decision import decision_page, records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
@@ -55,7 +56,7 @@ class Place:
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.entered(self.ledger, [said]) as ledger:
-            lost = replace(lost, ledger=ledgers.statement(ledger, self.pages))
+            lost = replace(lost, ledger=ledger_pages.statement(ledger, self.pages))
             decision_page.write(lost, self.pages / f"{name}.md")
 
     def named(self, name: str | None, *, kept: bool = False) -> Decision:

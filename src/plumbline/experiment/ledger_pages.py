@@ -1,0 +1,64 @@
+"""Binds pages to the ledger: each page carries the ledger's length and head, and is held against the file.
+
+So a tail that was cut, or a chain that was computed anew, is noticed, which the file alone cannot tell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.ledger import NO_HEAD, Ledger
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LedgerState:
+    """The ledger's state that a page states: how many entries it had, the hash of its last line, and the ledger's file
+    name.
+    """
+
+    length: int
+    head: str
+    name: str
+
+
+def statement(ledger: Ledger, beside: Path) -> str:
+    """Write the line that binds a page in the folder `beside` to the ledger; `stated` reads it."""
+    name = os.path.relpath(ledger.path, beside)
+    return f"Ledger: `{name}`, length {len(ledger)}, head `{ledger.head}`"
+
+
+def stated(page: Path) -> LedgerState | None:
+    """Read the ledger's state that a page states; None if there is no page, or it states none."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlumblineError(f"{page} cannot be read as a page ({error})") from None
+    found = re.search(r"^Ledger: `(.+)`, length (\d+), head `([0-9a-f]{64})`$", text, flags=re.M)
+    return found and LedgerState(name=found[1], length=int(found[2]), head=found[3])
+
+
+def compare(ledger: Ledger, page: Path, said: LedgerState) -> int:
+    """Count the entries that were added to the ledger since the page was made.
+
+    Raises:
+        PlumblineError: the ledger is not the page's with entries at its end: its tail was cut, or it was written anew.
+    """
+    if len(ledger) < said.length:
+        raise PlumblineError(
+            f"{ledger.path} has {len(ledger)} entries, but {page} was made when it had {said.length}: it was "
+            "truncated, "
+            f"or it is another ledger. Restore the file that had them (line {said.length}: hash {said.head[:12]})"
+        )
+    there = (NO_HEAD, *ledger.hashes)[said.length]
+    if there != said.head:
+        raise PlumblineError(
+            f"{ledger.path}, line {said.length}: the hash is {there[:12]}, but {page} says {said.head[:12]}: the "
+            "ledger was rewritten, or is another one. Restore the one that the page was made with"
+        )
+    return len(ledger) - said.length
