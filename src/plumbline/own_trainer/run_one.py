@@ -22,10 +22,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import msgspec
 
@@ -35,7 +34,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
-from plumbline.own_trainer import fingerprint, kept_log, metric, shared
+from plumbline.own_trainer import fingerprint, kept_log, metric, reports, shared
 from plumbline.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.own_trainer.requests import (
     LEAST_FREE,
@@ -54,8 +53,6 @@ LOOK, GRACE = 2.0, 20.0
 #: What a log says of a disk that is full, and what of memory.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|Errno 28\b", re.IGNORECASE)
 _MEMORY = re.compile(r"out of memory|OutOfMemory|std::bad_alloc|\bMemoryError\b|oom-kill", re.IGNORECASE)
-#: What reports list.
-_LISTED = ("borrowed", "seeded", "left_alone", "opened", "written")
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: How a shell ends where it, or its command, was stopped by one of these.
 _STOPPED = frozenset(code for number in _STOPS for code in (-number, 128 + number))
@@ -210,7 +207,7 @@ class _Run:
     def _result(
         self, outcome: str, seconds: float, code: int, read: metric.Read | None = None, why: str = ""
     ) -> Result:
-        request, told, read = self.request, _reported(self.reports), read or metric.Read()
+        request, told, read = self.request, reports.read(self.reports), read or metric.Read()
         return Result(
             run_id=request.run_id,
             seed=request.seed,
@@ -225,7 +222,7 @@ class _Run:
             at=process_record.now(),
             shifted=told["shifted"],
             memory_gb=told["memory_gb"],
-            **{name: told[name] for name in _LISTED},
+            **{name: told[name] for name in reports.LISTED},
             touched=self.touched,
             tail=metric.last_lines(self.log),
             log=request.log,
@@ -291,30 +288,6 @@ def _exit_words(code: int) -> str:
             name = signal.Signals(number).name
             return f"killed ({name}, as where memory runs out)" if name == "SIGKILL" else f"ended by {name}"
     return f"exit code {code}"
-
-
-def _reported(reports: Path) -> dict[str, Any]:
-    """What the Python processes of a run said of themselves, put together."""
-    versions: dict[str, str] = {}
-    shifted: dict[str, int] = {}
-    listed = {name: set[str]() for name in _LISTED}
-    memory: list[float] = []
-    for path in sorted(reports.glob("*.json")):
-        said = read_json(path)
-        if not isinstance(said, Mapping):
-            continue
-        versions.update(said.get("versions", {}))
-        for name, count in said.get("shifted", {}).items():
-            shifted[name] = shifted.get(name, 0) + count
-        for name, found in listed.items():
-            found.update(said.get(name, ()))
-        memory += [said["memory_gb"]] if "memory_gb" in said else []
-    return {
-        "versions": versions,
-        "shifted": shifted,
-        **{name: sorted(found) for name, found in listed.items()},
-        "memory_gb": max(memory, default=None),
-    }
 
 
 def main() -> int:

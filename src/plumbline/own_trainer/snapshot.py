@@ -22,6 +22,8 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_bytes, make_folder, naming, sha256_text
+from plumbline.own_trainer import submodules
+from plumbline.own_trainer.git_call import git
 from plumbline.own_trainer.trainer_file import NAME
 
 #: What Plumbline writes in a folder, and what pi-autoresearch keeps its session in; with `NAME` no part of an arm.
@@ -29,8 +31,6 @@ FOLDER, ROWS, AUTO = ".plumbline", "results.tsv", ".auto"
 NOT_OF_AN_ARM = (FOLDER, ROWS, AUTO, NAME)
 #: Untracked files of more bytes than this are taken for data that should be ignored and shared.
 MOST_UNTRACKED = 256 * 2**20
-#: Settings of the user that would run something, or change what is checked out, while Plumbline works.
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
 _AUTHOR = {
     f"GIT_{who}_{what}": text
     for who in ("AUTHOR", "COMMITTER")
@@ -122,8 +122,11 @@ class Repository:
         return self._out("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags", "refs/remotes").split()
 
     def lines_with(self, words: Sequence[str], commit: str) -> list[str]:
-        """List the lines of a commit's text files that have one of some texts (`-e TEXT`): `COMMIT:NAME`, NUL, line."""
-        done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", check=False)
+        """List the lines of a commit's text files, but for what people read, that have one of some texts (`-e TEXT`):
+        `COMMIT:NAME`, NUL, line.
+        """
+        prose = [f":(top,exclude,icase)*.{ending}" for ending in ("md", "rst")]
+        done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", *prose, check=False)
         return done.stdout.splitlines()
 
     def _commit(self, reference: str) -> str:
@@ -153,7 +156,7 @@ class Repository:
             with contextlib.suppress(FileNotFoundError):  # its times, and its own, tell git which files to read
                 shutil.copy2(index, environment["GIT_INDEX_FILE"])
             self._run("add", "--all", "--", ":/", environment=environment)
-            self._require_clean_submodules(environment)
+            submodules.require_clean(self.top, environment)
             own = [self._below_top(name) for name in (FOLDER, ROWS, AUTO)]
             own += [f":(top,literal){name}" for name in self.printed_to()]
             self._run("rm", "-rfq", "--cached", "--ignore-unmatch", "--", *own, environment=environment)
@@ -223,7 +226,7 @@ class Repository:
 
     def _filled(self, commit: str, copy: Path, share: Sequence[str], output: Sequence[str]) -> Path:
         """Put into a copy what its commit has not: submodules, what is shared, empty folders."""
-        self._fill_submodules(commit, copy)
+        submodules.fill(self.top, commit, copy)
         here = copy / self.prefix
         for one in share:
             if not os.path.lexists(self.folder / one):
@@ -252,7 +255,7 @@ class Repository:
     def _require_addable(self) -> None:
         sizes, names = {}, self._untracked()
         for name in names:
-            if name.endswith("/") and _git(self.top / name, "rev-parse", "--verify", "HEAD", check=False).returncode:
+            if name.endswith("/") and git(self.top / name, "rev-parse", "--verify", "HEAD", check=False).returncode:
                 raise PlumblineError(
                     f"{self.top / name} is a git repository of its own without a commit, which an arm cannot hold; "
                     f"commit there, put it into .gitignore, or remove {name}.git"
@@ -267,45 +270,6 @@ class Repository:
             f"{self.top}: the files that git neither tracks nor ignores take {total / 2**20:.0f} MiB, {largest} alone "
             f"{sizes[largest] / 2**20:.0f}; add what is no code to .gitignore, and what a run needs of it to run.share"
         )
-
-    def _require_clean_submodules(self, environment: Mapping[str, str]) -> None:
-        for path, _ in self._submodules("ls-files", "--stage", "-z", environment=environment):
-            there = self.top / path
-            if not (there / ".git").exists():
-                continue  # never checked out here: the baseline has none either
-            state = _git(there, "status", "--porcelain", check=False)
-            if state.returncode or state.stdout.strip():
-                raise PlumblineError(
-                    f"{path} is a repository of its own with changes that are in no commit, which an arm cannot hold; "
-                    "commit them there, or put the folder into .gitignore and run.share"
-                )
-
-    def _fill_submodules(self, commit: str, copy: Path) -> None:
-        """Put the files of submodules into a copy, from the repositories that are checked out here."""
-        for path, wanted in self._submodules("ls-tree", "-r", "-z", "--full-tree", commit):
-            there = self.top / path
-            if not (there / ".git").exists():
-                continue
-            with tempfile.TemporaryDirectory() as folder:
-                environment = {"GIT_INDEX_FILE": f"{folder}/index"}
-                read = _git(there, "read-tree", wanted, environment=environment, check=False)
-                if read.returncode:
-                    raise PlumblineError(
-                        f"the submodule {path} has no commit {wanted[:7]}, which {commit[:7]} needs: "
-                        f"git submodule update {path}"
-                    )
-                prefix = f"--prefix={copy / path}{os.sep}"
-                _git(there, "checkout-index", "--all", "--force", prefix, environment=environment)
-
-    def _submodules(self, *words: str, environment: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
-        """The submodules, path and commit, of an index or a tree."""
-        found = []
-        for line in self._run("-C", str(self.top), *words, environment=environment).stdout.split("\0"):
-            about, _, path = line.partition("\t")
-            if about.startswith("160000 "):
-                parts = about.split()
-                found.append((path, parts[2] if parts[1] == "commit" else parts[1]))
-        return found
 
     @contextlib.contextmanager
     def index_kept(self) -> Iterator[Callable[[], None]]:
@@ -329,33 +293,13 @@ class Repository:
     def _run(
         self, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        return _git(self.folder, *words, environment=environment, check=check)
+        return git(self.folder, *words, environment=environment, check=check)
 
 
 def _is_open(descriptor: int) -> bool:
     with contextlib.suppress(OSError):
         return bool(os.fstat(descriptor))
     return False
-
-
-def _git(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
-) -> subprocess.CompletedProcess[str]:
-    # Git of a hook or an alias names its own repository to its children.
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    done = subprocess.run(
-        ["git", *_QUIET, *words],
-        cwd=folder,
-        env={**inherited, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})},
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        stdin=subprocess.DEVNULL,
-    )
-    if check and done.returncode:
-        said = done.stderr.strip().splitlines() or ["no word"]
-        raise PlumblineError(f"git {words[0]} in {folder} ended with {done.returncode}: {said[-1]}")
-    return done
 
 
 def _link(source: Path, target: Path) -> None:

@@ -321,9 +321,13 @@ def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_pat
     folder = tmp_path / "own"
     script = f"open('{folder}/data/input.txt')\nopen('{folder}/words.txt')\nraise SystemExit(3)\n"
     repository_of(folder, script)
+    (folder / "README.md").write_text(f"cd {folder}\n")
+    git(folder, "add", "README.md")
+    git(folder, "commit", "-qm", "words")
     done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
     told = done.stderr.split("the first run, seed 42")[0]
     assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in told, done.stderr
+    assert "README" not in told
     assert "input.txt" not in told  # git ignores it: it is one for all arms
     assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
 
