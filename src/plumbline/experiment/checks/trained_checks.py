@@ -30,7 +30,7 @@ from plumbline.specs.spec import RunSpec
 
 #: Tokens of a batch that is looked at, and of all sequences whose loss is computed again; more take too long.
 TOKENS, LOSS_TOKENS = 8_192, 65_536
-#: Losses agree within this share: in float32 where the run was on a processor too (1e-7 at most of the demo's runs), and
+#: Losses agree within this share: in float32 where the run was on a processor too (1e-7 at most in the demo), and
 #: in bfloat16 or on another device.
 SAME, SAME_ELSEWHERE = 1e-5, 0.005
 #: Standard errors within which the loss of a part of the sequences is that of all.
