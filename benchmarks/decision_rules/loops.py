@@ -93,8 +93,9 @@ def the_loop(page: Page) -> None:
         "The loop itself",
         f"{sessions:,} sessions a row of {len(GAINS)} candidates through `fix_design`, the announced rule, the "
         "session's level and `Experiment.conduct`, with runs that are drawn and a bank in memory: gains (beyond the "
-        f"minimum) of {', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the fifth with a sentinel, the bank "
-        "made anew after a keep. Past runs are of another machine, 20 degrees of freedom; sigma crosses by the F test.",
+        f"minimum) of {', '.join(f'{gain:g}' for gain in GAINS)} sigma in this order, the fifth with a sentinel, the "
+        "bank made anew after a keep. Past runs are of another machine, 20 degrees of freedom; sigma crosses by the F "
+        "test.",
         ["plan", "past runs spread by", "nulls kept", "1 sigma kept", "2 sigma kept", "runs at 0 / 1 / 2"],
         rows,
     )

@@ -25,7 +25,7 @@ from plumbline.train.checkpoint.training_state import SavedTrainingState
 from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
-from tests.train.small_runs import products, read, settings, train
+from tests.train.small_runs import PROBES, products, read, settings, train
 
 
 def failing(patch: pytest.MonkeyPatch, name: str, number: int, place: str) -> None:
@@ -84,26 +84,31 @@ def test_a_folder_that_cannot_be_synced_ends_a_start_that_was_recorded(
     assert train(run_spec(), chosen) == 0 and "killed" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(
+    ("place", "newest"),
+    [
+        (".step-0000003/metrics.npy", ""),
+        (".step-0000006/metrics.npy", "step-0000003"),
+        ("points/.step-0000004/metadata.json", ""),  # nor does a run resume from the point at step 0
+    ],
+)
 def test_no_room_for_a_new_file_names_it_and_promises_no_checkpoint_that_is_not_there(
-    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
+    packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, newest: str
 ) -> None:
-    original, step = builtins.open, 6 if saved else 3
+    original, begins = builtins.open, "/.".join(place.rsplit("/", 1))
 
     def full(path: Any, *rest: Any, **options: Any) -> Any:
-        if f".step-000000{step}/.metrics" in str(path):
+        if f"state/{begins}" in str(path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return original(path, *rest, **options)
 
     monkeypatch.setattr(builtins, "open", full)
     with pytest.raises(PlumblineError) as caught:
-        train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3))
-    said, state = str(caught.value), tmp_path / "state"
-    intact = "; earlier checkpoints there are intact, up to step-0000003" if saved else ""
-    assert said == (
-        f"no disk space to save under {state} ([Errno 28] No space left on device: "
-        f"'{state}/.step-000000{step}/metrics.npy'){intact}. Free space and start the run again"
-        + (": it resumes from them" if saved else "")
+        train(run_spec(probes=PROBES), settings(packs, tmp_path, checkpoint_steps=None if "points" in place else 3))
+    state, intact = tmp_path / "state", f"; earlier checkpoints there are intact, up to {newest}" if newest else ""
+    assert str(caught.value) == (
+        f"no disk space to save under {state} ([Errno 28] No space left on device: '{state}/{place}'){intact}. "
+        f"Free space and start the run again{': it resumes from them' if newest else ''}"
     )
 
 

@@ -30,8 +30,10 @@ class UnreadableFile(PlumblineError):
     """
 
 
-def guarded(directory: Path, write: Callable[[], Any]) -> Any:
+def guarded(directory: Path, write: Callable[[], Any], *, state: Path | None = None) -> Any:
     """Call `write`, and turn an error of the disk into a message that names the file.
+
+    `state`: the run's state, whose checkpoints the message tells of, where that is not `directory`.
 
     Raises:
         DiskFull: no space, quota exceeded, or a file-size limit.
@@ -40,7 +42,7 @@ def guarded(directory: Path, write: Callable[[], Any]) -> Any:
     try:
         return write()
     except Exception as error:
-        found = in_words(error, directory)
+        found = in_words(error, state or directory)
         if found is None or found is error:
             raise
         for leftover in directory.glob(".step-*"):

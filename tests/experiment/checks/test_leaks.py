@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -313,6 +314,18 @@ def test_a_loss_that_the_weights_do_not_have_is_refused(
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
     said = looked_at(work).leak or ""
     assert said.startswith("loss: the mean over all 10 sequences of its validation loss is ")
+
+
+def test_a_loss_off_by_a_thousandth_is_refused_where_nothing_but_rounding_may_differ(
+    trained: Callable[[type], Path],
+) -> None:
+    """Half a percent, which bfloat16 and other devices take, is several sigma of a seed: a leak would pass in it."""
+    out = trained(Gated) / "out"
+    outcome, manifest = (json.loads((out / f"{name}.json").read_text()) for name in ("outcome", "manifest"))
+    (out / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": 0.999 * outcome["validation_loss"]}))
+    assert (looked_at(out.parent).leak or "").startswith("loss: the mean over all 10 sequences")
+    (out / "manifest.json").write_text(json.dumps(manifest | {"device": "cuda"}))
+    assert looked_at(out.parent).leak is None
 
 
 def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(

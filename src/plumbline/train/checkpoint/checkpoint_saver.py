@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,8 @@ class CheckpointSaver:
         if run_lock is not None:
             run_lock.check()
             metadata = {**directory.whose, **directory.made_with}
-            guarded(points.kept.directory, lambda: points.keep(step, whole, metadata, run_lock.check))
+            keep = partial(points.keep, step, whole, metadata, run_lock.check)
+            guarded(points.kept.directory, keep, state=directory.settings.state)
         ranks.barrier()
 
     def leave(self, outputs: Path, whole: dict[str, torch.Tensor], last: int, completed: bool) -> None:
