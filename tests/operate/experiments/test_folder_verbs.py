@@ -500,6 +500,13 @@ def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) ->
         assert done.returncode == code and done.stdout, done.stderr
 
 
+def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None:
+    change(folder)
+    asked = ("try", "-m", "wider\u202e\x1b[31m")
+    for done in (plumbline(folder, *asked, "--dry-run"), plumbline(folder, *asked), plumbline(folder, "log")):
+        assert "wider\\u202e\\x1b[31m" in done.stdout and not re.search("[\u202e\x1b]", done.stdout + done.stderr)
+
+
 def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
     change(folder, "GAIN = -0.2")
     git(folder, "commit", "-qam", "a step back")

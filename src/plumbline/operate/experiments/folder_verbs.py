@@ -84,10 +84,9 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     if given.dry_run:
         candidate, other = arms_of(given, baseline)
         question = question_of(given, baseline, candidate, other)
-        print(
-            f"{candidate.words} against {other.words}: {file.run.command}; {question.bank} runs of the baseline "
-            f"({len(_known(baseline, place.bank(), other))} are there), at most {question.most} of the candidate"
-        )
+        banked = len(_known(baseline, place.bank(), other))
+        said = f"{candidate.words} against {other.words}: {file.run.command}; {question.bank} runs of the baseline "
+        print(visible(f"{said}({banked} are there), at most {question.most} of the candidate"))
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
@@ -128,7 +127,8 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         _append_rows(trainer, decision)
         log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
         code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
-        print(*filter(None, (done, _next(decision, given, baseline, candidate))), sep="\n", file=sys.stderr)
+        for line in filter(None, (done, _next(decision, given, baseline, candidate))):
+            tell(line)
         return code
 
 
@@ -187,7 +187,7 @@ def require_trust(file: TrainerFile, said: bool, verb: str) -> None:
                 f"that it may (plumbline {verb} --trust)"
             )
         profile = f"; by the Snakemake profile {file.where.profile}" if file.where.profile else ""
-        tell(visible(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}"))
+        tell(f"{file.path} runs: {' '.join(file.run.command.split())}{profile}")
         print("It may have come from elsewhere. Run it in this folder from now on? [y/N] ", end="", file=sys.stderr)
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -52,7 +52,7 @@ def print_log(given: argparse.Namespace, place: Place) -> int:
         return 0
     if not rows:
         raise PlumblineError(f"{known.path}: nothing was tried yet; {place.first}")
-    _print(["when", "what", "verdict"], [[row["at"], visible(row["name"]), row["verdict"]] for row in rows])
+    _print(["when", "what", "verdict"], [[row["at"], row["name"], row["verdict"]] for row in rows])
     for row in rows:
         if row["sentence"]:
             print(visible(f"{row['name']}: {row['sentence']}"))
@@ -78,7 +78,7 @@ def _print(heads: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
     for column in table.columns:
         column.overflow = "fold"  # names differ at their ends
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(visible, row))
     Console(markup=False, emoji=False, highlight=False).print(table)
 
 
