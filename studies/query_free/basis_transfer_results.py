@@ -12,6 +12,9 @@ from plumbline.results.runs.finished_runs import RunFrames
 #: The measurement, and its two arms: the fitted MLP and the linear map of ridge regression.
 NAME, MLP, LINEAR = "basis_transfer", "mlp", "linear"
 
+#: The same of a target from which X is not subtracted (interpretation `transfer_target`).
+MLP_EQ_13, LINEAR_EQ_13 = "mlp_eq_13", "linear_eq_13"
+
 #: What the paper prints (interpretation `transfer_error`): an error, a cosine, its distance from 1, an angle.
 ERROR, COSINE, DISTANCE, ANGLE = "relative_l2", "cosine", "cosine_distance", "angle_degrees"
 

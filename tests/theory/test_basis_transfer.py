@@ -148,3 +148,10 @@ def test_a_fit_that_diverges_says_so() -> None:
     broken = TargetFunction(into_FD=target.into_FD, out_DF=target.out_DF * math.nan, skip_DD=target.skip_DD)
     with pytest.raises(PlumblineError, match="not finite after step 50"):
         list(fit_mlp(broken, HOW, 0, held))
+
+
+@pytest.mark.parametrize(("subtracts", "error"), [(True, 0.1011), (False, 0.1405)])
+def test_the_printed_upper_end_is_that_of_a_target_without_its_input(subtracts: bool, error: float) -> None:
+    """Eq. 13 against Eq. 14: 14 % is printed of the best linear map."""
+    target = draw_target(256, 0, torch.device("cpu"), subtracts_input=subtracts)
+    assert best_linear(target).relative_l2 == pytest.approx(error, abs=1e-4)

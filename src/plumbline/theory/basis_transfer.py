@@ -4,8 +4,12 @@ Source: query_free study, appendix 8.4 (Eqs. 13 to 15, figure 2). The target is 
 W1, W2, Z of entries N(0, 1 / 4h), N(0, 1 / 4h), N(0, 1 / h), and what is fitted is W2' GELU(W1' X) + X. X is N(0, I),
 which the paper does not say; GELU is the exact (erf) one, and nothing has a bias. Every step draws new inputs.
 
+Eq. 14 subtracts X, which Eq. 13 leaves to Z; what is printed of the linear map, 11 to 14 %, is nearer to a target
+without that term. Both targets can be drawn (interpretation `transfer_target`).
+
 The best linear map is known in closed form: GELU(g) - g / 2 is even, so that for Gaussian inputs no linear map sees it,
-and the map is W2 W1 / 2 + Z - I. Its error needs the moments E[GELU(u) GELU(v)] of a Gaussian pair, by parts.
+and the map is W2 W1 / 2 + Z - I (without I where X is not subtracted). Its error needs the moments E[GELU(u) GELU(v)]
+of a Gaussian pair, by parts.
 
 Points are rows; weights stand as in the paper. Shapes: N points, D width (the paper's h), F hidden units (4h).
 """
@@ -30,11 +34,15 @@ BLOCK = 8192
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetFunction:
-    """The function Y of Eq. 14, to which an MLP is fitted: `into_FD` is W1, `out_DF` W2 and `skip_DD` Z."""
+    """The function Y of Eq. 14, to which an MLP is fitted: `into_FD` is W1, `out_DF` W2 and `skip_DD` Z.
+
+    `subtracts_input`: whether X is subtracted, as Eq. 14 has it; else Z alone stands for the change of basis.
+    """
 
     into_FD: torch.Tensor
     out_DF: torch.Tensor
     skip_DD: torch.Tensor
+    subtracts_input: bool = True
 
     @property
     def width(self) -> int:
@@ -44,14 +52,20 @@ class TargetFunction:
     @torch.no_grad()
     def __call__(self, x_ND: torch.Tensor) -> torch.Tensor:
         """Compute Y for points (N, D)."""
-        return gelu(x_ND @ self.into_FD.T) @ self.out_DF.T + x_ND @ self.skip_DD.T - x_ND
+        y_ND = gelu(x_ND @ self.into_FD.T) @ self.out_DF.T + x_ND @ self.skip_DD.T
+        return y_ND - x_ND if self.subtracts_input else y_ND
 
 
-def draw_target(width: int, seed: int, device: torch.device) -> TargetFunction:
-    """Draw the target's weights in float32, the same on every device."""
+def draw_target(width: int, seed: int, device: torch.device, *, subtracts_input: bool = True) -> TargetFunction:
+    """Draw the target's weights in float32, the same on every device and with X subtracted or not."""
     into_FD, out_DF = _mlp(width, _generator(torch.device("cpu"), seed, width, "target"))
     skip_DD = _normal(width, width, width, _generator(torch.device("cpu"), seed, width, "skip"))
-    return TargetFunction(into_FD=into_FD.to(device), out_DF=out_DF.to(device), skip_DD=skip_DD.to(device))
+    return TargetFunction(
+        into_FD=into_FD.to(device),
+        out_DF=out_DF.to(device),
+        skip_DD=skip_DD.to(device),
+        subtracts_input=subtracts_input,
+    )
 
 
 def inputs(
@@ -135,8 +149,9 @@ class BestLinear:
 def best_linear(target: TargetFunction) -> BestLinear:
     """Compute the best linear map in closed form and float64: no sample is drawn."""
     into_FD, out_DF = target.into_FD.double(), target.out_DF.double()
-    width = target.width
-    map_DD = out_DF @ into_FD / 2 + target.skip_DD.double() - torch.eye(width, dtype=torch.float64).to(out_DF.device)
+    map_DD = out_DF @ into_FD / 2 + target.skip_DD.double()
+    if target.subtracts_input:
+        map_DD -= torch.eye(target.width, dtype=torch.float64).to(out_DF.device)
     gram_FF = into_FD @ into_FD.T
     even_FF = gelu_moments(gram_FF) - gram_FF / 4  # of GELU(g) - g / 2, since E[GELU(u) v] is E[u v] / 2
     power_F = gram_FF.diagonal()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import torch
@@ -27,6 +27,9 @@ from plumbline.theory.basis_transfer import (
     ridge,
 )
 
+#: The targets, by what their arms' names end in: X is subtracted (Eq. 14), or left to Z (Eq. 13).
+TARGETS = {"eq_14": "", "eq_13": "_eq_13"}
+
 #: arm, step (None: it has none), quantity, value.
 Row = tuple[str, int | None, str, float]
 
@@ -35,7 +38,8 @@ class BasisTransferConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Of `measurements.basis_transfer` in the study's YAML, by preset.
 
     `widths` are the paper's h. `samples` held-out points are what everything is read on; `ridge_samples` points are
-    what the linear map is fitted on, with strength `ridge`. The others are those of `FitSettings`.
+    what the linear map is fitted on, with strength `ridge`. `targets` are names of `TARGETS`. The others are those of
+    `FitSettings`.
     """
 
     widths: Annotated[tuple[Count, ...], Meta(min_length=1)]
@@ -48,11 +52,12 @@ class BasisTransferConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ridge: Fraction
     ridge_samples: Count
     samples: Count
+    targets: Annotated[tuple[Literal["eq_14", "eq_13"], ...], Meta(min_length=1)]
     evaluations: Count = 10
     tf32: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("widths", "seeds"):
+        for name in ("widths", "seeds", "targets"):
             given = getattr(self, name)
             if len(set(given)) < len(given):
                 raise ValueError(f"`{name}` names one of {list(given)} twice")
@@ -72,7 +77,9 @@ class BasisTransferConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], None]) -> pd.DataFrame:
-    """One row for each quantity that was read: h, seed, arm (mlp or linear), step, quantity, value.
+    """One row for each quantity that was read: h, seed, arm, step, quantity, value.
+
+    Arms are mlp and linear, and mlp_eq_13 and linear_eq_13 of the target from which X is not subtracted.
 
     Quantities are those of `plumbline.theory.basis_transfer.FitQuality`. The linear map has no step; beside what is
     read of it on the held-out points stand `exact_relative_l2`, `exact_relative_l2_intercept` and
@@ -85,12 +92,14 @@ def basis_transfer(study: Study, options: dict[str, Any], say: Callable[[str], N
     chosen: BasisTransferConfig = convert(BasisTransferConfig, options, where)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     rows: list[tuple[int, int, *Row]] = []
-    for width, seed in itertools.product(chosen.widths, chosen.seeds):
-        target = draw_target(width, seed, device)
+    for width, seed, name in itertools.product(chosen.widths, chosen.seeds, chosen.targets):
+        target = draw_target(width, seed, device, subtracts_input=name == "eq_14")
         held = list(inputs(width, seed, "held out", device, samples=chosen.samples))
-        for row in itertools.chain(_linear(target, chosen, seed, held), _mlp(target, chosen, seed, held)):
-            rows.append((width, seed, *row))
-            arm, step, quantity, value = row
+        for kind, step, quantity, value in itertools.chain(
+            _linear(target, chosen, seed, held), _mlp(target, chosen, seed, held)
+        ):
+            arm = f"{kind}{TARGETS[name]}"
+            rows.append((width, seed, arm, step, quantity, value))
             if quantity == "relative_l2":
                 at = "" if step is None else f", step {step}/{chosen.steps}"
                 say(f"h {width}, seed {seed}, {arm} on {device}{at}: relative L2 error {value:.4f}")

@@ -151,6 +151,9 @@ class Transfer:
                 "exact_relative_l2": linear - 0.001,
             }
             rows += [{"h": width, "arm": "linear", "step": None, "quantity": q, "value": v} for q, v in lines.items()]
+            other = {"h": width, "arm": "linear_eq_13", "step": None}
+            rows += [{**other, "quantity": q, "value": 1.4 * v} for q, v in lines.items()]
+            rows += [{"h": width, "arm": "mlp_eq_13", "step": 1, "quantity": q, "value": v} for q, v in ends.items()]
         return pd.DataFrame(rows).assign(seed=0).astype({"step": "Int64"})
 
 

@@ -23,6 +23,7 @@ OPTIONS: dict[str, Any] = {
     "ridge": 1e-6,
     "ridge_samples": 500,
     "samples": 200,
+    "targets": ["eq_14", "eq_13"],
     "evaluations": 2,
 }
 
@@ -41,7 +42,10 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
     assert (wide.exact_relative_l2_intercept < wide.exact_relative_l2).all()
     errors = mlp[mlp.quantity == "relative_l2"].pivot(index=["h", "seed"], columns="step", values="value")
     assert (errors[60] < errors[0]).all()
-    assert len(said) == 2 * 2 * 4 and "h 4, seed 0, mlp on" in said[1]
+    assert set(frame.arm) == {"mlp", "linear", "mlp_eq_13", "linear_eq_13"} and len(frame) == 2 * (
+        len(mlp) + len(linear)
+    )
+    assert len(said) == 2 * 2 * 4 * 2 and "h 4, seed 0, mlp on" in said[1]
     assert frame.equals(basis_transfer(STUDY, OPTIONS, said.append))
 
 
@@ -54,6 +58,7 @@ def test_both_arms_are_read_at_every_width_and_seed() -> None:
         ({"widths": []}, r"smoke\.widths"),
         ({"widths": [4, 6, 4]}, r"smoke.*`widths` names one of \[4, 6, 4\] twice"),
         ({"seeds": []}, r"smoke\.seeds"),
+        ({"targets": ["eq_15"]}, r"smoke\.targets"),
         ({"seeds": [1, 1]}, r"smoke.*`seeds` names one of \[1, 1\] twice"),
         ({"seeds": [0, -1]}, r"smoke\.seeds"),
     ],

@@ -100,11 +100,13 @@ def test_fig2_has_the_end_of_the_measurement_and_what_is_printed(right: Path) ->
     groups = picture.frame.groupby(["panel", "curve", "source"])
     shown = {name: rows["value"].tolist() for name, rows in groups}
     ours = picture.frame[picture.frame["source"] != "published"]
-    assert ours.groupby(["panel", "curve"])["width"].agg(list).tolist() == [[256, 512, 768]] * 5
+    assert ours.groupby(["panel", "curve"])["width"].agg(list).tolist() == [[256, 512, 768]] * 10
     transfer = Transfer()
     assert shown["error", "mlp", "reproduced"] == pytest.approx([100 * value for value in transfer.mlp])
     assert shown["error", "linear", "reproduced"] == pytest.approx([11.8, 11.9, 12.0])
     assert shown["error", "best linear map", "closed form"] == pytest.approx([11.7, 11.8, 11.9])
+    other = shown["error", "best linear map without -X", "closed form"]
+    assert other == pytest.approx([1.4 * 11.7, 1.4 * 11.8, 1.4 * 11.9])
     assert shown["distance", "linear", "reproduced"] == list(transfer.linear_distance)
     assert shown["error", "mlp", "published"] == [4, 6] and shown["error", "linear", "published"] == [11, 14]
     assert shown["distance", "mlp", "published"] == [0.002]
