@@ -16,6 +16,7 @@ from plumbline.results.runs.finished_runs import COMPLETED, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, absent, context, joint_outcome, number
 from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, verdicts
+from plumbline.stats.pooling import SigmaEstimate, pooled
 
 from .headline_runs import BASE, base_values, best_first, headline_runs
 
@@ -28,10 +29,15 @@ STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BaseScaleMethodRows:
     """Method -> cells, best CLIMB-avg first, those without a value last; the floor and the reference's runs behind it;
-    and the numbers of `plumbline.stats.verdicts`."""
+    and the numbers of `plumbline.stats.verdicts`.
+
+    `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`), where there is
+    one.
+    """
 
     cells: dict[str, dict[str, Cell]]
     floor: NoiseFloor
+    spreads: tuple[SigmaEstimate, ...]
     floor_runs: pd.DataFrame
     judged: pd.DataFrame
 
@@ -76,7 +82,15 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
             | {name: number(verdict[name], no_p, runs.index) for name in STEPPED}
             | context(study, BASE, frames)
         )
-    return BaseScaleMethodRows(cells=cells, floor=floor, floor_runs=floor_runs, judged=judged)
+    seeded = [reference, *(study.noise_floor or {}).get("others", ())]
+    spreads = tuple(found for method in seeded if (found := _spread(runs[runs["method"] == method])).df)
+    return BaseScaleMethodRows(cells=cells, floor=floor, spreads=spreads, floor_runs=floor_runs, judged=judged)
+
+
+def _spread(runs: pd.DataFrame) -> SigmaEstimate:
+    """A method's sigma over its seeds; no degrees of freedom where fewer than two have a value."""
+    values = runs["average"].dropna()
+    return pooled([values.tolist()]) if len(values) > 1 else SigmaEstimate(0.0, 0)
 
 
 def _value_of(behind: pd.DataFrame) -> str:

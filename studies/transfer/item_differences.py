@@ -15,12 +15,20 @@ from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
 from plumbline.specs.study_config import Study
 from plumbline.stats import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, significance
+from plumbline.stats.item_noise import MOST_SEEDS, seeds_that_decide
+from plumbline.stats.pooling import together
 
 from .base_scale_method_rows import BaseScaleMethodRows
 from .headline_runs import BASE, headline_runs
 
 #: Why there is no standard error of items: too few of them, or (in a table of whatever is there) runs of other ones.
 TOO_FEW, OTHER_ITEMS = "too few items", "other items"
+
+#: Why nothing is pooled: no other method has seeds.
+ONE_REFERENCE = "one reference"
+
+#: The level after correction, and the column of the baseline's seeds that would reach it.
+LEVEL, SEEDS_NEEDED = 0.05, "baseline_seeds_to_decide"
 
 #: Why nothing is tested although there is one: all items of a task differ by the same.
 NO_SPREAD = "no spread"
@@ -43,28 +51,39 @@ def item_cells(
         PlumblineError: runs that did not answer the same items, in a table that was not asked to take what is there.
     """
     found, words = _distances(frames, study, reference, behind)
-    judged = item_verdicts(found, rows.floor, m=study.m)
+    pooled = together(*rows.spreads) if len(rows.spreads) > 1 else None
+    judged = item_verdicts(found, rows.floor, m=study.m, pooled=pooled)
     cells = {}
     for method, row in rows.cells.items():
         runs = row["z"].runs
         if method not in found:
             word = REFERENCE if method == reference else words.get(method) or row["climb_avg"].word or MISSING
-            cells[method] = {name: number(None, word, runs) for name in judged.columns} | {
-                "significance": Cell(word, runs)
+            cells[method] = {name: number(None, word, runs) for name in (*judged.columns, SEEDS_NEEDED)} | {
+                name: Cell(word, runs) for name in ("significance", "significance_pooled")
             }
             continue
         said = judged.loc[method]
         few = TOO_FEW if math.isnan(said["se_items"]) else NO_SPREAD
-        word = significance(
-            found[method].delta,
-            p_items=said["p_items_bonferroni"],
-            p_both=said["p_seeds_and_items_bonferroni"],
-            p_z=rows.judged.loc[method, "p_bonferroni"],
+        own, over_all = (
+            significance(
+                found[method].delta,
+                p_items=said["p_items_bonferroni"],
+                p_both=said[f"{p_both}_bonferroni"],
+                p_z=rows.judged.loc[method, "p_bonferroni"],
+            )
+            for p_both in ("p_seeds_and_items", "p_pooled_seeds_and_items")
         )
+        needed = seeds_that_decide(found[method], rows.floor, LEVEL / study.m)
         cells[method] = {
             name: number(float(value), few if "items" in name or few == TOO_FEW else NO_FLOOR, runs)
             for name, value in said.items()
-        } | {"significance": Cell(word, runs)}
+        } | {
+            "significance": Cell(own, runs),
+            "significance_pooled": Cell(over_all if pooled else ONE_REFERENCE, runs),
+            SEEDS_NEEDED: number(needed, f"more than {MOST_SEEDS}", runs),
+        }
+        if pooled is None:
+            cells[method] |= {name: number(None, ONE_REFERENCE, runs) for name in judged if "pooled" in name}
     return cells
 
 

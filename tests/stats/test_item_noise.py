@@ -23,6 +23,8 @@ from plumbline.stats import (
     two_sided_t,
     with_seeds,
 )
+from plumbline.stats.item_noise import seeds_that_decide
+from plumbline.stats.pooling import together
 
 
 def answers(name: str, **tasks: list[float]) -> pd.Series:
@@ -183,3 +185,18 @@ def test_what_a_floor_can_resolve() -> None:
     assert smallest / floor.sigma == pytest.approx(22.465, abs=0.001)
     assert floor.sigma_range() == pytest.approx((0.5207, 6.2847), abs=1e-4)
     assert math.isnan(noise_floor([0.5]).smallest_called()) and math.isnan(noise_floor([0.5]).sigma_range()[0])
+
+
+def test_a_pooled_sigma_decides_what_three_seeds_cannot() -> None:
+    """Table 2's own numbers: 2 degrees of freedom need a t of 19.5 after Bonferroni, 6 need 4.6."""
+    qknorm = {"qknorm": MeanDifference(delta=0.05, se=0.003, df=5000.0)}
+    floor, pooled = NoiseFloor(mean=0.4835, sigma=0.0021, n=3), together((0.0021, 2), (0.0015, 2), (0.0013, 2))
+    row = item_verdicts(qknorm, floor, m=19, pooled=pooled).loc["qknorm"]
+    assert pooled.df == 6 and pooled.sigma == pytest.approx(math.sqrt((0.0021**2 + 0.0015**2 + 0.0013**2) / 3))
+    assert row["p_seeds_and_items_bonferroni"] > 0.05 > row["p_pooled_seeds_and_items_bonferroni"]
+    seeds = seeds_that_decide(qknorm["qknorm"], floor, 0.05 / 19)
+    assert seeds is not None and seeds > 3
+    for n in (seeds - 1, seeds):
+        p = with_seeds(qknorm["qknorm"], NoiseFloor(mean=0.0, sigma=0.0021, n=n)).p
+        assert (p <= 0.05 / 19) == (n == seeds)
+    assert seeds_that_decide(MeanDifference(delta=1e-4, se=0.003, df=5000.0), floor, 0.05 / 19) is None

@@ -48,12 +48,16 @@ import numpy as np
 from plumbline.core.errors import PlumblineError
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import NoiseFloor, two_sided_t
+from plumbline.stats.pooling import SigmaEstimate
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Items a task below which their spread is not taken from them.
 FEWEST = 8
+
+#: Seeds of a reference beyond which nobody trains: what they do not decide is left.
+MOST_SEEDS = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,31 +129,52 @@ def sampling_error(differences: Sequence[np.ndarray]) -> MeanDifference:
     return MeanDifference(delta=delta, se=math.sqrt(squares_T.sum()) / len(counts_T), df=df)
 
 
-def with_seeds(items: MeanDifference, floor: NoiseFloor) -> MeanDifference:
+def with_seeds(items: MeanDifference, floor: NoiseFloor, spread: SigmaEstimate | None = None) -> MeanDifference:
     """The same difference with an error that counts other items and other seeds, of the reference and of the method.
 
     Args:
         items: the difference with the error of items alone (`item_distance`).
         floor: the noise floor of the seeds' averages over the same items; se and df are NaN where it is not usable.
+        spread: sigma and its degrees of freedom where it is not that of `floor` (pooled over several references).
     """
-    if not floor.usable:
+    sigma, df = spread or (floor.sigma, floor.n - 1)
+    if not floor.usable or not sigma > 0:
         return MeanDifference(delta=items.delta, se=math.nan, df=math.nan)
-    se = math.sqrt(items.se**2 + floor.sigma**2 * (1 + 1 / floor.n))
-    return MeanDifference(delta=items.delta, se=se, df=float(np.nanmin([floor.n - 1, items.df])))
+    se = math.sqrt(items.se**2 + sigma**2 * (1 + 1 / floor.n))
+    return MeanDifference(delta=items.delta, se=se, df=float(np.nanmin([df, items.df])))
 
 
-def item_verdicts(distances: Mapping[str, MeanDifference], floor: NoiseFloor, *, m: int) -> pd.DataFrame:
+def seeds_that_decide(items: MeanDifference, floor: NoiseFloor, level: float) -> int | None:
+    """The least number of reference seeds at which a difference as large would have p at most `level`.
+
+    Other items, and other seeds whose sigma is what it is now; None where `MOST_SEEDS` are not enough.
+
+    Args:
+        items: the difference with the error of items alone.
+        floor: the noise floor, whose sigma is taken; only its number of seeds changes, and not below what it is.
+    """
+    for seeds in range(max(floor.n, 2), MOST_SEEDS + 1):
+        more = NoiseFloor(mean=floor.mean, sigma=floor.sigma, n=seeds)
+        if with_seeds(items, more).p <= level:
+            return seeds
+    return None
+
+
+def item_verdicts(
+    distances: Mapping[str, MeanDifference], floor: NoiseFloor, *, m: int, pooled: SigmaEstimate | None = None
+) -> pd.DataFrame:
     """The tests over items, per method, to join to the frame of `plumbline.stats.verdicts`.
 
     Args:
         distances: method -> `item_distance`.
         floor: the noise floor of the averages over the same items.
         m: size of the family of tests; methods without a distance count in it.
+        pooled: sigma over several references; none: the columns of it are NaN.
 
     Returns:
         A frame on the methods with se_items, t_items, df_items, p_items and p_items_bonferroni: these runs on other
-        items; and t_seeds_and_items, p_seeds_and_items and p_seeds_and_items_bonferroni: other seeds on other items.
-        What cannot be computed is NaN.
+        items; t_seeds_and_items, p_seeds_and_items and p_seeds_and_items_bonferroni: other seeds on other items; and
+        p_pooled_seeds_and_items and its Bonferroni, by the pooled sigma. What cannot be computed is NaN.
     """
     import pandas as pd
 
@@ -164,11 +189,15 @@ def item_verdicts(distances: Mapping[str, MeanDifference], floor: NoiseFloor, *,
             "t_seeds_and_items": [one.t for one in both],
             "p_seeds_and_items": [one.p for one in both],
             "p_seeds_and_items_bonferroni": math.nan,
+            "p_pooled_seeds_and_items": [
+                with_seeds(one, floor, pooled).p if pooled else math.nan for one in distances.values()
+            ],
+            "p_pooled_seeds_and_items_bonferroni": math.nan,
         },
         index=list(distances),
         dtype=float,
     )
-    for name in ("p_items", "p_seeds_and_items"):
+    for name in ("p_items", "p_seeds_and_items", "p_pooled_seeds_and_items"):
         frame[f"{name}_bonferroni"] = adjust(frame[name], "bonferroni", m=m)
     return frame
 

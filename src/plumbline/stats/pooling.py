@@ -68,9 +68,14 @@ def may_cross(here: SigmaEstimate, elsewhere: SigmaEstimate, level: float = CROS
     Only a spread that is wider here is refused, since that is what would make keeps of nothing. Where one side has no
     degrees of freedom there is nothing to test, and nothing crosses.
     """
+    return wider(here, elsewhere) > level
+
+
+def wider(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
+    """One-sided p of the F test that the spread here is no wider than elsewhere; NaN where one side has no estimate."""
     if not here.df or not elsewhere.df or not elsewhere.sigma:
-        return False
-    return bool(special.fdtrc(here.df, elsewhere.df, (here.sigma / elsewhere.sigma) ** 2) > level)
+        return math.nan
+    return float(special.fdtrc(here.df, elsewhere.df, (here.sigma / elsewhere.sigma) ** 2))
 
 
 def history(here: SigmaEstimate, same: SigmaEstimate, elsewhere: Iterable[SigmaEstimate]) -> SigmaEstimate:

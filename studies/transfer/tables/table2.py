@@ -23,6 +23,7 @@ from plumbline.results.tables.table import (
     reference_of,
 )
 from plumbline.specs.study_config import Study
+from plumbline.stats.pooling import together, wider
 from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
@@ -57,6 +58,10 @@ COLUMNS = [
     ours("t_seeds_and_items", "t, seeds and items", "+.2f", readable=False),
     ours("p_seeds_and_items", "p, seeds and items", PROBABILITY),
     ours("p_seeds_and_items_bonferroni", "p, seeds and items Bonferroni", PROBABILITY),
+    ours("p_pooled_seeds_and_items", "p, seeds and items, pooled σ", PROBABILITY, readable=False),
+    ours("p_pooled_seeds_and_items_bonferroni", "p, seeds and items, pooled σ, Bonferroni", PROBABILITY),
+    said("significance_pooled", "significance, pooled σ"),
+    ours("baseline_seeds_to_decide", "baseline seeds that would decide", "d"),
     ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
     OUTCOME,
@@ -131,5 +136,21 @@ def _notes(study: Study, rows: BaseScaleMethodRows, label: str) -> list[str]:
         "mean of the reference's seeds; p, items: these runs on other items; p, seeds and items: both other, "
         f"Δ/√(items² + σ²(1 + 1/n)), Student's t{freedom}; what seeds owe to single items is in both terms, so that "
         "it errs to the careful side.",
+        *_of_pooling(rows),
         *([sentence(study.m, floor.n)] if floor.usable else []),
+    ]
+
+
+def _of_pooling(rows: BaseScaleMethodRows) -> list[str]:
+    """The second reading of the noise floor, and the test beside it."""
+    if len(rows.spreads) < 2:
+        return []
+    own, others = rows.spreads[0], together(*rows.spreads[1:])
+    whole, p = together(*rows.spreads), wider(own, others)
+    return [
+        f"Pooled σ {whole.sigma:.5f} with {whole.df} degrees of freedom, over {len(rows.spreads)} methods with seeds "
+        "(interpretation pooled_sigma): significance, pooled σ, is by the same rule. That the reference spreads no "
+        f"more than the others has p = {p:.2g} (one-sided F); with three seeds a method that test sees a threefold "
+        "spread in 52 % of cases. Baseline seeds that would decide: the fewest at which p, seeds and items, would be "
+        "at most 0.05 after Bonferroni, were Δ and the reference's own σ what they are now."
     ]

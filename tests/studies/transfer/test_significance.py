@@ -71,6 +71,8 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert [significance.pop(method) for method in ("softpick", "qknorm", "sigmoid_attn")] == [
         "not significant (item sampling)", "inconclusive (baseline seeds)", "worse"
     ]  # fmt: skip
+    assert table.cell("qknorm", "significance_pooled").value == "one reference", "no other method has seeds here"
+    assert row.loc["qknorm", "baseline_seeds_to_decide"] > 2
     assert set(significance.values()) == {"missing"} and table.cell("ssmax", "p_seeds_and_items").word == "diverged"
     assert table.warnings[0] == (
         "Significant (Bonferroni): 1 of 19 methods differ from Baseline on other seeds and other items (worse: "
