@@ -140,6 +140,11 @@ def survivors(ledger: AuditRows) -> None:
     z, line, m, alpha = t2.column("z"), prose("z_line"), prose("m"), prose("alpha")
     what = "methods with |z| < 2, the baseline among them"
     check("inside", what, "sec 4.5", prose("inside"), count(abs(z) < line))
+    # Of three values the mean of one drawn three times has probability 1/27 > 2.5 %: the 95 % interval is their range.
+    scores, drawn = t2.column("climb_avg"), seeds(ledger, "baseline")
+    outside = count(scores < smallest(drawn)) + count(scores > largest(drawn))
+    what = "methods inside the bootstrap's 95 % interval of the baseline's mean"
+    check("inside_bootstrap", what, "sec 1, 4.1, 4.5", prose("inside"), exact(len(scores)) - outside)
     check("improvers", "methods with z > 2", "sec 4.1", prose("improvers"), count(z > line))
     check("degraders", "methods with z < -2", "sec 4.1", prose("degraders"), count(z < -line))
     what = "tests: methods other than the baseline"

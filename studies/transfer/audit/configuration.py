@@ -102,8 +102,12 @@ def initial_values(ledger: AuditRows) -> None:
     check("ssmax_log_n", "log of the context", "B.6", prose("ssmax_log_n"), log(n))
     check("ssmax_temperature", "1 / (s log n) at init", "B.6", prose("ssmax_temperature"), temperature)
     check("ssmax_reference", "1 / sqrt(d_k)", "B.6", reference, 1 / sqrt(prose("head_width")))
+    within = prose("ssmax_within_pct").as_bound()
+    # Scores are multiplied by s log n and by 1 / sqrt(d_k); 1 / (s log n) is what they are divided by.
+    gap = 100 * abs(scale * log(n) / reference.exactly() - 1)
+    check("ssmax_within", "distance of the two multipliers of scores, per cent at most", "B.6", within, gap)
     gap = 100 * abs(temperature / reference.exactly() - 1)
-    what, printed = "distance of the two, per cent at most", prose("ssmax_within_pct").as_bound()
-    check("ssmax_within", what, "B.6", printed, gap)
+    what = "the same of a divisor, 1 / (s log n), and a multiplier, 1 / sqrt(d_k)"
+    check("ssmax_within_reciprocal", what, "B.6", within, gap, basis="other interpretation")
     rate = 1 / (1 + exp(-prose("hyper_beta_logit").exactly()))
     check("hyper_beta", "slow lane's rate at init", "B.11", prose("hyper_beta"), rate)
