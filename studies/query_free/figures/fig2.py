@@ -102,4 +102,4 @@ def _legend(figure: Figure, axes: Axes) -> None:
     drawn, _ = axes.get_legend_handles_labels()
     lines = [axes.plot([], [], "o-", color=colour, ms=4.5, label=LABELS[arm])[0] for arm, colour in COLOURS.items()]
     bands = [Patch(color=figure_style.GREY, alpha=0.25, linewidth=0, label="printed range")]
-    figure.legend(handles=[*lines, *drawn, *bands], loc="outside lower center", ncols=4, fontsize=7)
+    figure.legend(handles=[*lines, *drawn, *bands], loc="outside lower center", ncols=3, fontsize=7)
