@@ -31,8 +31,8 @@ class BaseScaleMethodRows:
     """Method -> cells, best CLIMB-avg first, those without a value last; the floor and the reference's runs behind it;
     and the numbers of `plumbline.stats.verdicts`.
 
-    `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`), where there is
-    one.
+    `spreads`: sigma of the reference, then of the study's other seeded methods (`noise_floor.others`) that have one;
+    empty where the reference has none.
     """
 
     cells: dict[str, dict[str, Cell]]
@@ -83,7 +83,8 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
             | context(study, BASE, frames)
         )
     seeded = [reference, *(study.noise_floor or {}).get("others", ())]
-    spreads = tuple(found for method in seeded if (found := _spread(runs[runs["method"] == method])).df)
+    own, *others = (_spread(runs[runs["method"] == method]) for method in seeded)
+    spreads = (own, *(one for one in others if one.df)) if own.df else ()
     return BaseScaleMethodRows(cells=cells, floor=floor, spreads=spreads, floor_runs=floor_runs, judged=judged)
 
 

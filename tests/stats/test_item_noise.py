@@ -24,7 +24,7 @@ from plumbline.stats import (
     with_seeds,
 )
 from plumbline.stats.item_noise import seeds_that_decide
-from plumbline.stats.pooling import together
+from plumbline.stats.pooling import together, wider_power
 
 
 def answers(name: str, **tasks: list[float]) -> pd.Series:
@@ -200,3 +200,12 @@ def test_a_pooled_sigma_decides_what_three_seeds_cannot() -> None:
         p = with_seeds(qknorm["qknorm"], NoiseFloor(mean=0.0, sigma=0.0021, n=n)).p
         assert (p <= 0.05 / 19) == (n == seeds)
     assert seeds_that_decide(MeanDifference(delta=1e-4, se=0.003, df=5000.0), floor, 0.05 / 19) is None
+
+
+def test_an_f_test_of_three_seeds_against_six_sees_half_of_threefold_spreads() -> None:
+    draws = np.random.default_rng(0).standard_normal((20_000, 9))
+    here = 9 * draws[:, :3].var(axis=1, ddof=1)
+    elsewhere = (draws[:, 3:6].var(axis=1, ddof=1) + draws[:, 6:].var(axis=1, ddof=1)) / 2
+    seen = float(np.mean(stats.f.sf(here / elsewhere, 2, 4) <= 0.05))
+    assert wider_power(2, 4, times=3) == pytest.approx(seen, abs=0.01) and round(seen, 2) == 0.52
+    assert wider_power(2, 4, times=1) == pytest.approx(0.05)

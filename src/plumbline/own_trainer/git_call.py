@@ -14,9 +14,9 @@ _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", 
 
 
 def git(
-    folder: Path, *words: str, environment: Mapping[str, str] | None = None, check: bool = True
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None, check: bool = True, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in a folder.
+    """Run git in a folder; `given` is what it reads.
 
     Raises:
         PlumblineError: it failed, and `check` is asked for.
@@ -30,7 +30,7 @@ def git(
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        stdin=subprocess.DEVNULL,
+        input=given,
     )
     if check and done.returncode:
         said = done.stderr.strip().splitlines() or ["no word"]

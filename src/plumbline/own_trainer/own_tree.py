@@ -7,10 +7,10 @@ and is not told.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from plumbline.own_trainer.git_call import git
 from plumbline.own_trainer.snapshot import FOLDER, Repository
 
 #: What ends a path in a text.
@@ -59,7 +59,5 @@ def _paths(text: str, top: Path) -> Iterable[Path]:
 def _ignored(top: Path, paths: list[Path]) -> set[Path]:
     if not paths:
         return set()
-    words = ["git", "check-ignore", "-z", "--stdin"]
-    given = "\0".join(map(str, paths))
-    done = subprocess.run(words, cwd=top, input=given, capture_output=True, text=True, errors="surrogateescape")
+    done = git(top, "check-ignore", "-z", "--stdin", check=False, given="\0".join(map(str, paths)))
     return set(map(Path, filter(None, done.stdout.split("\0"))))

@@ -78,6 +78,12 @@ def wider(here: SigmaEstimate, elsewhere: SigmaEstimate) -> float:
     return float(special.fdtrc(here.df, elsewhere.df, (here.sigma / elsewhere.sigma) ** 2))
 
 
+def wider_power(df_here: float, df_elsewhere: float, times: float, level: float = 0.05) -> float:
+    """Probability that the test of `wider` sees, at a level, a spread here that is so many times that of elsewhere."""
+    critical = special.fdtri(df_here, df_elsewhere, 1 - level)
+    return float(special.fdtrc(df_here, df_elsewhere, critical / times**2))
+
+
 def history(here: SigmaEstimate, same: SigmaEstimate, elsewhere: Iterable[SigmaEstimate]) -> SigmaEstimate:
     """Sigma of past runs for a comparison: that of the same fingerprint, and of each other one that may cross.
 

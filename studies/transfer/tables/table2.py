@@ -9,6 +9,8 @@ each correction, the sampling error of the items, paired over them, and its test
 
 from __future__ import annotations
 
+import math
+
 from plumbline.audit.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY
@@ -23,7 +25,7 @@ from plumbline.results.tables.table import (
     reference_of,
 )
 from plumbline.specs.study_config import Study
-from plumbline.stats.pooling import together, wider
+from plumbline.stats.pooling import together, wider, wider_power
 from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
@@ -146,11 +148,12 @@ def _of_pooling(rows: BaseScaleMethodRows) -> list[str]:
     if len(rows.spreads) < 2:
         return []
     own, others = rows.spreads[0], together(*rows.spreads[1:])
-    whole, p = together(*rows.spreads), wider(own, others)
+    whole, p, power = together(*rows.spreads), wider(own, others), wider_power(own.df, others.df, times=3)
+    tested = "cannot be tested: the others do not spread" if math.isnan(p) else f"has p = {p:.2g} (one-sided F)"
     return [
         f"Pooled σ {whole.sigma:.5f} with {whole.df} degrees of freedom, over {len(rows.spreads)} methods with seeds "
         "(interpretation pooled_sigma): significance, pooled σ, is by the same rule. That the reference spreads no "
-        f"more than the others has p = {p:.2g} (one-sided F); with three seeds a method that test sees a threefold "
-        "spread in 52 % of cases. Baseline seeds that would decide: the fewest at which p, seeds and items, would be "
-        "at most 0.05 after Bonferroni, were Δ and the reference's own σ what they are now."
+        f"more than the others {tested}; a test of so few seeds sees a threefold spread in {power:.0%} of cases. "
+        "Baseline seeds that would decide: the fewest at which p, seeds and items, would be at most 0.05 after "
+        "Bonferroni, were Δ and the reference's own σ what they are now."
     ]

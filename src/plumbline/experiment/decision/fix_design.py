@@ -21,7 +21,7 @@ BLOCK = 100
 
 
 def fix_design(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
-    """Settle the terms and the order of the runs.
+    """Fix the terms and the order of the runs.
 
     All runs of the baseline since the last keep count as the bank, so that sentinels are not lost; seeds of the
     candidate are numbers that no run of the bank used, since the same number would tie the arms together. One that has
