@@ -75,9 +75,12 @@ class StudyTargets:
     def claims_files(self, study: str) -> list[str]:
         """List the files that the claims of a study rest on.
 
-        They are what its targets read, but for targets that say otherwise, and all printed numbers.
+        They are what its targets read, but for targets that say otherwise, all printed numbers, and how often each
+        claim would be reproduced.
         """
         paths = {path for target in self.configuration.studies[study].claimed for path in self.files(study, target)}
+        rates = self._beside(study, study_folders.RATES)
+        paths |= {study_folders.shown(rates, self.configuration.root)} if rates.exists() else set()
         return sorted(paths | set(self.printed_files(study)))
 
     def printed_files(self, study: str, names: list[str] | None = None) -> list[str]:

@@ -10,6 +10,8 @@ from plumbline.core import fingerprint_file
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, text
 from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.results.claims import replication_rates
+from plumbline.specs import study_folders
 from plumbline.specs.study_config import Study
 
 #: What a page shows of a claim: column of the csv -> head.
@@ -20,6 +22,12 @@ SHOWN = {
     "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
     "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
     "why": ColumnHead(text="why", wide=True),
+}
+#: How often a claim would be reproduced, where that was drawn.
+RATES = {
+    "reproduced_if_paper_right": ColumnHead(text="reproduced", kind="if the paper is right", numeric=True),
+    "partly_if_paper_right": ColumnHead(text="partly", kind="if the paper is right", numeric=True),
+    "reproduced_if_nothing_differs": ColumnHead(text="reproduced", kind="if nothing differs", numeric=True),
 }
 
 
@@ -32,6 +40,7 @@ def page(found: ResultsOnDisk) -> ReportPage:
     content = {
         "grids": [one for one in made.values() if one],
         "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
+        "rates": [(study, line) for study in studies if made[study.name] for line in rates(found, study)],
         "missing": missing,
         "damaged": [path for path in missing if path.exists()],
         "command": found.command(*missing),
@@ -57,11 +66,12 @@ def grid(found: ResultsOnDisk, study: Study, sources: RunLinks, *, named: bool =
         else "What the paper claims, and what was found."
     )
     files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
+    shown = SHOWN | (RATES if any(row.get(next(iter(RATES))) for row in rows) else {})
     return PageTable(
         id=f"claims-{study.name}",
         title=title,
-        heads=list(SHOWN.values()),
-        rows=[[_cell(row, name, sources) for name in SHOWN] for row in rows],
+        heads=list(shown.values()),
+        rows=[[_cell(row, name, sources) for name in shown] for row in rows],
         files=files,
     )
 
@@ -91,6 +101,12 @@ def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
     if study.name not in found.project.studies:
         return []
     return Counter(row["verdict"] for row in read(found, study)).most_common()
+
+
+def rates(found: ResultsOnDisk, study: Study) -> list[str]:
+    """Say what a perfect replication would get of a study's claims, and what was drawn; nothing where none was."""
+    verdicts = {row["id"]: row["verdict"] for row in read(found, study)}
+    return replication_rates.read(study_folders.folder(study.code, found.project.root)).summary(verdicts)
 
 
 def _path(found: ResultsOnDisk, study: Study) -> Path:

@@ -14,8 +14,8 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import atomic_write_text
 from plumbline.results.runs.expected_runs import FOUND, expected_runs, require_expected
-from plumbline.specs import corpus, study_config, study_parts
-from plumbline.specs.yaml_files import PRESETS
+from plumbline.specs import corpus, study_config, study_folders, study_parts
+from plumbline.specs.yaml_files import PRESETS, ROOT
 
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _require_made(product: object, wanted: type, study: study_config.Study, give
 
 def _claims(given: argparse.Namespace) -> None:
     from plumbline.audit.printed_numbers import PrintedNumbers
-    from plumbline.results.claims import claim_verdicts
+    from plumbline.results.claims import claim_verdicts, replication_rates
 
     study = study_config.load(given.study, given.preset, source=given.documents_source)
     if study.code != study.name:
@@ -144,8 +144,10 @@ def _claims(given: argparse.Namespace) -> None:
     probed = {group for entry in entries if "probes" in entry["reads"] for group in entry["runs"]}
     frames = _frames(given, study, study.claimed_groups, reads=reads, measurements=named, probed_groups=probed)
     evidence = own.Evidence(frames, study, published)
-    rows = claim_verdicts.judge_claims(published.claims(), own.CHECKS, evidence)
-    page = claim_verdicts.to_markdown(rows, study.definition["title"], study, frames.notes)
+    rates = replication_rates.read(study_folders.folder(study.code, ROOT))
+    rows = claim_verdicts.judge_claims(published.claims(), own.CHECKS, evidence, rates)
+    notes = [*rates.summary({row["id"]: row["verdict"] for row in rows}), *frames.notes]
+    page = claim_verdicts.to_markdown(rows, study.definition["title"], study, notes)
     atomic_write_text(given.out.with_suffix(".md"), page)
     atomic_write_text(given.out, claim_verdicts.to_csv(rows))
     fingerprint_file.write(given.out, given.fingerprint)

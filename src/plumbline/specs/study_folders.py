@@ -17,10 +17,12 @@ from plumbline.specs import installed_packages
 #: The folder of a project that holds its studies, the file that makes a folder a study, and the folder of what a paper
 #: prints, which alone is enough for the audit.
 STUDIES, YAML, PUBLISHED = "studies", "study.yaml", "published"
+#: The file of how often each claim would be reproduced.
+RATES = "replication_rates.yaml"
 
 #: What else is looked for by its name in a study's folder, and is nobody's loss where it is not there: files, and parts
 #: of its code, each a module or a folder.
-FILES = ("findings.yaml", "unchecked_numbers.yaml", f"{PUBLISHED}/claims.yaml")
+FILES = ("findings.yaml", "unchecked_numbers.yaml", RATES, f"{PUBLISHED}/claims.yaml")
 PARTS = ("tables", "figures", "measurements", "claims", "audit")
 
 

@@ -13,12 +13,15 @@ import numpy as np
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.results.claims import replication_rates
 from plumbline.results.claims.claim_checkers import ComputedValues, check
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
+from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.results.tables.write_table import markdown
 from plumbline.specs.paper import named
 from plumbline.specs.study_config import Study
+from plumbline.specs.study_folders import RATES
 
 COLUMNS = (
     "id",
@@ -30,6 +33,7 @@ COLUMNS = (
     "reproduced",
     "verdict",
     "why",
+    *replication_rates.COLUMNS,
     "runs",
     "run_ids",
     "preset",
@@ -37,22 +41,35 @@ COLUMNS = (
 
 #: The one preset whose models are the paper's. At the others a claim about trained models is not judged.
 VERDICTS = "paper"
+#: What the page calls the rates.
+RATE_HEADS = ("reproduced if the paper is right", "partly if it is right", "reproduced if nothing differs")
 #: The verdict where the models are of the paper's size, and were trained on other texts.
 OTHER_TEXTS = "not judged (other texts)"
 
 
-def judge_claims(claims: list[PaperClaim], checks: ClaimChecks, evidence: ClaimEvidence) -> list[dict[str, str]]:
+def judge_claims(
+    claims: list[PaperClaim], checks: ClaimChecks, evidence: ClaimEvidence, rates: StudyRates | None = None
+) -> list[dict[str, str]]:
     """Judge every claim of a paper; one row for each, in the given order, with COLUMNS.
 
+    `rates`: how often each would be reproduced; None where nobody drew that.
+
     Raises:
-        PlumblineError: a check is registered for a claim that the paper does not make.
+        PlumblineError: a check is registered for a claim that the paper does not make, or a rate stands for one.
     """
     known = {claim.id for claim in claims}
     unknown = sorted(set(checks) - known)
     if unknown:
         path = evidence.published.directory / "claims.yaml"
         raise PlumblineError(f"{path}: there is no claim {unknown[0]!r} to check{nearest(unknown[0], known)}")
-    return [_judged(claim, checks, evidence) for claim in claims]
+    rates = rates or replication_rates.NONE
+    for name in (*rates.claims, *rates.not_drawn):
+        if name not in known:
+            raise PlumblineError(
+                f"{RATES} of {evidence.study.code}: there is no claim {name!r}{nearest(name, known)}; draw the rates "
+                "again"
+            )
+    return [_judged(claim, checks, evidence) | rates.columns(claim.id) for claim in claims]
 
 
 def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> dict[str, str]:
@@ -109,6 +126,10 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
+def _rated(row: dict[str, str]) -> bool:
+    return bool(row[replication_rates.COLUMNS[0]])
+
+
 def to_csv(rows: list[dict[str, str]]) -> str:
     """Write the rows of claims as tidy csv."""
     stream = io.StringIO()
@@ -126,5 +147,6 @@ def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Seq
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}
     heads |= {"verdict": "verdict", "why": "why"}
+    heads |= dict(zip(replication_rates.COLUMNS, RATE_HEADS, strict=True)) if any(map(_rated, rows)) else {}
     table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"

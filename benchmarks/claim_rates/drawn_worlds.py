@@ -1,0 +1,79 @@
+"""Judges every claim of a study in many drawn worlds, and counts the verdicts."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
+from plumbline.results.claims.claim_checkers import check
+from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
+from plumbline.results.claims.replication_rates import WORLDS, ClaimRates, StudyRates
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.specs.study_config import Study
+
+World = Literal["perfect", "null"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DrawnStudy:
+    """A study whose runs can be drawn.
+
+    `draw`: runs of one world, as if each had been trained once more with seeds of its own; they may lie in the given
+    folder. `noise`: what is drawn, how large, and where the size is from. `not_drawn`: claim -> why its runs cannot be.
+    """
+
+    study: Study
+    published: PrintedNumbers
+    checks: ClaimChecks
+    evidence: type[ClaimEvidence]
+    draw: Callable[[World, np.random.Generator, Path], RunFrames]
+    noise: list[str]
+    not_drawn: Mapping[str, str]
+
+    def drawn_claims(self) -> list[PaperClaim]:
+        """List the claims of trained models whose runs can be drawn."""
+        trained = {name for name, one in self.checks.items() if one.function and one.scope == "training"}
+        return [claim for claim in self.published.claims() if claim.id in trained and claim.id not in self.not_drawn]
+
+    def verdicts(self, world: World, rng: np.random.Generator, claims: list[PaperClaim]) -> dict[str, str]:
+        """Judge the claims in one drawn world: claim id -> verdict."""
+        with tempfile.TemporaryDirectory() as folder:
+            evidence = self.evidence(self.draw(world, rng, Path(folder)), self.study, self.published)
+            return {claim.id: self._verdict(claim, evidence) for claim in claims}
+
+    def _verdict(self, claim: PaperClaim, evidence: Any) -> str:
+        registered = self.checks[claim.id]
+        try:
+            return check(claim, registered(evidence, claim), registered.compare)[0]
+        except MissingRun as absent:
+            return absent.word
+
+
+def counted(drawn: DrawnStudy, draws: int, seed: int) -> StudyRates:
+    """Draw each world so often and count how often each claim is reproduced, and how often partly."""
+    claims = drawn.drawn_claims()
+    found = {world: {claim.id: Counter[str]() for claim in claims} for world in WORLDS}
+    for number in range(draws):
+        for place, world in enumerate(WORLDS):
+            rng = np.random.default_rng([seed, place, number])
+            for name, verdict in drawn.verdicts(world, rng, claims).items():
+                found[world][name][verdict] += 1
+        if (number + 1) % max(1, draws // 20) == 0:
+            print(f"{drawn.study.name}: {number + 1} of {draws} draws", file=sys.stderr, flush=True)
+    rates = {
+        claim.id: ClaimRates(**{
+            f"{world}_{verdict}": found[world][claim.id][verdict] / draws
+            for world in WORLDS
+            for verdict in ("reproduced", "partly")
+        })
+        for claim in claims
+    }  # fmt: skip
+    return StudyRates(draws=draws, seed=seed, noise=drawn.noise, claims=rates, not_drawn=dict(drawn.not_drawn))

@@ -1,0 +1,141 @@
+"""Draws the premature study's runs: its printed numbers as the truth, or interventions that do nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claim_rates.drawn_worlds import DrawnStudy, World
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.studies.premature.claims import CHECKS, Evidence
+from tests.studies.premature import synthetic_runs as printed
+from tests.studies.premature.runs_with_false_claims import nothing_happens
+from tests.studies.premature.synthetic_runs import Facts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LossSpread:
+    """Standard deviations of a held-out loss: of a seed, which moves all runs of that seed, and of a difference from
+    the control at the same seed."""
+
+    seed: float
+    difference: float
+
+
+#: By scale, as Tables 1 and 11 print them.
+LOSS = {"base": LossSpread(seed=0.0021, difference=0.0030), "large": LossSpread(seed=0.0003, difference=0.0004)}
+#: Upper entropy and logit at 3 %: pooled over the models that two or three tables print (control, SwiGLU, GEGLU).
+READOUTS = {"entropy": 0.0126, "logit_mean_abs": 0.034}
+
+NOISE = [
+    "held-out loss at 270M: 0.0021 nats a seed, in common to all runs of that seed, and 0.0030 for a difference at the "
+    "same seed (Table 1); at 0.7B 0.0003 and 0.0004 (Table 11); of other architectures the same, which is assumed",
+    "tokens to the control's loss: those of the drawn losses, at the slope of the printed ones",
+    "tasks: Table 2's deviations, the control's of its own and those of the paired difference",
+    "upper entropy and logit: 0.0126 and 0.034, as far as tables that print the same model twice are apart",
+]
+_RELEASE = "the paper prints one crossing of the score and no spread"
+_WRITES = "the paper prints each of these readings once, without a spread"
+NOT_DRAWN = {
+    **dict.fromkeys([
+        "t8_main", "t8_lower_threshold", "t8_higher_threshold", "t8_no_patience", "t8_stricter_patience",
+        "t8_shorter_window", "release_window", "release_main", "lower_routing_same", "sharp_crossing",
+    ], _RELEASE),
+    **dict.fromkeys([
+        "ablation_control", "ablation_intervention", "ablation_order", "ablation_grows", "ablation_equivalent",
+        "singular_value", "locality", "locality_order", "immature_energy", "t5_gelu_3840", "t5_gelu_2560",
+        "t5_swiglu_2560", "t5_geglu_2560", "write_reduction_3840", "write_reduction_2560", "first_upper_reduction",
+        "write_order", "readout_20pct", "dose_monotone",
+    ], _WRITES),
+}  # fmt: skip
+
+
+def _means() -> dict[tuple[str, str], float]:
+    """(scale, method) -> the true loss: the printed one, of several seeds their mean."""
+    found = {("base", method): float(np.mean(np.log(values))) for method, values in printed.PPL.items()}
+    # One seed is printed of the others: what it is away from the control's at the same seed stays as it is.
+    control = math.log(printed.PPL["gpt"][0])
+    for method, values in printed.PPL.items():
+        if len(values) == 1:
+            found["base", method] = found["base", "gpt"] + math.log(values[0]) - control
+    return found | {("large", method): float(np.mean(values)) for method, values in printed.LARGE_LOSS.items()}
+
+
+MEANS = _means()
+
+
+def _tasks(world: World, method: str, control: dict[str, float], rng: np.random.Generator) -> dict[str, float]:
+    """Accuracies of one run; `control`: those of the control at the same seed."""
+    found = {}
+    for task, row in printed.TASKS.iterrows():
+        name = "lambada_openai" if task == "lambada" else str(task)
+        if method == "gpt":
+            found[name] = row["control_mean"] + rng.normal(0.0, row["control_std"])
+            continue
+        mean = row["delta_pp_mean"] if world == "perfect" else 0.0
+        found[name] = control[name] + (mean + rng.normal(0.0, row["delta_pp_std"])) / 100
+    return found
+
+
+def _read(run: Facts, rng: np.random.Generator) -> dict:
+    """What probes read, moved by the same at all times of a run."""
+    moved = {probe: rng.normal(0.0, spread) for probe, spread in READOUTS.items()}
+    return {
+        (probe, part): {
+            at: (value + (moved[probe] if probe in moved and part == "upper" and at > 0 else 0.0), null)
+            for at, (value, null) in curve.items()
+        }
+        for (probe, part), curve in run.run_values.items()
+    }
+
+
+def facts(world: World, rng: np.random.Generator) -> printed.World:
+    """All runs of one world."""
+    said = printed.published_facts()
+    truth = said if world == "perfect" else nothing_happens(said)
+    seeds = {scale: {place: rng.normal(0.0, spread.seed) for place in range(3)} for scale, spread in LOSS.items()}
+    made: printed.World = {}
+    for key in sorted(truth, key=lambda one: one.split("/")[2] != "gpt"):  # each control before what is compared
+        _, scale, method, seed = key.split("/")
+        place = printed.SEEDS.index(int(seed[1:]))
+        known = MEANS[scale, method] if world == "perfect" else MEANS[scale, "gpt"]
+        loss = known + seeds[scale][place]
+        if method != "gpt":
+            loss += rng.normal(0.0, LOSS[scale].difference)
+        control = made.get(f"premature/{scale}/gpt/{seed}")
+        run = replace(truth[key], loss=loss, run_values=_read(truth[key], rng), saved=None)
+        if control is not None:
+            run.control_loss = control.loss
+            run.saved = _saved(said[key], control.loss - loss)
+        if run.tasks:
+            run.tasks = _tasks(world, method, control.tasks if control else {}, rng)
+        made[key] = run
+    return made
+
+
+def _saved(said: Facts, gain: float) -> float | None:
+    """Percent of the budget that a drawn gain saves, at the slope of the printed gain and saving."""
+    if said.saved is None or gain <= 0:
+        return None
+    return min(99.0, gain * said.saved / (said.control_loss - said.loss))
+
+
+def draw(world: World, rng: np.random.Generator, folder: Path) -> RunFrames:
+    """The frames of one world, whose files are written below `folder`."""
+    return printed.loaded(printed.written(facts(world, rng), folder))
+
+
+def study() -> DrawnStudy:
+    """Describe how the study's runs are drawn."""
+    return DrawnStudy(
+        study=printed.study_at(),
+        published=printed.PUBLISHED,
+        checks=CHECKS,
+        evidence=Evidence,
+        draw=draw,
+        noise=NOISE,
+        not_drawn=NOT_DRAWN,
+    )

@@ -1,0 +1,110 @@
+"""Draws the transfer study's runs: its printed numbers as the truth, or twenty methods that are all the baseline."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.claim_rates.drawn_worlds import DrawnStudy, World
+from plumbline.studies.transfer.claims import CHECKS, Evidence
+from tests.studies.transfer.synthetic_results import (
+    DIVERGED_LARGE,
+    MEAN,
+    PUBLISHED,
+    SIGMA,
+    Facts,
+    Held,
+    Key,
+    Run,
+    held,
+    history,
+    right,
+    study_at,
+)
+
+#: Standard deviation of CLIMB-avg over seeds, as printed; of methods with one seed the baseline's.
+SPREADS = {"qknorm": 0.00146, "softpick": 0.00133}
+#: Standard deviation of the held-out loss over seeds.
+LOSS = 0.0021
+#: Of the step of a divergence, as a share of it: HybridNorm's three steps, 2800, 2900 and 3500.
+STEP = float(np.std([2800, 2900, 3500], ddof=1) / np.mean([2800, 2900, 3500]))
+
+NOISE = [
+    "CLIMB-avg: standard deviation 0.00208 (baseline, and methods with one seed), 0.00146 (QK-Norm) and 0.00133 "
+    "(Softpick), as printed in section 3.3; at 3B the same, which is assumed",
+    "tasks: independent of each other, each sqrt(12) times as far apart as their average, which is assumed",
+    "held-out loss: 0.0021 nats, which is assumed (the paper prints no spread; another paper's three seeds at 270M)",
+    "steps of a divergence: 12 %, as HybridNorm's three printed steps are apart; that a run diverges is not drawn",
+]
+_NORMS = "the paper prints no spread of gradient norms, and the curves of a drawn run are made up"
+_CURVES = "the losses on the way are made up: the paper prints none"
+_WEIGHTS = "the paper prints no number of attention weights"
+NOT_DRAWN = {
+    "hybrid_pre_nan_grad": _NORMS,
+    "hybrid_spike": _NORMS,
+    "baseline_3b_grad": _NORMS,
+    "ssmax_rise_length": _NORMS,
+    "winners_track_loss": _CURVES,
+    "improvers_keep_concentration": _WEIGHTS,
+    "failures_lose_concentration": _WEIGHTS,
+    "softmax_cap_inactive": _WEIGHTS,
+}
+
+
+@cache
+def _truths() -> dict[tuple[str, str], tuple[pd.Series, float]]:
+    """(scale, method) -> accuracy by task and held-out loss, means over the seeds that are printed."""
+    seeds: dict[tuple[str, str], list[Run]] = {}
+    for (scale, method, _), run in right().items():
+        if run.diverged is None:
+            seeds.setdefault((scale, method), []).append(run)
+    return {
+        place: (pd.concat([run.tasks for run in runs], axis=1).mean(axis=1), float(np.mean([run.loss for run in runs])))
+        for place, runs in seeds.items()
+    }
+
+
+def _completed(key: Key, run: Run, world: World, rng: np.random.Generator) -> Run:
+    """A run that was trained once more, in this world."""
+    scale, method, _ = key
+    truths = _truths()
+    tasks, loss = truths[scale, method] if world == "perfect" else truths[scale, "baseline"]
+    if world == "null" and scale == "base":
+        tasks = tasks + (MEAN - tasks.mean())
+    spread = SPREADS.get(method, SIGMA) if world == "perfect" else SIGMA
+    drawn = tasks + rng.normal(0.0, spread * np.sqrt(len(tasks)), len(tasks))
+    return Run(drawn, loss + rng.normal(0.0, LOSS), made_on=run.made_on, concentration=run.concentration)
+
+
+def facts(world: World, rng: np.random.Generator) -> Facts:
+    """All runs of one world."""
+    made: Facts = {}
+    for key, run in right().items():
+        if key[0] == "large" and key[1:] in DIVERGED_LARGE and world == "perfect":
+            kind = {"hybrid_norm": "sudden", "ssmax": "rise", "hyper": "inflation"}[key[1]]
+            at = 100 * max(3, round(DIVERGED_LARGE[key[1:]] * (1 + rng.normal(0.0, STEP)) / 100))
+            made[key] = Run(diverged=at, norms=history(kind, at))
+        else:
+            made[key] = _completed(key, run, world, rng)
+    return made
+
+
+def draw(world: World, rng: np.random.Generator, _: Path) -> Held:
+    """The frames of one world, of which nothing is written."""
+    return held(facts(world, rng))
+
+
+def study() -> DrawnStudy:
+    """Describe how the study's runs are drawn."""
+    return DrawnStudy(
+        study=study_at(),
+        published=PUBLISHED,
+        checks=CHECKS,
+        evidence=Evidence,
+        draw=draw,
+        noise=NOISE,
+        not_drawn=NOT_DRAWN,
+    )

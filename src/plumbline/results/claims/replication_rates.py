@@ -1,0 +1,121 @@
+"""Reads how often each claim would come out as reproduced if the paper were right, and if nothing differed.
+
+A verdict alone does not say how hard the claim is: with the paper's own numbers as the truth and its own noise, a sign
+inside the noise comes out wrong in nearly half of all replications. `benchmarks/claim_rates` draws such replications
+and keeps the rates in a study's ``replication_rates.yaml``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import yaml
+
+from plumbline.specs.study_folders import RATES
+from plumbline.specs.yaml_files import read_checked
+
+#: `perfect`: a replication where the printed numbers are the truth. `null`: one where every model is the reference.
+WORLDS = ("perfect", "null")
+
+#: Columns of the claims file.
+COLUMNS = ("reproduced_if_paper_right", "partly_if_paper_right", "reproduced_if_nothing_differs")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimRates:
+    """Shares of the drawn replications in which a claim comes out as reproduced, and as partly reproduced."""
+
+    perfect_reproduced: float
+    perfect_partly: float
+    null_reproduced: float
+    null_partly: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyRates:
+    """The rates of a study's claims.
+
+    `draws` a world, from `seed`; `noise`: what is drawn and how large it is; `not_drawn`: claim -> why it has no rate.
+    """
+
+    draws: int
+    seed: int
+    noise: list[str]
+    claims: dict[str, ClaimRates]
+    not_drawn: dict[str, str]
+
+    def error(self, share: float) -> float:
+        """Compute the standard error of a share of the draws."""
+        return math.sqrt(share * (1 - share) / self.draws)
+
+    def columns(self, claim: str) -> dict[str, str]:
+        """Spell a claim's rates for the claims file: COLUMNS, empty where it has none."""
+        rates = self.claims.get(claim)
+        if rates is None:
+            return dict.fromkeys(COLUMNS, "")
+        shown = (rates.perfect_reproduced, rates.perfect_partly, rates.null_reproduced)
+        return dict(zip(COLUMNS, (f"{share:.3f}" for share in shown), strict=True))
+
+    def summary(self, verdicts: Mapping[str, str]) -> list[str]:
+        """Say what a perfect replication would get of all claims together, and what was got here.
+
+        `verdicts`: claim id -> verdict.
+        """
+        count = len(self.claims)
+        if not count:
+            return []
+        perfect, partly, null = (
+            math.fsum(getattr(one, name) for one in self.claims.values())
+            for name in ("perfect_reproduced", "perfect_partly", "null_reproduced")
+        )
+        found = Counter(verdicts.get(name, "not tested") for name in self.claims)
+        here = ", ".join(f"{number} {verdict}" for verdict, number in found.most_common())
+        return [
+            f"Of {count} claims of trained models whose runs can be drawn, a perfect replication (the printed numbers "
+            f"are the truth, with noise) reproduces {perfect:.1f} on average and {partly:.1f} partly; a world in which "
+            f"no model differs from its reference reproduces {null:.1f}; here: {here}. ({self.draws:,} draws a world)",
+            *(f"Drawn: {line}." for line in self.noise),
+        ]
+
+
+#: Of a study for which nothing was drawn.
+NONE = StudyRates(draws=0, seed=0, noise=[], claims={}, not_drawn={})
+
+
+def read(study_folder: Path) -> StudyRates:
+    """Read a study's rates; none of any claim where the study has no such file.
+
+    Raises:
+        PlumblineError: the file is not as its schema says.
+    """
+    path = study_folder / RATES
+    if not path.exists():
+        return NONE
+    content = read_checked(path, "replication_rates")
+    claims = {name: ClaimRates(**rates) for name, rates in content.pop("claims").items()}
+    return StudyRates(claims=claims, **content)
+
+
+def write(rates: StudyRates, study_folder: Path, command: str) -> Path:
+    """Write a study's rates; `command` is what makes the file again."""
+    path = study_folder / RATES
+    lines = [
+        "# How often each claim comes out as reproduced, or partly so, if the paper is right (`perfect`: its printed",
+        "# numbers are the truth, every run is trained once more) and if no model differs from its reference (`null`).",
+        f"# Made by `{command}`.",
+        yaml.safe_dump({"draws": rates.draws, "seed": rates.seed, "noise": rates.noise}, sort_keys=False, width=118),
+    ]
+    lines[-1] += "claims:\n" + "".join(_lines({name: asdict(one) for name, one in rates.claims.items()}))
+    lines[-1] += yaml.safe_dump({"not_drawn": rates.not_drawn}, sort_keys=False, width=118)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def _lines(claims: Mapping[str, Mapping[str, float]]) -> Iterable[str]:
+    """A line a claim."""
+    for name, rates in claims.items():
+        yield f"  {name}: {{{', '.join(f'{key}: {value:.4f}' for key, value in rates.items())}}}\n"
