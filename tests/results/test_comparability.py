@@ -14,6 +14,7 @@ import pytest
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.results import __main__ as verb
+from plumbline.results.runs.comparability import ROUNDING
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from tests.studies.transfer.synthetic_runs import World, tasks_of
@@ -218,6 +219,7 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
         f"Not all runs were made with the same TF32: off (3 runs), not recorded ({SOFTPICK}, {LARGE}).",
         f"Not all runs were made with the same way of attention: auto (4 runs), reference ({SOFTPICK}).",
         f"Not all scores were made with the same device: cpu (4 runs), cuda ({SOFTPICK}).",
+        ROUNDING,
     )
     assert read(world).mixed == ()
 

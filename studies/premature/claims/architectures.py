@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, near, order
+from plumbline.results.claims.claim_effects import comparison, effect, ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.stats import spearman
 
-from ..run_values import Part, slowed
+from ..run_values import CONTROL, Part, slowed
 from ..tables.table3 import ARCHITECTURES
 from ..tables.table5 import RUNS, reduction
 from .claim_evidence import ENTROPY, GAIN, LEVEL, LOGIT, WRITE, Evidence
@@ -16,6 +17,9 @@ CHECKS = ClaimChecks()
 
 #: A reduction of a write in percent: the printed ones of two gates differ by about three.
 REDUCTION = near(6.0)
+
+#: "Most of the gain", and "a substantial gain": more than half of it.
+MOST = 0.5
 
 #: Ranks of entropy and gain over seven architectures count as related from here on.
 RELATED = -0.5
@@ -33,10 +37,12 @@ def _table3(e: Evidence, claim: PaperClaim) -> Values:
     return {"ppl_reduction": e.architecture_gain(architecture)} | _readouts(e, architecture)
 
 
-CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE)(_table3)
+CHECKS.of(
+    *(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE, compare=effect("ppl_reduction")
+)(_table3)
 
 
-@CHECKS.of(near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
+@CHECKS.of(compare=effect("gain"), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
 def llama_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference."""
     control, intervention = e.ppl("llama"), e.ppl(slowed("llama"))
@@ -51,25 +57,42 @@ def _gains(e: Evidence) -> dict[str, float]:
 def gain_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the seven architectures by the perplexity that the intervention gains in them, largest gain first."""
     gains = _gains(e)
-    return ComputedValues(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
+    return ComputedValues(values={"order": ranked(gains, largest_first=True)}, shown=gains)
 
 
-@CHECKS.of(near=CLOSE)
+def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Gain, upper logit and upper entropy of an architecture, and of the GPT-style block that it is compared with."""
+    mine, gpt = ({"gain": e.architecture_gain(one)} | _readouts(e, one) for one in (architecture, CONTROL))
+    return mine, gpt
+
+
+@CHECKS.of(compare=comparison("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the gain with RMSNorm alone, and its control's upper logit and entropy at 3 % of training."""
-    return {"gain": e.architecture_gain("gpt_rmsnorm")} | _readouts(e, "gpt_rmsnorm")
+    """Compare RMSNorm alone with the GPT-style block: more than half of its gain, and the same upper logit and entropy
+    of the controls at 3 % of training."""
+    mine, gpt = _beside_gpt(e, "gpt_rmsnorm")
+    kept = {
+        "keeps_logit": LOGIT(gpt["logit"], mine["logit"]),
+        "keeps_entropy": ENTROPY(gpt["entropy"], mine["entropy"]),
+    }
+    return mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | kept
 
 
-@CHECKS.of(near=CLOSE)
+@CHECKS.of(compare=comparison("leaves_most"), near=CLOSE)
 def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the gain of the GPT-style block without biases."""
-    return {"gain": e.architecture_gain("gpt_biasless")}
+    """Decide whether the block without biases keeps more than half of the GPT-style block's gain, and read it."""
+    gain, gpt = e.architecture_gain("gpt_biasless"), e.architecture_gain(CONTROL)
+    return {"gain": gain, "leaves_most": 0 < MOST * gpt < gain}
 
 
-@CHECKS.of(near=CLOSE)
+@CHECKS.of(compare=comparison("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the gain with matched SwiGLU, and its control's upper logit and entropy at 3 % of training."""
-    return {"gain": e.architecture_gain("gpt_swiglu")} | _readouts(e, "gpt_swiglu")
+    """Compare matched SwiGLU with the GPT-style block, which gains some: a smaller gain, and a lower upper logit and
+    higher upper entropy of the control at 3 % of training."""
+    mine, gpt = _beside_gpt(e, "gpt_swiglu")
+    lower, higher = mine["logit"] < gpt["logit"], mine["entropy"] > gpt["entropy"]
+    gains_less = gpt["gain"] > max(0.0, mine["gain"])
+    return mine | {"gains_less": gains_less, "lowers_logit": lower, "raises_entropy": higher}
 
 
 @CHECKS.of()
@@ -88,14 +111,20 @@ def _table4(e: Evidence, claim: PaperClaim) -> Values:
     return values | {"entropy": e.entropy(name)}
 
 
-CHECKS.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LEVEL, "intervention": LEVEL})(_table4)
+CHECKS.of(
+    "t4_gpt",
+    "t4_gpt_swiglu",
+    "t4_gpt_geglu",
+    near=CLOSE | {"control": LEVEL, "intervention": LEVEL},
+    compare=effect("gain"),
+)(_table4)
 
 
 @CHECKS.of(compare=order("order"))
 def control_ppl_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the controls of the claim's architectures by final perplexity, lowest first."""
     found = {name: e.ppl(name) for name in claim.values["order"]}
-    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": ranked(found)}, shown=found)
 
 
 @CHECKS.of()
@@ -132,19 +161,19 @@ def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, 
     }
 
 
-@CHECKS.of(near=REDUCTION)
+@CHECKS.of(compare=effect("swiglu", "geglu"), near=REDUCTION)
 def write_reduction_3840(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent SwiGLU and GEGLU write less than GELU-3840 in the upper half at 3 %."""
     return _reductions(e, "gpt")
 
 
-@CHECKS.of(near=REDUCTION)
+@CHECKS.of(compare=effect("swiglu", "geglu"), near=REDUCTION)
 def write_reduction_2560(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent SwiGLU and GEGLU write less than GELU-2560 in the upper half at 3 %."""
     return _reductions(e, "gpt_gelu2560")
 
 
-@CHECKS.of(near=REDUCTION)
+@CHECKS.of(compare=effect("range"), near=REDUCTION)
 def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the least and largest percent by which SwiGLU and GEGLU write less than either GELU network in the first
     upper layer."""
@@ -156,7 +185,7 @@ def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
 def write_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": ranked(found)}, shown=found)
 
 
 @CHECKS.of()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, near, order, signs
+from plumbline.results.claims.claim_effects import effect, ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats import PairedResult
@@ -44,7 +45,7 @@ def _task(e: Evidence, claim: PaperClaim) -> Values:
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
-@CHECKS.of(near=near(2 * 0.143))
+@CHECKS.of(compare=effect("pp"), near=near(2 * 0.143))
 def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
     return {"pp": 100 * _delta(e, "mean").mean}
@@ -77,7 +78,8 @@ def downstream_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
     flat is nearly so."""
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
-    ranked = sorted(deltas, key=deltas.__getitem__, reverse=True)[: len(claim.values["order"])]
-    is_flat = abs(deltas[flat]) <= FLAT * deltas[ranked[-1]]
-    values = {"order": ranked, "flat": flat if is_flat else "not nearly flat"}
-    return ComputedValues(values=values, shown={task: 100 * deltas[task] for task in (*ranked, flat)})
+    listed = ranked(deltas, largest_first=True)[: len(claim.values["order"])]
+    least = sorted(deltas.values(), reverse=True)[len(claim.values["order"]) - 1]
+    is_flat = abs(deltas[flat]) <= FLAT * least
+    values = {"order": listed, "flat": flat if is_flat else "not nearly flat"}
+    return ComputedValues(values=values, shown={task: 100 * deltas[task] for task in deltas})

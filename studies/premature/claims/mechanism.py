@@ -8,6 +8,7 @@ import pandas as pd
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, factor, near
+from plumbline.results.claims.claim_effects import comparison
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..release_rules import matured
@@ -20,6 +21,9 @@ SIDES = {"control": CONTROL, "intervention": INTERVENTION}
 
 #: "Much smaller": by a third or more.
 MUCH = 2 / 3
+
+#: What grows gradually has no step between two points of more than this share of its whole growth.
+GRADUAL = 0.5
 
 #: Perplexities of one model under the three ablations are one number within this share of it.
 SAME = 0.01
@@ -61,9 +65,12 @@ def ablation_order(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of()
 def ablation_grows(e: Evidence, claim: PaperClaim) -> Values:
-    """Decide whether what the intervention loses without upper queries and keys grows from each point to the next."""
+    """Decide whether what the intervention loses without upper queries and keys grows gradually: from each point to the
+    next, and in no one step by more than half of the whole."""
     lost = _lost(e, INTERVENTION)
-    return ComputedValues(holds=bool((lost.diff().dropna() > 0).all()), shown={"lost": list(lost)})
+    steps = lost.diff().dropna()
+    gradual = bool((steps > 0).all()) and float(steps.max()) <= GRADUAL * float(steps.sum())
+    return ComputedValues(holds=gradual, shown={"lost": list(lost)})
 
 
 @CHECKS.of(scope="arithmetic")
@@ -105,16 +112,18 @@ def _read(e: Evidence, method: str) -> str:
     return e.key(method)
 
 
-@CHECKS.of(near=ENTROPY)
+@CHECKS.of(compare=comparison("higher"), near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: PaperClaim) -> Values:
-    """Read upper attention entropy at 3 % of training, of control and intervention."""
-    return {side: e.entropy(method) for side, method in SIDES.items()}
+    """Read upper attention entropy at 3 % of training, of control and intervention, which has the higher one."""
+    found = {side: e.entropy(method) for side, method in SIDES.items()}
+    return found | {"higher": found["intervention"] > found["control"]}
 
 
-@CHECKS.of(near=LOGIT)
+@CHECKS.of(compare=comparison("lower"), near=LOGIT)
 def logit_3pct(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the upper logit at 3 % of training, of control and intervention."""
-    return {side: e.logit(method) for side, method in SIDES.items()}
+    """Read the upper logit at 3 % of training, of control and intervention, which has the lower one."""
+    found = {side: e.logit(method) for side, method in SIDES.items()}
+    return found | {"lower": found["intervention"] < found["control"]}
 
 
 @CHECKS.of()
@@ -146,15 +155,17 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
     return {side: [e.read(method, probe) for probe in probes] for side, method in SIDES.items()}
 
 
-@CHECKS.of(near=near(0.1))
+@CHECKS.of(compare=comparison("below_one"))
 def locality(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the locality ratios of upper queries and keys at 3 %, of control and intervention, with their chance
-    levels."""
+    """Read the locality ratios of upper queries and keys at 3 %, of control and intervention, all below one, with their
+    chance levels."""
     nulls = {}
     for side, method in SIDES.items():
         key = e.key(method)
         nulls[f"null {side}"] = [e.run_values.null(key, probe, EARLY) for probe in ("locality_query", "locality_key")]
-    return ComputedValues(values=_ratios(e), near=near(0.1), shown=nulls)
+    found = _ratios(e)
+    below = max(max(ratios) for ratios in found.values()) < 1
+    return ComputedValues(values=found | {"below_one": below}, near=near(0.1), shown=nulls)
 
 
 @CHECKS.of()
@@ -165,7 +176,9 @@ def locality_order(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=all(both), shown=found)
 
 
-@CHECKS.of(near=near(0.05))
+@CHECKS.of(compare=comparison("higher_in_control"), near=near(0.05))
 def immature_energy(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention."""
-    return {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}
+    """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention, which
+    has the smaller one."""
+    found = {side: e.read(method, "projector_share", EARLY, "model") for side, method in SIDES.items()}
+    return found | {"higher_in_control": found["control"] > found["intervention"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_checkers import ComputedValues, near, parts
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from .. import theorem_numbers
@@ -57,14 +57,16 @@ def theorem1(e: Evidence, claim: PaperClaim) -> Values:
     )
 
 
-@CHECKS.of(near=near(0.01), **ARITHMETIC)
+@CHECKS.of(compare=parts("alone", "beside_a_rest"), **ARITHMETIC)
 def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
-    """Compute the power of the immature energy by which a small step on drawn heads shrinks, where nothing else is in
-    the stream."""
+    """Decide whether a small step on drawn heads shrinks with the square of the immature energy: where nothing else is
+    in the stream, and beside a mature rest, of which the theorem's text makes no exception."""
     found = theorem_numbers.heads(_sizes(e).single)
     beside = theorem_numbers.energy_power(found, alone=False)
     power = theorem_numbers.energy_power(found, alone=True)
-    return ComputedValues(values={"power": power}, near=near(0.01), shown={"beside a mature rest": beside})
+    square = near(0.01)
+    values = {"alone": square(claim.values["power"], power), "beside_a_rest": square(claim.values["power"], beside)}
+    return ComputedValues(values=values, shown={"power_alone": power, "power_beside_a_rest": beside})
 
 
 @CHECKS.of(**ARITHMETIC)

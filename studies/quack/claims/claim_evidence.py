@@ -59,12 +59,17 @@ class Evidence(claim_registry.ClaimEvidence):
         return self.grid.stable(self.best(scale, method, eta))
 
     def usable(self, scale: str, method: str, eta: float) -> bool:
-        """Whether a base rate is usable (interpretation `usable`): stable, and no worse than the rate below by a
-        difference."""
+        """Whether a base rate is usable (interpretation `usable`)."""
+        return not self.unusable(scale, method, eta)
+
+    def unusable(self, scale: str, method: str, eta: float) -> str:
+        """Why a base rate is not usable: the run is not stable, or worse than at the rate below by a difference; empty
+        where it is usable."""
         if not self.stable(scale, method, eta):
-            return False
+            return self.grid.trouble(self.best(scale, method, eta))
         below = [other for other in self.grid.etas if other < eta]
-        return not below or self.loss_at(scale, method, eta) <= self.loss_at(scale, method, below[-1]) + DIFFERENT
+        worse = self.loss_at(scale, method, eta) - self.loss_at(scale, method, below[-1]) if below else 0.0
+        return f"{worse:.3g} nats above the loss at {below[-1]:g}" if worse > DIFFERENT else ""
 
     def highest_usable(self, scale: str, method: str) -> float:
         """The highest usable base rate; 0 where none is."""

@@ -24,7 +24,9 @@ def stable_lr(e: Evidence, claim: PaperClaim) -> Values:
     """The highest base rate that QuacK can use in both kinds of attention; 0 where there is none. The same word decides
     that another method fails."""
     usable = [eta for eta in e.grid.etas if all(e.usable(scale, QUACK, eta) for scale in BOTH)]
-    return {"lr": max(usable, default=0.0)}
+    eta = float(claim.values["lr"])
+    reasons = {f"{scale} at {eta:g}": e.unusable(scale, QUACK, eta) or "usable" for scale in BOTH}
+    return ComputedValues(values={"lr": max(usable, default=0.0)}, shown=reasons)
 
 
 @CHECKS.of(compare=slightly_worse)

@@ -5,10 +5,13 @@ Errors and cosines are read at every width; a range is met if all widths lie in 
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pandas as pd
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, factor, half_unit, near
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, factor, half_unit, near, parts
+from plumbline.results.claims.claim_effects import comparison
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import MISSING
 
@@ -17,7 +20,7 @@ from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 
-#: An error grows with the width if at the largest it is more than this much above that at the smallest.
+#: An error grows with the width if at a larger one it is more than this share above that at a smaller one.
 GROWN = 0.1
 
 
@@ -50,10 +53,17 @@ def within(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     return ("partly" if len(apart) == 1 else "not reproduced"), f"outside its range: {', '.join(apart)}"
 
 
-@CHECKS.of(compare=within)
+def _beaten(e: Evidence, quantity: str) -> dict[str, bool]:
+    """Whether the linear map is the worse one at every width, which is what the comparison is about."""
+    pairs = zip(_values(e, MLP, quantity), _values(e, LINEAR, quantity), strict=True)
+    return {"linear_is_worse": all(mlp < linear for mlp, linear in pairs)}
+
+
+@CHECKS.of(compare=comparison("linear_is_worse", then=within))
 def mlp_transfer_error(e: Evidence, claim: PaperClaim) -> Values:
     """Read the relative L2 error in percent at every width, of the MLP with a skip and of the linear map."""
-    return ComputedValues(values={arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)})
+    errors = {arm: [100 * value for value in _values(e, arm, ERROR)] for arm in (MLP, LINEAR)}
+    return ComputedValues(values=errors | _beaten(e, ERROR))
 
 
 @CHECKS.of()
@@ -73,24 +83,35 @@ def about_and_above(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdic
     return ("reproduced" if about and above else "partly" if about or above else "not reproduced"), why
 
 
-@CHECKS.of(compare=about_and_above)
+@CHECKS.of(compare=comparison("linear_is_worse", then=about_and_above))
 def mlp_transfer_cosdist(e: Evidence, claim: PaperClaim) -> Values:
     """Read the cosine distance at every width, of the MLP with a skip and of the linear map."""
-    return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)})
+    return ComputedValues(values={arm: _values(e, arm, DISTANCE) for arm in (MLP, LINEAR)} | _beaten(e, DISTANCE))
 
 
-@CHECKS.of()
+#: "A factor of 2": three quarters of it or more, and up to what the printed ranges of the two errors allow (14 / 4).
+FACTOR = (1.5, 3.5)
+
+
+@CHECKS.of(compare=comparison("outperforms", then=parts("about_the_factor")))
 def mlp_transfer_factor(e: Evidence, claim: PaperClaim) -> Values:
-    """The mean over widths of one error over the other."""
+    """Compute the mean over widths of the linear map's error over the MLP's, which is above one at every width, and
+    decide whether it is about the printed factor."""
     pairs = zip(_values(e, LINEAR, ERROR), _values(e, MLP, ERROR), strict=True)
-    return {"ratio": _mean([linear / mlp for linear, mlp in pairs])}
+    ratios = [linear / mlp for linear, mlp in pairs]
+    about = FACTOR[0] <= _mean(ratios) <= FACTOR[1] + 1e-9
+    values = {"outperforms": min(ratios) > 1, "about_the_factor": about}
+    return ComputedValues(values=values, shown={"ratio": _mean(ratios)})
 
 
 @CHECKS.of()
 def mlp_transfer_dim(e: Evidence, claim: PaperClaim) -> Values:
-    """The error at the largest width against that at the smallest; the widths are the printed ones."""
+    """Decide whether the error of no larger width is above that of any smaller one by more than a tenth; the widths
+    are the printed ones."""
     errors, widths = _values(e, MLP, ERROR), [int(width) for width in _read(e).index]
-    holds = widths == claim.values["h"] and errors[-1] <= (1 + GROWN) * errors[0]
+    holds = widths == claim.values["h"] and all(
+        later <= (1 + GROWN) * earlier for earlier, later in combinations(errors, 2)
+    )
     return ComputedValues(holds=holds, shown={"h": widths, "error_pct": [100 * error for error in errors]})
 
 

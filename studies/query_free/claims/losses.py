@@ -3,10 +3,12 @@ has."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number, order
+from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..run_values import (
@@ -95,11 +97,12 @@ def small_baselines_worse(e: Evidence, claim: PaperClaim) -> Values:
 def val_order(e: Evidence, claim: PaperClaim) -> Values:
     """From the lowest loss; two that are printed with one loss keep the printed order if they match here."""
     found = {method: e.loss(method) for method in CONFIGURATIONS}
-    ranked = sorted(found, key=found.__getitem__)
-    at = sorted((ranked.index(IDENTITY), ranked.index(BASELINE)))
+    listed = sorted(found, key=found.__getitem__)
+    at = sorted((listed.index(IDENTITY), listed.index(BASELINE)))
     if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
-        ranked[at[0]], ranked[at[1]] = IDENTITY, BASELINE
-    return ComputedValues(values={"order": ranked}, shown={"loss": [found[method] for method in ranked]})
+        listed[at[0]], listed[at[1]] = IDENTITY, BASELINE
+        found[BASELINE] = math.nextafter(found[IDENTITY], math.inf)  # beside it as before, and no tie
+    return ComputedValues(values={"order": ranked(found)}, shown={"loss": [found[method] for method in listed]})
 
 
 @CHECKS.of(*PERCENTAGES, near=PERCENT)

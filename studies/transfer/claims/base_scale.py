@@ -26,6 +26,7 @@ from plumbline.results.claims.claim_checkers import (
     signs,
     statistic,
 )
+from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
@@ -124,7 +125,7 @@ CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
 def t2_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order all methods by CLIMB-avg at the base scale, best first."""
     values = {method: e.climb(method) for method in e.methods}
-    return {"order": sorted(values, key=values.__getitem__, reverse=True)}
+    return {"order": ranked(values, largest_first=True)}
 
 
 @CHECKS.of(near={"mean": CLIMB, "std": SIGMA})
@@ -170,7 +171,7 @@ def sigma_three_refs(e: Evidence, claim: PaperClaim) -> Values:
 def sigma_baseline_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the three methods that have several seeds by the standard deviation of CLIMB-avg, largest first."""
     sigmas = _sigmas(e)
-    return {"order": sorted(sigmas, key=sigmas.__getitem__, reverse=True)}
+    return {"order": ranked(sigmas, largest_first=True)}
 
 
 @CHECKS.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))

@@ -23,6 +23,7 @@ from plumbline.results.claims.claim_checkers import (
     signs,
     statistic,
 )
+from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.stats import spearman
 
@@ -90,7 +91,7 @@ def t3_baseline(e: Evidence, claim: PaperClaim) -> Values:
 def t3_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods that completed the large scale by CLIMB-avg, best first."""
     values = e.completed_large()
-    return {"order": sorted(values, key=values.__getitem__, reverse=True)}
+    return {"order": ranked(values, largest_first=True)}
 
 
 @CHECKS.of()

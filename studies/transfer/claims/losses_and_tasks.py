@@ -22,6 +22,7 @@ from plumbline.results.claims.claim_checkers import (
     said,
     signs,
 )
+from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 
 from ..hardware_comparison import ARM, pair
@@ -56,7 +57,7 @@ def val_loss(e: Evidence, claim: PaperClaim) -> Values:
 def t7_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods of Table 7 by final validation loss, lowest first."""
     losses = {method: e.loss(method) for method in TABLE_7}
-    return {"order": sorted(losses, key=losses.__getitem__)}
+    return {"order": ranked(losses)}
 
 
 def _gap(e: Evidence, method: str) -> float:

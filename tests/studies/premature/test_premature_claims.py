@@ -44,9 +44,10 @@ def test_every_claim_is_measured_or_says_why_not():
     assert all(isinstance(one, ClaimCheck) and (one.function or len(one.untested) > 10) for one in CHECKS.values())
 
 
-def test_the_published_world_reproduces_every_claim(rows):
+def test_the_published_world_reproduces_every_claim_but_what_is_false_as_it_is_worded(rows):
+    """Theorem 3's text makes no exception; a square it is only where nothing mature stands beside."""
     other = rows[rows["verdict"] != "reproduced"]
-    assert other[["verdict", "why"]].to_dict("index") == {}
+    assert other["why"].to_dict() == {"rho_squared": "1 of 2 parts hold; not so: beside_a_rest"}
 
 
 TRAINED = [name for name, measure in CHECKS.items() if measure.function]
@@ -57,6 +58,105 @@ ARITHMETIC = ["rho_init", "fourfold", "theorem1", "rho_squared", "logit_range", 
 def test_every_claim_of_runs_fails_in_some_mutant(name, mutants):
     verdicts = {mutant: found.loc[name, "verdict"] for mutant, found in mutants.items()}
     assert "not reproduced" in verdicts.values(), verdicts
+
+
+#: Claims of an effect, or of a comparison of control and intervention: false where the two change places.
+REVERSED = [
+    "ppl_gain_270m",
+    "loss_gain_270m",
+    "tokens_saved_270m",
+    "gain_every_paired_difference",
+    "ppl_gain_0p7b",
+    "loss_gain_0p7b",
+    "tokens_saved_0p7b",
+    "mechanism_0p7b",
+    "t2_piqa",
+    "t2_hellaswag",
+    "t2_arc_easy",
+    "t2_arc_challenge",
+    "t2_race",
+    "t2_lambada",
+    "t2_mmlu",
+    "t2_mean",
+    "downstream_mean",
+    "downstream_wins",
+    "ablation_order",
+    "entropy_3pct",
+    "logit_3pct",
+    "entropy_order",
+    "logit_growth_suppressed",
+    "singular_value",
+    "locality_order",
+    "immature_energy",
+    "t3_gpt",
+    "t3_gpt_rmsnorm",
+    "t3_gpt_biasless",
+    "t3_gpt_swiglu",
+    "t3_llama_layernorm",
+    "t3_llama",
+    "llama_gain",
+    "gain_order",
+    "rmsnorm_alone",
+    "biasless_partial",
+    "swiglu_suppressor",
+    "t4_gpt",
+    "t4_gpt_swiglu",
+    "t4_gpt_geglu",
+    "entropy_floor_gain",
+    "entropy_floor_much_smaller",
+    "selective_vs_global",
+    "t9_intervention",
+    "fixed_releases_keep_most",
+    "release_order",
+]
+
+
+@pytest.mark.parametrize("name", REVERSED)
+def test_an_effect_that_is_reversed_is_not_reproduced(name, mutants):
+    found = mutants["swapped"].loc[name]
+    assert found["verdict"] == "not reproduced", found["why"]
+
+
+@pytest.mark.parametrize("name", ["control_ppl_order", "gain_order", "write_order", "release_order"])
+def test_ties_are_no_order(name, mutants):
+    found = mutants["nothing happens"].loc[name]
+    assert found["verdict"] == "not reproduced" and " = " in found["reproduced"], found["why"]
+
+
+def _world(tmp_path, change) -> pd.DataFrame:
+    facts = published_facts()
+    change(facts)
+    return judged(written(facts, tmp_path))
+
+
+def test_what_grows_in_one_jump_does_not_grow_gradually(tmp_path):
+    def jumps(facts):
+        curve = facts["premature/base/gpt_slow/s42"].run_values["loss_neither", "model"]
+        whole = facts["premature/base/gpt_slow/s42"].run_values["loss", "model"]
+        for number, at in enumerate(sorted(at for at in curve if at >= 0.03)):
+            lost = 0.35 + 0.01 * number + (17.0 if at == 1.0 else 0.0)
+            curve[at] = (math.log(math.exp(whole[at][0]) + lost), curve[at][1])
+
+    assert _world(tmp_path, jumps).loc["ablation_grows", "verdict"] == "not reproduced"
+
+
+def test_a_ratio_of_one_is_not_below_one(tmp_path):
+    def above(facts):
+        for side in ("gpt", "gpt_slow"):
+            facts[f"premature/base/{side}/s42"].run_values["locality_query", "upper"] = {0.03: (1.02, 0.174)}
+
+    assert _world(tmp_path, above).loc["locality", "verdict"] == "not reproduced"
+
+
+def test_what_suppresses_nothing_is_no_suppressor_and_what_keeps_little_keeps_not_most(tmp_path):
+    def other_way(facts):
+        for method, gain in (("gpt_swiglu", 0.62), ("gpt_rmsnorm", 0.2), ("gpt_biasless", 0.2), ("gpt", 0.5858)):
+            control = facts[f"premature/base/{method}/s42"]
+            facts[f"premature/base/{method}_slow/s42"].loss = math.log(math.exp(control.loss) - gain)
+
+    found = _world(tmp_path, other_way)
+    names = ["swiglu_suppressor", "rmsnorm_alone", "biasless_partial"]
+    assert found.loc[names, "verdict"].eq("not reproduced").all(), found.loc[names, "why"]
 
 
 def _wider(study: str) -> theorem_numbers.MatchedSizes:
@@ -156,5 +256,6 @@ def test_a_demo_speaks_only_about_arithmetic(tmp_path):
     found = judged(written(published_facts("demo"), tmp_path, "demo"), "demo")
     trained = found.drop([name for name, measure in CHECKS.items() if measure.scope == "arithmetic"])
     assert trained["verdict"].eq("not judged (demo size)").all()
-    assert found.loc[ARITHMETIC, "verdict"].eq("reproduced").all()
+    arithmetic = found.loc[ARITHMETIC, "verdict"]
+    assert arithmetic.pop("rho_squared") == "partly" and arithmetic.eq("reproduced").all()
     assert found.loc["ablation_equivalent", "verdict"] == "reproduced"

@@ -101,6 +101,26 @@ TRANSFERS: dict[str, tuple[Transfer, str, set[str]]] = {
         "not reproduced",
         {"mlp_transfer_dim"},
     ),
+    "mlp_transfer_factor, the printed ends": (
+        Transfer(mlp=(0.04,) * 3, linear=(0.14,) * 3),
+        "reproduced",
+        set(),
+    ),
+    "mlp_transfer_error, reversed": (
+        Transfer(mlp=(0.118, 0.119, 0.120), linear=(0.050, 0.051, 0.052)),
+        "not reproduced",
+        {"mlp_transfer_error", "mlp_transfer_factor"},
+    ),
+    "mlp_transfer_cosdist, reversed": (
+        Transfer(mlp_distance=(0.012,) * 3, linear_distance=(0.0095,) * 3),
+        "not reproduced",
+        {"mlp_transfer_cosdist", "mlp_transfer_cos"},
+    ),
+    "mlp_transfer_dim, worst in the middle": (
+        Transfer(mlp=(0.05, 0.5, 0.05), linear=(0.12, 1.2, 0.12)),
+        "not reproduced",
+        {"mlp_transfer_dim", "mlp_transfer_error"},
+    ),
     "mlp_transfer_dim, other widths": (
         Transfer(widths=(32, 64, 96)),
         "not reproduced",

@@ -69,7 +69,8 @@ def judge_claims(
                 f"{RATES} of {evidence.study.code}: there is no claim {name!r}{nearest(name, known)}; draw the rates "
                 "again"
             )
-    return [_judged(claim, checks, evidence) | rates.columns(claim.id) for claim in claims]
+    rows = [_judged(claim, checks, evidence) | rates.columns(claim.id) for claim in claims]
+    return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
 def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> dict[str, str]:
