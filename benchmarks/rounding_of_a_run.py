@@ -107,8 +107,8 @@ def main() -> None:
     ]
     told = [
         "",
-        "The last column is what the loss was moved by from 035bdef to 55d9f7f, at the largest of the four commits that "
-        "moved any of these losses at all (found by training these four runs at commits of that range, by bisection):",
+        "The last column is the largest change of the loss by one commit from 035bdef to 55d9f7f. Four commits of that "
+        "range moved any of these losses at all (found by bisection, training these runs at commits on the way):",
         "",
         *(f"- {name}: {text}" for name, text in CHANGES.items()),
         "",

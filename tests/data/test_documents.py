@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -38,6 +39,34 @@ def local(folder: Path, out: Path, *more: str) -> None:
     documents.main(
         ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(folder), "--out", str(out), *more]
     )
+
+
+KILLED = """
+import os, signal, sys
+from plumbline.data import documents
+from plumbline.data.sources import local
+read = local.documents
+def killed(*given):
+    for number, document in enumerate(read(*given)):
+        if number == 150:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield document
+local.documents = killed
+documents.main()
+"""
+
+
+def test_what_a_killed_process_left_goes_with_the_next_start(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "texts" / "all.jsonl", corpus(300))
+    local(tmp_path / "texts", tmp_path / "whole")
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(tmp_path / "texts")]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *words, "--out", str(tmp_path / "out")], capture_output=True, text=True
+    )
+    assert done.returncode == -signal.SIGKILL and list((tmp_path / "out").glob(".shuffle.*")), done.stderr
+    local(tmp_path / "texts", tmp_path / "out")
+    made = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "out")]
+    assert made[0] == made[1]
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=30), st.integers(1, 1000))

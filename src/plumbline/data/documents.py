@@ -19,6 +19,7 @@ import contextlib
 import hashlib
 import itertools
 import math
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -40,6 +41,7 @@ from plumbline.data.split import By, DocumentShuffle, held_out, rule
 from plumbline.data.text_cleaning import pieces
 
 SPLITS = ("train", "validation")
+_SHUFFLES = ".shuffle."
 
 
 class DocumentSplitter:
@@ -132,7 +134,10 @@ def gather(
 
 
 def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
-    return tempfile.TemporaryDirectory(prefix=".shuffle.", dir=out)
+    """Make a folder for the shuffles; those of killed processes go first, since `out` is this process's alone."""
+    for left in out.glob(f"{_SHUFFLES}*"):
+        shutil.rmtree(left)
+    return tempfile.TemporaryDirectory(prefix=_SHUFFLES, dir=out)
 
 
 def _read(
