@@ -55,6 +55,15 @@ def file_of(folder: Path, rows, suffix: str = ".csv") -> Path:
     return path
 
 
+def test_a_gain_that_no_modification_ever_had_is_flagged_with_what_to_look_at(tmp_path: Path) -> None:
+    leak = [("leak", "1", 0.60), ("leak", "2", 0.61), ("leak", "3", 0.605)]
+    made = write(asked(file_of(tmp_path, BASE + GOOD + leak)))
+    assert list(made.numbers["implausible"]) == ["leak"]
+    assert "look at whether it reads what it is to predict" in made.sentence and made.sentence in made.page
+    turned = [(method, seed, 4.0 - value) for method, seed, value in BASE + leak]
+    assert write(asked(file_of(tmp_path, turned))).numbers["implausible"] == {}, "as much worse is no wonder"
+
+
 def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
     for rows, begins in (
         (GOOD, "`good` improves `loss` by 0.0196, between 0.0142 and 0.0250 (6.5 sigma; 3 seeds against 5 of `base`; "),

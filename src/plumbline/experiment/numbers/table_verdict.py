@@ -29,6 +29,7 @@ from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
+from plumbline.experiment.own_method import implausible
 
 #: What the methods of a chain are compared with, in a page's words.
 PREDECESSOR = "predecessor"
@@ -157,6 +158,14 @@ def _judged(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms, tries
     return judge(pair.method, ours, table.values[pair.baseline], terms, tries=tries)
 
 
+def _implausible(judged: BaselineComparison, against: str) -> str | None:
+    """Say what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
+    if judged.outcome != VerdictSentences.IMPROVES or not judged.n_baseline:
+        return None
+    words = implausible.flagged_of_own_trainer(judged.gain, judged.sigma, judged.freedom, judged.mean_baseline)
+    return words and f"{name(judged.name)} beside {name(against)}: {words}."
+
+
 def _written(
     request: NumbersRequest,
     table: MetricBySeed,
@@ -180,6 +189,8 @@ def _written(
         if one in lost
     ]
     gone += [f"{name(one)} cannot be judged: {why}" for one, why in cannot.items()]
+    flagged = {method: words for method, one in judged.items() if (words := _implausible(one, against[method]))}
+    gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
     families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
     dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
@@ -210,6 +221,7 @@ def _written(
         "methods": {key: of_judgement(each) for key, each in judged.items()},
         "lost": {method: dict(seeds) for method, seeds in table.lost.items()},
         "notes": list(table.notes),
+        "implausible": flagged,
     }
     return VerdictTexts(
         sentence=headline(judged, baseline, metric, gone, against=against),
