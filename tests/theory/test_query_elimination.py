@@ -193,14 +193,23 @@ def rows() -> list[TheoremCheck]:
 def test_every_statement_holds_and_fails_without_each_premise(rows):
     assert [row.id for row in rows] == [
         *("prop_4_1", "prop_4_2", "thm_4_1", "remark_4", "thm_4_3", "thm_4_2_untied", "thm_4_2_tied"),
-        *("section_6_rotary", "section_6_grouped", "section_6_qk_norm"),
+        *("abstract_key", "abstract_value", "section_6_rotary", "section_6_grouped", "section_6_qk_norm"),
     ]
     for row in rows:
         assert row.holds, row
         assert 0 < row.residual < ROUNDING
         assert bool(row.broken) != row.id.startswith("section_6")
     missing = {broken.premise for row in rows for broken in row.broken}
-    assert {"LayerNorm", "W_Q singular", "layers not shared", "rotary positions", "QK-norm", "several heads"} < missing
+    assert {
+        "LayerNorm",
+        "W_Q singular",
+        "W_K singular",
+        "W_V singular",
+        "layers not shared",
+        "rotary positions",
+        "QK-norm",
+        "several heads",
+    } < missing
 
 
 def test_a_check_is_seen_to_fail(rows):

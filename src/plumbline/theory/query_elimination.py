@@ -1,4 +1,4 @@
-"""Takes W_Q out of a transformer without changing what it computes: the constructions, as functions of weights.
+"""Takes W_Q, or W_K or W_V, out of a transformer without changing what it computes: constructions of other weights.
 
 Source: query_free study, Lemma 3.1, Propositions 4.1 and 4.2, Theorems 4.1 to 4.3, Remark 4, and their proofs in
 appendices 8.1 and 8.6 (Lemmas 8.5 and 8.6). Rows, X W, as there. All but the two propositions move the stream to
@@ -6,13 +6,16 @@ another basis, X Theta, Theta a W_Q: what reads it is divided by Theta on its le
 its right by the basis that is wanted after it.
 
 Each function returns new weights, whatever the architecture that they are put in; the premises that an architecture has
-to keep are stated with each, and `plumbline.theory.query_elimination_checks` tries them with and without.
+to keep are stated with each, and `plumbline.theory.query_elimination_checks` tries them with and without. The theorems
+name W_Q; the abstract says that "one of the Query, Key or Value weights" can go, and the basis may as well be any of
+the three that is square and invertible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +23,8 @@ from plumbline.theory.plain_transformer import LayerWeights, ModelWeights
 
 #: (Theta, W) -> Theta^-1 W.
 Divide = Callable[[np.ndarray, np.ndarray], np.ndarray]
+#: The weights that become I. Those of keys and values are square where no head is shared.
+Eliminated = Literal["query_DD", "key_DN", "value_DN"]
 
 
 def least_squares(theta_DD: np.ndarray, weight_DN: np.ndarray) -> np.ndarray:
@@ -82,14 +87,16 @@ def one_layer(weights: ModelWeights, layer: int, divide: Divide = np.linalg.solv
     return _ends_moved(weights, theta_DD, moved, divide)
 
 
-def attention_skip_only(weights: ModelWeights, divide: Divide = np.linalg.solve) -> ModelWeights:
-    """Theorem 4.2: every W_Q becomes I; layer i reads the stream in the basis of its own W_Q, and its MLP writes it in
-    that of the next layer.
+def attention_skip_only(
+    weights: ModelWeights, divide: Divide = np.linalg.solve, eliminated: Eliminated = "query_DD"
+) -> ModelWeights:
+    """Theorem 4.2: every W_Q (or `eliminated`) becomes I; layer i reads the stream in the basis of its own W_Q, and its
+    MLP writes it in that of the next layer.
 
     Premises: no norms, no skip around the MLP, every W_Q invertible. A tied head stays tied: after the last layer the
     basis is (Theta_1^t)^-1.
     """
-    thetas = [layer.query_DD for layer in weights.layers]
+    thetas = [getattr(layer, eliminated) for layer in weights.layers]
     layers = []
     for number, (layer, theta_DD) in enumerate(zip(weights.layers, thetas, strict=True)):
         if number + 1 < len(thetas):
@@ -99,7 +106,7 @@ def attention_skip_only(weights: ModelWeights, divide: Divide = np.linalg.solve)
         else:
             down_FD = layer.down_FD
         moved = _moved(layer, theta_DD, divide)
-        layers.append(replace(moved, query_DD=_identity(theta_DD), down_FD=down_FD))
+        layers.append(replace(moved, **{eliminated: _identity(theta_DD)}, down_FD=down_FD))
     return replace(
         weights,
         embedding_VD=weights.embedding_VD @ thetas[0],

@@ -59,6 +59,9 @@ TABLE_1 = {
     ),
 }
 
+#: What the abstract names beside W_Q.
+ANY_OF_THREE: dict[str, eliminate.Eliminated] = {"key": "key_DN", "value": "value_DN"}
+
 #: Weights of a model of some form -> other weights.
 Change = Callable[[ModelWeights, Architecture], ModelWeights]
 
@@ -97,7 +100,7 @@ class WeightChange:
 
 def query_elimination_checks() -> list[TheoremCheck]:
     """Check each statement of section 4, and what section 6 says that they extend to; one row for each."""
-    return [*_local(), *_one_basis(), *_many_bases(), *_extensions()]
+    return [*_local(), *_one_basis(), *_many_bases(), *_other_weights(), *_extensions()]
 
 
 def _local() -> Iterator[TheoremCheck]:
@@ -187,6 +190,37 @@ def _many_bases() -> Iterator[TheoremCheck]:
             replace(every, tied=tied),
             {premise: replace(one, tied=tied) for premise, one in broken.items()},
         )
+
+
+def _other_weights() -> Iterator[TheoremCheck]:
+    """The abstract: one of the query, key or value weights; the theorems speak of the query's alone."""
+    for name, eliminated in ANY_OF_THREE.items():
+        letter = name[0].upper()
+        change = _eliminating(eliminated)
+        kept = WeightChange(change=change, form={"ffn_skip": False}, tied=True)
+        broken = {
+            "a skip around the MLP": replace(kept, form={}),
+            "LayerNorm": replace(kept, form={"ffn_skip": False, "norm": True}),
+            f"W_{letter} singular": replace(
+                kept, change=_eliminating(eliminated, eliminate.least_squares), before=_singular_in(eliminated)
+            ),
+        }
+        statement = f"every W_{letter} becomes I, as W_Q in Theorem 4.2; skip around attention only, head tied"
+        yield _row(f"abstract_{name}", statement, "abstract, sec 4.3", "", kept, broken)
+
+
+def _eliminating(eliminated: eliminate.Eliminated, divide: eliminate.Divide = np.linalg.solve) -> Change:
+    return lambda weights, form: eliminate.attention_skip_only(weights, divide, eliminated)
+
+
+def _singular_in(eliminated: eliminate.Eliminated) -> Change:
+    def without(weights: ModelWeights, form: Architecture) -> ModelWeights:
+        layers = [
+            replace(layer, **{eliminated: _without_a_direction(getattr(layer, eliminated))}) for layer in weights.layers
+        ]
+        return replace(weights, layers=tuple(layers))
+
+    return without
 
 
 def _extensions() -> Iterator[TheoremCheck]:

@@ -26,6 +26,7 @@ ARITHMETIC = {"scope": "arithmetic"}
 STATEMENTS = {
     "single_layer_free_lunch": ("thm_4_1",),
     "attn_skip_only": ("thm_4_2_untied", "thm_4_2_tied"),
+    "any_of_three": ("thm_4_2_tied", "abstract_key", "abstract_value"),
     "weight_shared": ("thm_4_3",),
     "block_diag_invariance": ("prop_4_2",),
     "tied_untie": ("remark_4",),
