@@ -58,6 +58,15 @@ def test_rows_per_document(audit):
 
 
 @pytest.mark.parametrize("study", LEAST)
+def test_a_studys_readme_counts_as_the_audit_does(audit, repository, study):
+    rows = audit[audit["study"] == study]
+    readme = " ".join((repository / "studies" / study / "README.md").read_text(encoding="utf-8").split())
+    found = (rows["verdict"] == "mismatch").sum()
+    told = f"Of {len(rows)} checks of its printed numbers {found} do not hold"
+    assert (told if found else f"All {len(rows)} checks of its printed numbers hold") in readme
+
+
+@pytest.mark.parametrize("study", LEAST)
 def test_every_mismatch_has_a_finding_and_every_finding_a_mismatch(audit, repository, study):
     rows = audit[audit["study"] == study]
     found = set(rows["id"][rows["verdict"] == MISMATCH])
