@@ -326,7 +326,9 @@ def test_a_large_parquet_file_is_not_held_as_a_whole(tmp_path: Path) -> None:
         return _bytes_read() - before
 
     read_for_a_row("another", 5000)  # and what it imports
-    assert read_for_a_row("large", 5000) < 2_000_000, "a file of ten megabytes"
+    # Whatever else this process reads meanwhile only adds to it.
+    least = min(read_for_a_row(f"large{number}", 5000) for number in range(3))
+    assert least < 2_000_000, "a file of ten megabytes"
 
 
 def _bytes_read() -> int:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.core.errors import visible
 from plumbline.experiment.decision.outcome import BASELINE, EXIT_CODES
 from plumbline.experiment.decision.question import FIRST_SEED, Question
 from plumbline.operate.experiments.asked import (
@@ -44,7 +45,7 @@ def try_(given: argparse.Namespace) -> int:
     question = question_of(given, project, arms)
     if given.dry_run:
         failing, _ = _checks(project, arms)
-        print("\n".join([*failing, _plan(question, arms)]), file=sys.stderr if failing else sys.stdout)
+        print("\n".join([*map(visible, failing), _plan(question, arms)]), file=sys.stderr if failing else sys.stdout)
         return EXIT_CODES["cannot be judged"] if failing else 0
     # numpy and scipy, which a dry run needs not
     from plumbline.experiment.decision import bank as banks
@@ -62,7 +63,7 @@ def try_(given: argparse.Namespace) -> int:
             return told(known, page, as_json=given.json)
     failing, checks = _checks(project, arms)
     if failing:
-        print("\n".join(failing), file=sys.stderr)
+        print("\n".join(map(visible, failing)), file=sys.stderr)
         return EXIT_CODES["cannot be judged"]
     with banks.hold(place.work, shlex.join(["plumbline", "try", given.what])):
         settled = settle_try(place, question, arms, place.bank(), _baseline(arms), record, checks)

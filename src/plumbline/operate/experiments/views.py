@@ -33,7 +33,7 @@ def print_noise(given: argparse.Namespace, place: Place) -> int:
     for row in rows:
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
         print(
-            f"{trainer}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
+            f"{visible(trainer)}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
             f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
             f"Beside {row['bank']} runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
