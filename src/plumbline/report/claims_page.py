@@ -20,6 +20,7 @@ SHOWN = {
     "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
     "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
     "why": ColumnHead(text="why", wide=True),
+    "nearness": ColumnHead(text="how near", wide=True),
 }
 
 

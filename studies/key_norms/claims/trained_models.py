@@ -7,7 +7,7 @@ norm stands what weight decay alone would leave of it, and the same layers train
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, order
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..norm_curves import KEY_NORM
@@ -49,8 +49,8 @@ def late_rises(e: Evidence, claim: PaperClaim) -> Values:
 def order_end(e: Evidence, claim: PaperClaim) -> Values:
     """Order the final key norms of the three groups of layers and the initial norm, highest first."""
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
-    listed = sorted(norms, key=norms.__getitem__, reverse=True)
-    return ComputedValues(values={"order": listed}, shown={"norms": [norms[name] for name in listed]})
+    listed = ranking(norms, highest_first=True)
+    return ComputedValues(values={"order": listed}, shown=norms)
 
 
 @CHECKS.of("low_ratio", "high_ratio")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near, order
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats import spearman
 
 from ..run_values import Part, slowed
@@ -51,7 +52,7 @@ def _gains(e: Evidence) -> dict[str, float]:
 def gain_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the seven architectures by the perplexity that the intervention gains in them, largest gain first."""
     gains = _gains(e)
-    return ComputedValues(values={"order": sorted(gains, key=gains.__getitem__, reverse=True)}, shown=gains)
+    return ComputedValues(values={"order": ranking(gains, highest_first=True)}, shown=gains)
 
 
 @CHECKS.of(near=CLOSE)
@@ -95,7 +96,7 @@ CHECKS.of("t4_gpt", "t4_gpt_swiglu", "t4_gpt_geglu", near=CLOSE | {"control": LE
 def control_ppl_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the controls of the claim's architectures by final perplexity, lowest first."""
     found = {name: e.ppl(name) for name in claim.values["order"]}
-    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
 
 
 @CHECKS.of()
@@ -156,7 +157,7 @@ def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
 def write_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
 
 
 @CHECKS.of()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, factor, near, order
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import factor, near
 
 from ..run_values import CONTROL, FIFTH, INTERVENTION
 from ..tables import table9, table10
@@ -81,7 +82,7 @@ CHECKS.of(*(f"t9_{name}" for name in table9.RUNS), near=CLOSE)(_table9)
 def release_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
     found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
-    return ComputedValues(values={"order": sorted(found, key=found.__getitem__)}, shown=found)
+    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
 
 
 #: The Frobenius norm of a displacement grows with the steps' number and size: a quarter either way.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, near, order, signs
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, order, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import near
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats import PairedResult
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near, signs
+from plumbline.results.claims.claim_checkers import ComputedValues, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 
 from ..paired_runs import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE

@@ -7,8 +7,9 @@ import math
 import pandas as pd
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, factor, near
+from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import factor, near
 
 from ..release_rules import matured
 from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION

@@ -8,8 +8,9 @@ from __future__ import annotations
 import pandas as pd
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, factor, half_unit, near
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import factor, half_unit, near
 from plumbline.results.runs.finished_runs import MISSING
 
 from ..basis_transfer_results import ANGLE, COSINE, DISTANCE, ERROR, LINEAR, MLP, NAME, finals

@@ -13,7 +13,7 @@ import numpy as np
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
-from plumbline.results.claims.claim_checkers import ComputedValues, check
+from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
 from plumbline.results.tables.write_table import markdown
@@ -30,6 +30,7 @@ COLUMNS = (
     "reproduced",
     "verdict",
     "why",
+    "nearness",
     "runs",
     "run_ids",
     "preset",
@@ -67,7 +68,8 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
         try:
             computed = registered(evidence, claim)
             row["reproduced"] = _shown(computed)
-            row["verdict"], row["why"] = check(claim, computed, registered.compare)
+            row["verdict"], row["why"] = check(claim, computed, registered.compare, registered.effect)
+            row["nearness"] = nearness(claim, computed, registered.compare)
             if registered.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
                 row["verdict"] = f"not judged ({preset} size)"
@@ -82,6 +84,7 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
                 row["verdict"] = f"not judged ({preset} size)"
             elif absent.word == "diverged" and elsewhere:
                 row["verdict"] = OTHER_TEXTS
+    row.setdefault("nearness", "")
     runs = sorted(evidence.used)
     ids = [evidence.frames.identity(key) for key in runs]
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
@@ -125,6 +128,6 @@ def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Seq
     lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}
-    heads |= {"verdict": "verdict", "why": "why"}
+    heads |= {"verdict": "verdict", "why": "why", "nearness": "how near"}
     table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"
