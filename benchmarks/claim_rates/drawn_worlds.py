@@ -52,7 +52,7 @@ class DrawnStudy:
     def _verdict(self, claim: PaperClaim, evidence: Any) -> str:
         registered = self.checks[claim.id]
         try:
-            return check(claim, registered(evidence, claim), registered.compare)[0]
+            return check(claim, registered(evidence, claim), registered.compare, registered.effect)[0]
         except MissingRun as absent:
             return absent.word
 

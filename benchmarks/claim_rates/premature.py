@@ -45,7 +45,7 @@ NOT_DRAWN = {
         "t8_shorter_window", "release_window", "release_main", "lower_routing_same", "sharp_crossing",
     ], _RELEASE),
     **dict.fromkeys([
-        "ablation_control", "ablation_intervention", "ablation_order", "ablation_grows", "ablation_equivalent",
+        "ablation_control", "ablation_intervention", "ablation_order", "ablation_grows",
         "singular_value", "locality", "locality_order", "immature_energy", "t5_gelu_3840", "t5_gelu_2560",
         "t5_swiglu_2560", "t5_geglu_2560", "write_reduction_3840", "write_reduction_2560", "first_upper_reduction",
         "write_order", "readout_20pct", "dose_monotone",

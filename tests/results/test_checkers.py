@@ -10,18 +10,19 @@ from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
     check,
-    factor,
     first,
-    half_unit,
     in_turn,
-    near,
+    nearness,
     number,
     order,
     parts,
+    ranking,
     said,
     signs,
     statistic,
 )
+from plumbline.results.claims.claim_effects import falling, so
+from plumbline.results.claims.claim_tolerances import factor, half_unit, near
 
 
 def verdict(kind: str, printed: dict, measured: ComputedValues | dict, compare=None, **claim) -> str:
@@ -121,3 +122,69 @@ def test_ratios_and_names():
 
 def test_factor_needs_the_same_sign():
     assert factor(2)(1.0, 1.9) and not factor(2)(1.0, 2.1) and not factor(2)(1.0, -1.0) and factor(2)(0.0, 0.0)
+
+
+def test_ties_are_no_order():
+    """Sorted names would keep the printed order where all values are one."""
+    rule, printed = order("names"), {"names": list("abc")}
+
+    def given(**numbers: float) -> str:
+        return verdict("order", printed, {"names": ranking(numbers, highest_first=True)}, rule)
+
+    assert ranking({"a": 1.0, "b": 2.0, "c": 1.0}, highest_first=True) == ["b", "a = c"]
+    assert given(a=3.0, b=2.0, c=1.0) == "reproduced"
+    assert given(a=3.0, b=2.0, c=2.0) == "partly"
+    assert given(a=1.0, b=1.0, c=1.0) == "not reproduced"
+    assert given(a=1.0, b=1.0, c=2.0) == "not reproduced"
+    tied = ranking({"a": 1.0, "b": 1.0}, highest_first=True)
+    assert verdict("order", {"names": ["a", "b"]}, {"names": tied}, first("names")) == "not reproduced"
+
+
+EFFECTS = {
+    "its sign": (signs("gain"), {"gain": -0.5, "spread": 0.1}, {"gain": 0.3, "spread": 0.1}),
+    "falling": (
+        falling("control", "gain"),
+        {"control": 0.1, "gain": 0.3, "spread": 0.1},
+        {"control": 0.4, "gain": 0.3},
+    ),
+    "so": (so("kept"), {"gain": 0.5, "kept": False}, {"gain": 0.3, "spread": 0.1, "kept": True}),
+}
+
+
+@pytest.mark.parametrize("name", list(EFFECTS))
+def test_without_its_effect_a_claim_is_not_reproduced(name):
+    effect, without, within = EFFECTS[name]
+    claim = PaperClaim(id="x", text="", source="", kind="number", values={"gain": 0.5, "spread": 0.1})
+    loose = {"gain": near(0.1), "spread": near(0.1)}
+
+    def judged(values: dict[str, object]) -> tuple[str, str]:
+        found = {"spread": 0.1} | values
+        return check(claim, ComputedValues(values=found, near=loose), None, effect)
+
+    assert check(claim, ComputedValues(values={"spread": 0.1} | without, near=loose))[0] != "not reproduced"
+    assert judged(without)[0] == "not reproduced" and judged(without)[1].startswith("without its effect: ")
+    assert judged(within)[0] == "partly"
+    assert judged(within | {"gain": 0.5, "control": 0.6})[0] == "reproduced"
+
+
+def test_equal_values_are_no_effect():
+    claim = PaperClaim(id="x", text="", source="", kind="sign", values={})
+    values = ComputedValues(values={"gain": 0.0}, shown={"control": 0.0})
+    assert falling("control", "gain")(claim, values)[0] == "not reproduced"
+
+
+def test_a_statement_that_holds_may_name_an_effect_too():
+    claim = PaperClaim(id="x", text="", source="", kind="order", values={})
+    there, not_there = (ComputedValues(holds=True, shown={"gains": gains}) for gains in (True, False))
+    assert check(claim, there, None, so("gains")) == ("reproduced", "it holds")
+    assert check(claim, not_there, None, so("gains"))[0] == "not reproduced"
+
+
+def test_how_near_a_value_came():
+    claim = PaperClaim(id="x", text="", source="", kind="number", values={"a": 1.0, "b": [2.0, 4.0], "word": "w"})
+    values: dict[str, object] = {"a": 1.05, "b": [2.0, -4.0], "word": "w", "more": 1.0}
+    by_name = ComputedValues(values=values, near={"a": near(0.1), "b": factor(2)})
+    assert nearness(claim, by_name) == "of what is allowed: a 0.5, b infinite"
+    # What is not compared as numbers came near to nothing.
+    assert nearness(claim, ComputedValues(values=values), signs("a")) == ""
+    assert nearness(claim, ComputedValues(values={"a": 1.05})) == "of what is allowed: a 1"

@@ -66,7 +66,7 @@ def test_the_sum_says_what_a_perfect_replication_gets_and_what_was_got() -> None
 
 def test_a_claim_without_a_rate_has_empty_cells_and_a_page_without_rates_no_columns() -> None:
     assert NONE.columns("one") == dict.fromkeys(COLUMNS, "")
-    row = dict.fromkeys(("id", "text", "published", "reproduced", "verdict", "why"), "x")
+    row = dict.fromkeys(("id", "text", "published", "reproduced", "verdict", "why", "nearness"), "x")
     study = SimpleNamespace(name="s", paper="", preset="paper", other_texts="")
     plain, rated = (
         to_markdown([row | rates.columns("one")], "T", study) for rates in (NONE, some(one=(0.5, 0.25, 0.0)))

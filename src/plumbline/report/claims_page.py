@@ -22,6 +22,7 @@ SHOWN = {
     "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
     "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
     "why": ColumnHead(text="why", wide=True),
+    "nearness": ColumnHead(text="how near", wide=True),
 }
 #: How often a claim would be reproduced, where that was drawn.
 RATES = {

@@ -17,8 +17,9 @@ from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.model.decoder import on_meta
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.query_key.qk_norm import QKNorm
-from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec, RunSpec
 

@@ -7,8 +7,7 @@ norm stands what weight decay alone would leave of it, and the same layers train
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, order
-from plumbline.results.claims.claim_effects import ranked
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..norm_curves import KEY_NORM
@@ -50,7 +49,7 @@ def late_rises(e: Evidence, claim: PaperClaim) -> Values:
 def order_end(e: Evidence, claim: PaperClaim) -> Values:
     """Order the final key norms of the three groups of layers and the initial norm, highest first."""
     norms = {name: e.norm(name) for name in ("final", "middle", "early")} | {"init": e.start()}
-    return ComputedValues(values={"order": ranked(norms, largest_first=True)}, shown=norms)
+    return ComputedValues(values={"order": ranking(norms, highest_first=True)}, shown=norms)
 
 
 @CHECKS.of("low_ratio", "high_ratio")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near, order
-from plumbline.results.claims.claim_effects import comparison, effect, ranked
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking, signs
+from plumbline.results.claims.claim_effects import so
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats import spearman
 
 from ..run_values import CONTROL, Part, slowed
@@ -37,12 +38,12 @@ def _table3(e: Evidence, claim: PaperClaim) -> Values:
     return {"ppl_reduction": e.architecture_gain(architecture)} | _readouts(e, architecture)
 
 
-CHECKS.of(
-    *(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE, compare=effect("ppl_reduction")
-)(_table3)
+CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near=CLOSE, effect=signs("ppl_reduction"))(
+    _table3
+)
 
 
-@CHECKS.of(compare=effect("gain"), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
+@CHECKS.of(effect=signs("gain"), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
 def llama_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference."""
     control, intervention = e.ppl("llama"), e.ppl(slowed("llama"))
@@ -57,7 +58,7 @@ def _gains(e: Evidence) -> dict[str, float]:
 def gain_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the seven architectures by the perplexity that the intervention gains in them, largest gain first."""
     gains = _gains(e)
-    return ComputedValues(values={"order": ranked(gains, largest_first=True)}, shown=gains)
+    return ComputedValues(values={"order": ranking(gains, highest_first=True)}, shown=gains)
 
 
 def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[str, float]]:
@@ -66,7 +67,7 @@ def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[
     return mine, gpt
 
 
-@CHECKS.of(compare=comparison("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
+@CHECKS.of(effect=so("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     """Compare RMSNorm alone with the GPT-style block: more than half of its gain, and the same upper logit and entropy
     of the controls at 3 % of training."""
@@ -78,14 +79,14 @@ def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     return mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | kept
 
 
-@CHECKS.of(compare=comparison("leaves_most"), near=CLOSE)
+@CHECKS.of(effect=so("leaves_most"), near=CLOSE)
 def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the block without biases keeps more than half of the GPT-style block's gain, and read it."""
     gain, gpt = e.architecture_gain("gpt_biasless"), e.architecture_gain(CONTROL)
     return {"gain": gain, "leaves_most": 0 < MOST * gpt < gain}
 
 
-@CHECKS.of(compare=comparison("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
+@CHECKS.of(effect=so("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: PaperClaim) -> Values:
     """Compare matched SwiGLU with the GPT-style block, which gains some: a smaller gain, and a lower upper logit and
     higher upper entropy of the control at 3 % of training."""
@@ -116,7 +117,7 @@ CHECKS.of(
     "t4_gpt_swiglu",
     "t4_gpt_geglu",
     near=CLOSE | {"control": LEVEL, "intervention": LEVEL},
-    compare=effect("gain"),
+    effect=signs("gain"),
 )(_table4)
 
 
@@ -124,7 +125,7 @@ CHECKS.of(
 def control_ppl_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the controls of the claim's architectures by final perplexity, lowest first."""
     found = {name: e.ppl(name) for name in claim.values["order"]}
-    return ComputedValues(values={"order": ranked(found)}, shown=found)
+    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
 
 
 @CHECKS.of()
@@ -161,19 +162,19 @@ def _reductions(e: Evidence, reference: str, part: Part = "upper") -> dict[str, 
     }
 
 
-@CHECKS.of(compare=effect("swiglu", "geglu"), near=REDUCTION)
+@CHECKS.of(effect=signs("swiglu", "geglu"), near=REDUCTION)
 def write_reduction_3840(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent SwiGLU and GEGLU write less than GELU-3840 in the upper half at 3 %."""
     return _reductions(e, "gpt")
 
 
-@CHECKS.of(compare=effect("swiglu", "geglu"), near=REDUCTION)
+@CHECKS.of(effect=signs("swiglu", "geglu"), near=REDUCTION)
 def write_reduction_2560(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent SwiGLU and GEGLU write less than GELU-2560 in the upper half at 3 %."""
     return _reductions(e, "gpt_gelu2560")
 
 
-@CHECKS.of(compare=effect("range"), near=REDUCTION)
+@CHECKS.of(effect=signs("range"), near=REDUCTION)
 def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the least and largest percent by which SwiGLU and GEGLU write less than either GELU network in the first
     upper layer."""
@@ -185,7 +186,7 @@ def first_upper_reduction(e: Evidence, claim: PaperClaim) -> Values:
 def write_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the four feed-forward networks by the size of their writes in the upper half at 3 %, smallest first."""
     found = {name: e.read(method, "ffn_write_rms") for name, method in RUNS.items()}
-    return ComputedValues(values={"order": ranked(found)}, shown=found)
+    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
 
 
 @CHECKS.of()

@@ -16,8 +16,8 @@ from functools import cached_property
 
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
-from plumbline.results.claims.claim_checkers import factor, near
 from plumbline.results.claims.claim_registry import MissingRun
+from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 

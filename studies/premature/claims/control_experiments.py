@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, factor, near, order
-from plumbline.results.claims.claim_effects import effect, ranked
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import factor, near
 
 from ..run_values import CONTROL, FIFTH, INTERVENTION
 from ..tables import table9, table10
@@ -27,7 +27,7 @@ def entropy_floor_readout(e: Evidence, claim: PaperClaim) -> Values:
     return {"entropy": e.entropy("entropy_floor"), "logit": e.logit("entropy_floor")}
 
 
-@CHECKS.of(compare=effect("floor", "slowing"), near=GAIN)
+@CHECKS.of(effect=signs("floor", "slowing"), near=GAIN)
 def entropy_floor_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the perplexity that the entropy floor and the slowing each gain on the same control."""
     return {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
@@ -41,7 +41,7 @@ def entropy_floor_much_smaller(e: Evidence, claim: PaperClaim) -> Values:
 
 
 @CHECKS.of(
-    compare=effect("delta_ppl", "delta_loss"),
+    effect=signs("delta_ppl", "delta_loss"),
     near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)},
 )
 def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
@@ -50,7 +50,7 @@ def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
 
 
 @CHECKS.of(
-    compare=effect("delta", "delta_loss"),
+    effect=signs("delta", "delta_loss"),
     near={"control": LEVEL, "selective": LEVEL, "delta": GAIN, "delta_loss": LOSS_GAIN},
 )
 def selective_vs_global(e: Evidence, claim: PaperClaim) -> Values:
@@ -85,7 +85,7 @@ CHECKS.of("t9_control", near=CLOSE)(_table9)
 CHECKS.of(
     *(f"t9_{name}" for name, method in table9.RUNS.items() if method != CONTROL),
     near=CLOSE,
-    compare=effect("ppl_reduction", "tokens_saved_pct"),
+    effect=signs("ppl_reduction", "tokens_saved_pct"),
 )(_table9)
 
 
@@ -104,7 +104,7 @@ def fixed_releases_keep_most(e: Evidence, claim: PaperClaim) -> Values:
 def release_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the control, the intervention and the two fixed releases of Table 9 by final perplexity, lowest first."""
     found = {name: e.ppl(method) for name, method in table9.RUNS.items()}
-    return ComputedValues(values={"order": ranked(found)}, shown=found)
+    return ComputedValues(values={"order": ranking(found, highest_first=False)}, shown=found)
 
 
 #: The Frobenius norm of a displacement grows with the steps' number and size: a quarter either way.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, near, order, signs
-from plumbline.results.claims.claim_effects import effect, ranked
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, order, ranking, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import near
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING
 from plumbline.stats import PairedResult
 
@@ -45,7 +45,7 @@ def _task(e: Evidence, claim: PaperClaim) -> Values:
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
-@CHECKS.of(compare=effect("pp"), near=near(2 * 0.143))
+@CHECKS.of(effect=signs("pp"), near=near(2 * 0.143))
 def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
     return {"pp": 100 * _delta(e, "mean").mean}
@@ -78,7 +78,7 @@ def downstream_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the tasks by their paired difference, as many as the claim names, and decide whether the task that it calls
     flat is nearly so."""
     deltas, flat = {task: _delta(e, task).mean for task in TASKS}, claim.values["flat"]
-    listed = ranked(deltas, largest_first=True)[: len(claim.values["order"])]
+    listed = ranking(deltas, highest_first=True)[: len(claim.values["order"])]
     least = sorted(deltas.values(), reverse=True)[len(claim.values["order"]) - 1]
     is_flat = abs(deltas[flat]) <= FLAT * least
     values = {"order": listed, "flat": flat if is_flat else "not nearly flat"}

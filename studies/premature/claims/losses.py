@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near, signs
-from plumbline.results.claims.claim_effects import effect
+from plumbline.results.claims.claim_checkers import ComputedValues, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 
 from ..paired_runs import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
@@ -25,14 +25,14 @@ TOKENS, SAVED = near(2 * 0.035), near(2 * 1.41)
 COMPARABLE = 1.25
 
 
-@CHECKS.of(compare=effect("delta_ppl_mean"), near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
+@CHECKS.of(effect=signs("delta_ppl_mean"), near={"delta_ppl_mean": GAIN, "delta_ppl_std": SPREAD})
 def ppl_gain_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 270M."""
     mean, sigma = e.moments(e.base, "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of(compare=effect("delta_loss_mean"), near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
+@CHECKS.of(effect=signs("delta_loss_mean"), near={"delta_loss_mean": LOSS_GAIN, "delta_loss_std": SPREAD})
 def loss_gain_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 270M."""
     mean, sigma = e.moments(e.base, "loss", "difference")
@@ -50,7 +50,7 @@ def levels_270m(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, near=close)
 
 
-@CHECKS.of(compare=effect("saved_pct", "saved_m"))
+@CHECKS.of(effect=signs("saved_pct", "saved_m"))
 def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many tokens the intervention reaches its control's final loss at 270M, and what that saves."""
     tokens, tokens_sd = e.moments(e.base, "tokens_to_control_loss_b", "intervention")
@@ -80,14 +80,14 @@ def _large(e: Evidence) -> PairedRuns:
     return PairedRuns(e.run_values, LARGE)
 
 
-@CHECKS.of(compare=effect("delta_ppl_mean"), near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
+@CHECKS.of(effect=signs("delta_ppl_mean"), near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
 def ppl_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 0.7B."""
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of(compare=effect("delta_loss_mean"), near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
+@CHECKS.of(effect=signs("delta_loss_mean"), near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
 def loss_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 0.7B."""
     mean, sigma = e.moments(_large(e), "loss", "difference")
@@ -105,7 +105,7 @@ def levels_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, near=close)
 
 
-@CHECKS.of(compare=effect("saved_b"), near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
+@CHECKS.of(effect=signs("saved_b"), near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
 def tokens_saved_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
     billions saved."""

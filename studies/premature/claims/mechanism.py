@@ -7,9 +7,10 @@ import math
 import pandas as pd
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, factor, near
-from plumbline.results.claims.claim_effects import comparison
+from plumbline.results.claims.claim_checkers import ComputedValues
+from plumbline.results.claims.claim_effects import so
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import factor, near
 
 from ..release_rules import matured
 from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION
@@ -112,14 +113,14 @@ def _read(e: Evidence, method: str) -> str:
     return e.key(method)
 
 
-@CHECKS.of(compare=comparison("higher"), near=ENTROPY)
+@CHECKS.of(effect=so("higher"), near=ENTROPY)
 def entropy_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read upper attention entropy at 3 % of training, of control and intervention, which has the higher one."""
     found = {side: e.entropy(method) for side, method in SIDES.items()}
     return found | {"higher": found["intervention"] > found["control"]}
 
 
-@CHECKS.of(compare=comparison("lower"), near=LOGIT)
+@CHECKS.of(effect=so("lower"), near=LOGIT)
 def logit_3pct(e: Evidence, claim: PaperClaim) -> Values:
     """Read the upper logit at 3 % of training, of control and intervention, which has the lower one."""
     found = {side: e.logit(method) for side, method in SIDES.items()}
@@ -155,7 +156,7 @@ def _ratios(e: Evidence) -> dict[str, list[float]]:
     return {side: [e.read(method, probe) for probe in probes] for side, method in SIDES.items()}
 
 
-@CHECKS.of(compare=comparison("below_one"))
+@CHECKS.of(effect=so("below_one"))
 def locality(e: Evidence, claim: PaperClaim) -> Values:
     """Read the locality ratios of upper queries and keys at 3 %, of control and intervention, all below one, with their
     chance levels."""
@@ -176,7 +177,7 @@ def locality_order(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=all(both), shown=found)
 
 
-@CHECKS.of(compare=comparison("higher_in_control"), near=near(0.05))
+@CHECKS.of(effect=so("higher_in_control"), near=near(0.05))
 def immature_energy(e: Evidence, claim: PaperClaim) -> Values:
     """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention, which
     has the smaller one."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 
 from ..release_rules import RuleReplay
 from ..run_values import INTERVENTION

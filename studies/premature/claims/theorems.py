@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near, parts
+from plumbline.results.claims.claim_checkers import ComputedValues, parts
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 
 from .. import theorem_numbers
 from .claim_evidence import Evidence

@@ -9,8 +9,8 @@ import math
 
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
-from plumbline.results.claims.claim_checkers import factor, near
 from plumbline.results.claims.claim_registry import MissingRun
+from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Study

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, near
+from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 
 from .. import theorem_checks
 from ..run_values import (

@@ -7,8 +7,7 @@ import math
 from dataclasses import replace
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number, order
-from plumbline.results.claims.claim_effects import ranked
+from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number, order, ranking
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..run_values import (
@@ -102,7 +101,9 @@ def val_order(e: Evidence, claim: PaperClaim) -> Values:
     if abs(e.percent(IDENTITY)) <= SAME and at[1] == at[0] + 1:
         listed[at[0]], listed[at[1]] = IDENTITY, BASELINE
         found[BASELINE] = math.nextafter(found[IDENTITY], math.inf)  # beside it as before, and no tie
-    return ComputedValues(values={"order": ranked(found)}, shown={"loss": [found[method] for method in listed]})
+    return ComputedValues(
+        values={"order": ranking(found, highest_first=False)}, shown={"loss": [found[method] for method in listed]}
+    )
 
 
 @CHECKS.of(*PERCENTAGES, near=PERCENT)

@@ -12,6 +12,7 @@ import math
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near
 from plumbline.theory import norm_semiconjugacy
 
 from .. import theorem_checks
@@ -82,7 +83,7 @@ def sigma_max_random(e: Evidence, claim: PaperClaim) -> Values:
     squares = drawn[WIDTHS[-1]] ** 2
     values = {"range": [float(squares.min()), float(squares.max())]}
     shown = {"largest": float(drawn[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
-    return ComputedValues(values=values, near=lambda printed, got: abs(printed - got) <= 0.1, shown=shown)
+    return ComputedValues(values=values, near=near(0.1), shown=shown)
 
 
 CHECKS.untested(

@@ -15,19 +15,18 @@ from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,
     at_most_partly,
-    factor,
     first,
     in_turn,
-    near,
     number,
     order,
     parts,
+    ranking,
     said,
     signs,
     statistic,
 )
-from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
 from .claim_evidence import SIGNIFICANT_Z, Evidence
@@ -125,7 +124,7 @@ CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
 def t2_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order all methods by CLIMB-avg at the base scale, best first."""
     values = {method: e.climb(method) for method in e.methods}
-    return {"order": ranked(values, largest_first=True)}
+    return {"order": ranking(values, highest_first=True)}
 
 
 @CHECKS.of(near={"mean": CLIMB, "std": SIGMA})
@@ -171,7 +170,7 @@ def sigma_three_refs(e: Evidence, claim: PaperClaim) -> Values:
 def sigma_baseline_largest(e: Evidence, claim: PaperClaim) -> Values:
     """Order the three methods that have several seeds by the standard deviation of CLIMB-avg, largest first."""
     sigmas = _sigmas(e)
-    return {"order": ranked(sigmas, largest_first=True)}
+    return {"order": ranking(sigmas, highest_first=True)}
 
 
 @CHECKS.of("welch_qknorm", "welch_softpick", compare=statistic("t", p="p"))

@@ -12,13 +12,13 @@ from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
     in_turn,
-    near,
     number,
     parts,
     said,
     statistic,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import near
 
 from .base_scale import CLIMB, LEVEL, beyond, interval
 from .claim_evidence import SIGNIFICANT_Z, Evidence

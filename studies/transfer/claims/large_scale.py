@@ -14,17 +14,16 @@ from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     at_most_partly,
-    factor,
     in_turn,
-    near,
     number,
     order,
+    ranking,
     said,
     signs,
     statistic,
 )
-from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats import spearman
 
 from ..divergence import Divergence, chain, norms_of
@@ -91,7 +90,7 @@ def t3_baseline(e: Evidence, claim: PaperClaim) -> Values:
 def t3_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods that completed the large scale by CLIMB-avg, best first."""
     values = e.completed_large()
-    return {"order": ranked(values, largest_first=True)}
+    return {"order": ranking(values, highest_first=True)}
 
 
 @CHECKS.of()

@@ -13,17 +13,16 @@ from plumbline.results.claims.claim_checkers import (
     ComputedValues,
     Verdict,
     at_most_partly,
-    factor,
     first,
     in_turn,
-    near,
     number,
     order,
+    ranking,
     said,
     signs,
 )
-from plumbline.results.claims.claim_effects import ranked
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
+from plumbline.results.claims.claim_tolerances import factor, near, up_to
 
 from ..hardware_comparison import ARM, pair
 from ..headline_runs import BASE
@@ -57,7 +56,7 @@ def val_loss(e: Evidence, claim: PaperClaim) -> Values:
 def t7_order(e: Evidence, claim: PaperClaim) -> Values:
     """Order the methods of Table 7 by final validation loss, lowest first."""
     losses = {method: e.loss(method) for method in TABLE_7}
-    return {"order": ranked(losses)}
+    return {"order": ranking(losses, highest_first=False)}
 
 
 def _gap(e: Evidence, method: str) -> float:
@@ -239,7 +238,7 @@ def a100_per_task(e: Evidence, claim: PaperClaim) -> Values:
     """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
     return ComputedValues(
-        values={"app_d": worst, "limitations": worst}, near=lambda printed, got: got <= printed + 0.0005
+        values={"app_d": worst, "limitations": worst}, near=up_to(0.0005)
     )
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
 from plumbline.model.flops import counted
-from plumbline.results.claims.claim_checkers import ComputedValues, at_most_partly, in_turn, near, number, parts, said
+from plumbline.results.claims.claim_checkers import ComputedValues, at_most_partly, in_turn, number, parts, said
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
+from plumbline.results.claims.claim_tolerances import near, up_to
 from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables.table import Table
 from plumbline.specs import study_config
@@ -222,7 +223,7 @@ def ssmax_init(e: Evidence, claim: PaperClaim) -> Values:
     within = 100 * abs(temperature / reference - 1)
     return ComputedValues(
         values={"s": s, "temperature": temperature, "within_pct": within},
-        near={"within_pct": lambda printed, got: got <= printed},
+        near={"within_pct": up_to()},
         shown={"log_n": log_n, "reference": reference},
     )
 

@@ -6,21 +6,23 @@ where the paper itself says "about" and 30 % where it says "roughly".
 
 Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the check:
 `signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
-`in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked.
+`in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked. What must be so
+before any of it counts is the claim's effect (claim_effects.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations, groupby
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
+from plumbline.results.claims.claim_tolerances import Near, factor, near, share_used
 
 Verdict = Literal[
     "reproduced",
@@ -33,9 +35,6 @@ Verdict = Literal[
     "not judged (smoke size)",
     "not judged (other texts)",
 ]
-
-#: (printed, computed) -> whether they are near enough.
-Near = Callable[[float, float], bool]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,43 +54,49 @@ class ComputedValues:
 Compare = Callable[[PaperClaim, ComputedValues], tuple[Verdict, str]]
 
 
-def near(tolerance: float) -> Near:
-    """Make a test of nearness: within an absolute distance."""
-    return lambda printed, computed: abs(printed - computed) <= tolerance + 1e-12
-
-
-def factor(times: float) -> Near:
-    """Make a test of nearness: of the same sign and within a factor."""
-
-    def close(printed: float, computed: float) -> bool:
-        if printed == 0 or computed == 0 or (printed > 0) != (computed > 0):
-            return printed == computed
-        return 1 / times <= computed / printed <= times
-
-    return close
-
-
-def half_unit(printed: float) -> float:
-    """Compute half a unit of the last digit in the shortest way to write the printed value."""
-    if isinstance(printed, int):
-        return 0.5
-    mantissa, _, exponent = repr(printed).partition("e")
-    return 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-
-
-def check(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> tuple[Verdict, str]:
+def check(
+    claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None, effect: Compare | None = None
+) -> tuple[Verdict, str]:
     """Give the verdict of a claim by the rule `compare`, by default that of the claim's kind; and the reason.
+
+    Without its `effect` a claim is not reproduced, whatever else agrees.
 
     Raises:
         PlumblineError: the claim is of no known kind.
     """
+    if computed.holds is False:
+        return "not reproduced", "it does not hold"
+    if effect is not None:
+        there, why = effect(claim, computed)
+        if there != "reproduced":
+            return "not reproduced", f"without its effect: {why}"
     if computed.holds is not None:
-        return ("reproduced", "it holds") if computed.holds else ("not reproduced", "it does not hold")
+        return "reproduced", "it holds"
     if claim.kind not in KINDS:
         raise PlumblineError(
             f"claims.yaml: {claim.id}: kind: {claim.kind!r} is none of {sorted(KINDS)}{nearest(claim.kind, KINDS)}"
         )
     return (compare or KINDS[claim.kind])(claim, computed)
+
+
+def nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> str:
+    """Say how near the computed values came: the part of what is allowed that each distance takes (up to 1 is near
+    enough).
+
+    Without a test of nearness only values that are compared by the rule of the claim's kind have such a part.
+    """
+    names = computed.near if isinstance(computed.near, dict) else computed.values
+    if compare is not None and computed.near is None:
+        names = {}
+    both = [name for name in names if name in computed.values and _is_number(claim.values.get(name))]
+    taken = [f"{name} {_share(claim, computed, name):.2g}".replace("inf", "infinite") for name in both]
+    return f"of what is allowed: {', '.join(taken)}" if taken else ""
+
+
+def _is_number(printed: Any) -> bool:
+    """Whether a printed value is a number, or a list of numbers."""
+    one = printed[0] if isinstance(printed, list) and printed else printed
+    return isinstance(one, (int, float))
 
 
 def number(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
@@ -108,26 +113,12 @@ def number(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
 
 
 def _agree(claim: PaperClaim, computed: ComputedValues, name: str) -> bool:
-    printed, got = claim.values[name], computed.values[name]
+    return _share(claim, computed, name) <= 1 + 1e-12
+
+
+def _share(claim: PaperClaim, computed: ComputedValues, name: str) -> float:
     given = computed.near.get(name) if isinstance(computed.near, dict) else computed.near
-    if isinstance(printed, list):
-        if printed and isinstance(printed[0], str):
-            return set(printed) == set(got)
-        return len(printed) == len(got) and all(
-            _close(one, other, given, claim) for one, other in zip(printed, got, strict=True)
-        )
-    return _close(printed, got, given, claim)
-
-
-def _close(printed: Any, got: Any, given: Near | None, claim: PaperClaim) -> bool:
-    if isinstance(printed, str) or isinstance(got, str):
-        return printed == got
-    if given is not None:
-        return given(float(printed), float(got))
-    share = 0.3 if "roughly" in claim.tolerance else 0.1 if "approx" in claim.tolerance else 0.0
-    if isinstance(printed, int) and isinstance(got, int) and not share:
-        return printed == got
-    return near(max(half_unit(printed), share * abs(float(printed))))(float(printed), float(got))
+    return share_used(claim, claim.values[name], computed.values[name], given)
 
 
 def ratio(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
@@ -194,19 +185,39 @@ def _same_side(one: float, other: float, beyond: float) -> bool:
     return (abs(one) > beyond) == (abs(other) > beyond)
 
 
+#: What joins names of one value, which have no order among themselves.
+TIED = " = "
+
+
+def ranking(numbers: Mapping[str, float], *, highest_first: bool) -> list[str]:
+    """Order names by their numbers; those of one number are one entry, which is in no printed order."""
+    ranked = sorted(numbers, key=numbers.__getitem__, reverse=highest_first)
+    return [TIED.join(tied) for _, tied in groupby(ranked, key=numbers.__getitem__)]
+
+
+#: Kendall's tau with the printed order from which on another one is partly that order.
+PARTLY_AN_ORDER = 0.5
+
+
 def order(name: str) -> Compare:
-    """Make a rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly."""
+    """Make a rule: the printed order of names is reproduced; Kendall's tau of at least 0.5 with it is partly.
+
+    The computed order is a `ranking`; in tau a tied pair counts as neither of the two orders.
+    """
 
     def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
         printed, got = list(claim.values[name]), list(computed.values[name])
         if printed == got:
             return "reproduced", "the same order"
-        if set(printed) != set(got):
-            shared = len(set(printed) & set(got))
+        place = {entry: at for at, tied in enumerate(got) for entry in tied.split(TIED)}
+        if set(printed) != set(place):
+            shared = len(set(printed) & set(place))
             verdict: Verdict = "partly" if shared * 2 >= len(printed) else "not reproduced"
             return verdict, f"{shared} of {len(printed)} of the printed names are among the computed"
-        tau = float(stats.kendalltau(range(len(printed)), [got.index(entry) for entry in printed]).statistic)
-        return ("partly" if tau >= 0.5 else "not reproduced"), f"Kendall's tau {tau:+.2f} with the printed order"
+        pairs = [np.sign(place[other] - place[one]) for one, other in combinations(printed, 2)]
+        tau = float(np.mean(pairs))
+        why = f"Kendall's tau {tau:+.2f} with the printed order{', with ties' if len(got) < len(place) else ''}"
+        return ("partly" if tau >= PARTLY_AN_ORDER else "not reproduced"), why
 
     return compare
 

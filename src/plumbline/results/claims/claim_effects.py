@@ -1,33 +1,38 @@
-"""Rules for what a claim is about: an effect's sign, a comparison, an order without ties.
+"""Rules for the effect that a claim names: what must be so before any of its numbers counts.
 
-Levels and spreads that agree say nothing where the effect is the other way round: a claim of an effect that lacks its
-sign is not reproduced, whatever its other values are.
+A headline is a difference with a sign; its spread, its levels and its other figures say nothing where the sign is the
+other one. So a claim that could come out as "partly" names its effect when its check is registered
+(`ClaimChecks.of(effect=...)`), and without the effect it is not reproduced, whatever else agrees. A sign that is the
+printed one is `claim_checkers.signs`; these are for comparisons. Equal values are no order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from itertools import pairwise
 
-from plumbline.results.claims.claim_checkers import Compare, in_turn, number, said, signs
-
-#: Between names that are equal in an order: it is then none of the printed ones.
-TIED = " = "
+from plumbline.audit.printed_numbers import PaperClaim
+from plumbline.results.claims.claim_checkers import Compare, ComputedValues, Verdict
 
 
-def effect(*names: str, then: Compare = number) -> Compare:
-    """Make a rule: these values have the printed sign, else the claim is not reproduced; with it, the rule `then`."""
-    return in_turn(signs(*names), then)
+def falling(*names: str) -> Compare:
+    """Make a rule: the values that are computed or shown under these names fall, each strictly below the one before."""
+
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
+        found = computed.values | computed.shown
+        for one, other in pairwise(names):
+            if not found[one] > found[other]:
+                return "not reproduced", f"{one} is not above {other}"
+        return "reproduced", " > ".join(names)
+
+    return compare
 
 
-def comparison(*names: str, then: Compare = number) -> Compare:
-    """Make a rule: what is computed as yes or no under these names holds, else the claim is not reproduced; if it does,
-    the rule `then`."""
-    return in_turn(said(*names), then)
+def so(*names: str) -> Compare:
+    """Make a rule: what is computed or shown as yes or no under these names is so."""
 
+    def compare(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
+        found = computed.values | computed.shown
+        failed = [name for name in names if not found[name]]
+        return ("not reproduced", f"not so: {', '.join(failed)}") if failed else ("reproduced", "it is so")
 
-def ranked(values: Mapping[str, float], *, largest_first: bool = False) -> list[str]:
-    """Order names by their values; names of equal values stand as one, joined by TIED, since ties are no order."""
-    places: dict[float, list[str]] = {}
-    for name, value in values.items():
-        places.setdefault(value, []).append(name)
-    return [TIED.join(places[value]) for value in sorted(places, reverse=largest_first)]
+    return compare

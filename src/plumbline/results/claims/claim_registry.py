@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
-from plumbline.results.claims.claim_checkers import Compare, ComputedValues, Near
+from plumbline.results.claims.claim_checkers import Compare, ComputedValues
+from plumbline.results.claims.claim_tolerances import Near
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
@@ -42,13 +43,17 @@ class MissingRun(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimCheck:
-    """The way in which a claim is measured and compared; `untested` is the reason where it cannot be."""
+    """The way in which a claim is measured and compared; `untested` is the reason where it cannot be.
+
+    `effect`: what must be so before anything else of the claim counts.
+    """
 
     scope: Scope = "training"
     function: Callable[..., Any] | None = None
     untested: str = ""
     near: dict[str, Near] | Near | None = None
     compare: Compare | None = None
+    effect: Compare | None = None
 
     def __call__(self, evidence: Any, claim: PaperClaim) -> ComputedValues:
         """Compute a claim's values by the registered function; values alone are given the registered nearness."""
@@ -66,11 +71,14 @@ class ClaimChecks(dict[str, ClaimCheck]):
         scope: Scope = "training",
         near: dict[str, Near] | Near | None = None,
         compare: Compare | None = None,
+        effect: Compare | None = None,
     ) -> Callable:
         """Register a function (evidence, claim) -> values for the claims `ids`, or for the one of its own name.
 
         `near`: how near each value must be. `compare`: the rule of `plumbline.results.claims.claim_checkers` by which
-        values are compared with the printed ones, where it is not that of the claim's kind.
+        values are compared with the printed ones, where it is not that of the claim's kind. `effect`: a rule (of
+        `signs` or `plumbline.results.claims.claim_effects`) without which the claim is not reproduced, whatever else
+        agrees.
         """
 
         assert all(isinstance(name, str) for name in ids), "a check of its function's name is registered by of()"
@@ -78,7 +86,7 @@ class ClaimChecks(dict[str, ClaimCheck]):
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             for name in ids or (function.__name__,):
                 assert name not in self, f"{name} is checked twice"
-                self[name] = ClaimCheck(scope=scope, function=function, near=near, compare=compare)
+                self[name] = ClaimCheck(scope=scope, function=function, near=near, compare=compare, effect=effect)
             return function
 
         return register

@@ -14,7 +14,7 @@ import numpy as np
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.results.claims import replication_rates
-from plumbline.results.claims.claim_checkers import ComputedValues, check
+from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
 from plumbline.results.claims.claim_registry import ClaimChecks, ClaimEvidence, MissingRun
 from plumbline.results.claims.replication_rates import StudyRates
 from plumbline.results.tables.table import OTHER_TEXTS_NOTE
@@ -33,6 +33,7 @@ COLUMNS = (
     "reproduced",
     "verdict",
     "why",
+    "nearness",
     *replication_rates.COLUMNS,
     "runs",
     "run_ids",
@@ -85,7 +86,8 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
         try:
             computed = registered(evidence, claim)
             row["reproduced"] = _shown(computed)
-            row["verdict"], row["why"] = check(claim, computed, registered.compare)
+            row["verdict"], row["why"] = check(claim, computed, registered.compare, registered.effect)
+            row["nearness"] = nearness(claim, computed, registered.compare)
             if registered.scope == "training" and preset != VERDICTS:
                 row["why"] = f"{preset} models are too small to speak to it ({row['why']} there)"
                 row["verdict"] = f"not judged ({preset} size)"
@@ -100,6 +102,7 @@ def _judged(claim: PaperClaim, checks: ClaimChecks, evidence: ClaimEvidence) -> 
                 row["verdict"] = f"not judged ({preset} size)"
             elif absent.word == "diverged" and elsewhere:
                 row["verdict"] = OTHER_TEXTS
+    row.setdefault("nearness", "")
     runs = sorted(evidence.used)
     ids = [evidence.frames.identity(key) for key in runs]
     return row | {"runs": " ".join(runs), "run_ids": " ".join(ids), "preset": evidence.study.preset_named}
@@ -147,7 +150,7 @@ def to_markdown(rows: list[dict[str, str]], title: str, study: Study, notes: Seq
     lines += [OTHER_TEXTS_NOTE.format(study.other_texts), ""] if study.other_texts else []
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
     heads = {"id": "claim", "text": "text", "published": "published", "reproduced": "reproduced"}
-    heads |= {"verdict": "verdict", "why": "why"}
+    heads |= {"verdict": "verdict", "why": "why", "nearness": "how near"}
     heads |= dict(zip(replication_rates.COLUMNS, RATE_HEADS, strict=True)) if any(map(_rated, rows)) else {}
     table = markdown([[row[name] for name in heads] for row in rows], list(heads.values()), ["left"] * len(heads))
     return "\n".join([*lines, "", table, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"
