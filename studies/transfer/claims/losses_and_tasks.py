@@ -237,9 +237,7 @@ def a100_match(e: Evidence, claim: PaperClaim) -> Values:
 def a100_per_task(e: Evidence, claim: PaperClaim) -> Values:
     """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
-    return ComputedValues(
-        values={"app_d": worst, "limitations": worst}, near=up_to(0.0005)
-    )
+    return ComputedValues(values={"app_d": worst, "limitations": worst}, near=up_to(0.0005))
 
 
 @CHECKS.of(near=near(TWICE), compare=in_turn(signs("diff"), number))
