@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking, signs
-from plumbline.results.claims.claim_effects import so
+from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking, said, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 from plumbline.stats import spearman
@@ -67,7 +66,7 @@ def _beside_gpt(e: Evidence, architecture: str) -> tuple[dict[str, float], dict[
     return mine, gpt
 
 
-@CHECKS.of(effect=so("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
+@CHECKS.of(effect=said("keeps_most", "keeps_logit", "keeps_entropy"), near=CLOSE)
 def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     """Compare RMSNorm alone with the GPT-style block: more than half of its gain, and the same upper logit and entropy
     of the controls at 3 % of training."""
@@ -79,14 +78,14 @@ def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
     return mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | kept
 
 
-@CHECKS.of(effect=so("leaves_most"), near=CLOSE)
+@CHECKS.of(effect=said("leaves_most"), near=CLOSE)
 def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the block without biases keeps more than half of the GPT-style block's gain, and read it."""
     gain, gpt = e.architecture_gain("gpt_biasless"), e.architecture_gain(CONTROL)
     return {"gain": gain, "leaves_most": 0 < MOST * gpt < gain}
 
 
-@CHECKS.of(effect=so("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
+@CHECKS.of(effect=said("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
 def swiglu_suppressor(e: Evidence, claim: PaperClaim) -> Values:
     """Compare matched SwiGLU with the GPT-style block, which gains some: a smaller gain, and a lower upper logit and
     higher upper entropy of the control at 3 % of training."""

@@ -6,8 +6,8 @@ where the paper itself says "about" and 30 % where it says "roughly".
 
 Which of a claim's values carry its sign, its order or its test is for the study to say, when it registers the check:
 `signs`, `order`, `first` and `statistic` make such rules; `parts` and `said` are for statements without numbers;
-`in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked. What must be so
-before any of it counts is the claim's effect (claim_effects.py).
+`in_turn` and `at_most_partly` put rules together, so that the whole of a claim is checked. A check is
+registered with the claim's effect, by `signs` or `said`: what must be so before any of it counts.
 """
 
 from __future__ import annotations

@@ -48,10 +48,6 @@ class StudyRates:
     claims: dict[str, ClaimRates]
     not_drawn: dict[str, str]
 
-    def error(self, share: float) -> float:
-        """Compute the standard error of a share of the draws."""
-        return math.sqrt(share * (1 - share) / self.draws)
-
     def columns(self, claim: str) -> dict[str, str]:
         """Spell a claim's rates for the claims file: COLUMNS, empty where it has none."""
         rates = self.claims.get(claim)
