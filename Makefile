@@ -65,7 +65,7 @@ plan: setup
 	@$(BIN)/python -m plumbline.plan $(WORDS)
 
 # What a GPU does: correctness, speed next to lower bounds and other programs, then mini's Table 2 with the time left.
-# The same command continues (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--again
+# The same command continues (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--retry-failed
 MINUTES ?= 9.5
 gpu-check: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock

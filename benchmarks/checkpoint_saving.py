@@ -49,7 +49,7 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
     pack = random_pack(folder / "random.json", spec, 4096)
     (folder / "state").mkdir()
     settings = TrainerSettings(
-        data=pack, validation=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
+        training_pack=pack, validation_pack=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
         report_seconds=math.inf, device="cpu", background_io=False, metric_lag=0,
     )  # fmt: skip
     run_lock: Any = SimpleNamespace(check=lambda: None)

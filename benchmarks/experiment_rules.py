@@ -13,11 +13,11 @@ import argparse
 import time
 from pathlib import Path
 
-from decision_rules.estimates import after_stopping, boundaries, metrics, other_machines
-from decision_rules.loops import the_loop
-from decision_rules.page import Page, promises
-from decision_rules.sessions import drifting, nulls, some_real
-from decision_rules.single import one_candidate, other_noise, rules_in_use
+from decision_rules.candidate_sessions import drifting, nulls, some_real
+from decision_rules.rates_of_estimates import after_stopping, boundaries, metrics, other_machines
+from decision_rules.rates_page import RatesPage, promises
+from decision_rules.simulated_try import the_loop
+from decision_rules.single_candidate import one_candidate, other_noise, rules_in_use
 from machine_description import describe
 
 from plumbline.core.files import atomic_write_text
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=40_000, help="comparisons a row")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
-    page, start = Page(arguments.worlds), time.process_time()
+    page, start = RatesPage(arguments.worlds), time.process_time()
     for section in SECTIONS:
         began = time.process_time()
         section(page)

@@ -1,6 +1,6 @@
 """Evaluation through the harness: our model of some weights beside the harness's own `hf` model of the same.
 
-    python benchmarks/harness_evaluation.py --items FOLDER   # FOLDER/<task>.jsonl in the hub's schema
+    python benchmarks/harness_evaluation.py --items-folder FOLDER   # FOLDER/<task>.jsonl in the hub's schema
 
 Every model lives in a process of its own, with one thread, and they take the tasks in turn: what else the machine does
 slows all alike, and CPU time is taken rather than wall time. It is that of the harness's whole evaluation of a task:
@@ -205,7 +205,9 @@ def table(label: str, taken: dict[str, dict[str, float]]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--items", type=Path, metavar="FOLDER", help="real items: <task>.jsonl in the hub's schema")
+    parser.add_argument(
+        "--items-folder", type=Path, metavar="FOLDER", help="real items: <task>.jsonl in the hub's schema"
+    )
     parser.add_argument("--items-per-task", type=positive, help=f"items of a task (default: {ITEMS})")
     parser.add_argument("--model-shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--batch-sizes", nargs="*", default=["8"], help="of `hf`; a number or auto")
@@ -220,10 +222,10 @@ def main() -> None:
         else:
             work(given.work, given.model)
         return
-    if given.items is None:
-        parser.error("--items FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
-    if missing := [f"{task}.jsonl" for task in TASKS if not (given.items / f"{task}.jsonl").is_file()]:
-        parser.error(f"--items {given.items}: there is no {', '.join(missing)} in it")
+    if given.items_folder is None:
+        parser.error("--items-folder FOLDER is needed: a folder with <task>.jsonl of " + ", ".join(TASKS))
+    if missing := [f"{task}.jsonl" for task in TASKS if not (given.items_folder / f"{task}.jsonl").is_file()]:
+        parser.error(f"--items-folder {given.items_folder}: there is no {', '.join(missing)} in it")
     from machine_description import command, describe
 
     lines = [
@@ -237,7 +239,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         for shape in given.model_shapes:
             folder = Path(made) / shape
-            prepare(folder, given.items, SHAPES[shape], given.items_per_task or ITEMS[shape])
+            prepare(folder, given.items_folder, SHAPES[shape], given.items_per_task or ITEMS[shape])
             for run in range(1, given.repetitions + 1):
                 context = SHAPES[shape]["context"]
                 taken = measure(folder, given.batch_sizes)

@@ -237,7 +237,16 @@ def items_made(folder: Path) -> Step:
             for n in range(1000 * thousands)
         ]  # fmt: skip
         (own / "hellaswag.jsonl").write_text("\n".join(map(json.dumps, asked)) + "\n")
-        words = ("--suite", "hellaswag", "--items-source", "local", "--local-folder", own, "--missing-tasks", "error")
+        words = (
+            "--suite",
+            "hellaswag",
+            "--items-source",
+            "local",
+            "--local-items-folder",
+            own,
+            "--missing-tasks",
+            "error",
+        )
         yield {"items_k": thousands}, verb("evaluate.items", *words, "--out", folder / f"out{thousands}")
 
 

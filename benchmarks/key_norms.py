@@ -129,8 +129,8 @@ def train(study: study_config.Study, work: Path) -> None:
         if (out / "outcome.json").exists():
             continue
         log.parent.mkdir(parents=True, exist_ok=True)
-        command = ["plumbline.train", "--spec", run.spec.to_json(), "--data", read["train"], "--state", state]
-        command += ["--validation", read["validation"], "--out", out, "--device", "cpu"]
+        command = ["plumbline.train", "--spec", run.spec.to_json(), "--training-pack", read["train"], "--state", state]
+        command += ["--validation-pack", read["validation"], "--out", out, "--device", "cpu"]
         with open(log, "a", encoding="utf-8") as stream:
             words = [sys.executable, "-m", *map(str, command)]
             jobs.append((log, subprocess.Popen(words, env=environment, stdout=stream, stderr=subprocess.STDOUT)))
@@ -141,7 +141,7 @@ def train(study: study_config.Study, work: Path) -> None:
         )
     for run in study.runs.values():
         probes = work / "probes" / run.key / "probes.parquet"
-        command = ["plumbline.probes", "--run", work / "runs" / run.key, "--validation", read["validation"]]
+        command = ["plumbline.probes", "--run", work / "runs" / run.key, "--validation-pack", read["validation"]]
         subprocess.run([sys.executable, "-m", *map(str, command), "--out", str(probes)], env=environment, check=True)
 
 

@@ -1,11 +1,12 @@
 """Loops of 60 proposals, of which six have a gain: what each rule keeps, where it ends, and how many runs that takes.
 
     python benchmarks/loop_rules.py                     # 6 minutes of one quiet core; loop_rules.md
-    python benchmarks/loop_rules.py --sessions 100 --no-real --out /tmp/quick.md
+    python benchmarks/loop_rules.py --sessions 100 --skip-real-session --out /tmp/quick.md
 
 Nothing is trained. In the tables runs are drawn, with a fixed seed; a proposal is a change of what was kept last, and
-its gain adds to those that were kept. `--no-real` leaves out the session that `plumbline try` itself decides, told by
-nothing but its exit codes (`driven_loop.py`). What is known is written as it comes: after each table and each proposal.
+its gain adds to those that were kept. `--skip-real-session` leaves out the session that `plumbline try` itself decides,
+told by nothing but its exit codes (`try_by_exit_codes.py`). What is known is written as it comes: after
+each table and each proposal.
 
 Shapes: S sessions, N proposals, B runs of the baseline, K of a proposal. More is better; one run spreads by 1.
 """
@@ -19,9 +20,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from decision_rules.candidates import design, in_use
-from decision_rules.page import rng_of
-from decision_rules.proposals import LoopRule, fixed_n, fresh_values, green, own_values, rule_in_use, shifted, stopping
+from decision_rules.proposal_sessions import (
+    LoopRule,
+    fixed_n,
+    fresh_values,
+    green,
+    own_values,
+    rule_in_use,
+    shifted,
+    stopping,
+)
+from decision_rules.rates_page import rng_of
+from decision_rules.rules_and_noise_laws import design, in_use
 from driven_loop import SIGMA, drive
 from machine_description import describe
 from tabulate import tabulate
@@ -75,7 +85,7 @@ def gains(sessions: int, gain: float, worse: float, proposals: int = PROPOSALS) 
 
 
 @dataclass
-class Tables:
+class LoopTables:
     """The tables of all worlds."""
 
     sessions: int
@@ -137,10 +147,12 @@ real, and pay with gains of one and two sigma."""
 def main() -> None:
     parser = argparse.ArgumentParser(description="Simulates loops of proposals")
     parser.add_argument("--sessions", type=int, default=1000)
-    parser.add_argument("--no-real", action="store_true", help="leave out the session of `plumbline try` itself")
+    parser.add_argument(
+        "--skip-real-session", action="store_true", help="leave out the session of `plumbline try` itself"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     given = parser.parse_args()
-    tables = Tables(given.sessions)
+    tables = LoopTables(given.sessions)
     head = (
         "# Loops of 60 proposals, where the truth is known\n\n"
         f"{describe(with_torch=False)}. {given.sessions:,} sessions a row. `python benchmarks/loop_rules.py`"
@@ -153,7 +165,7 @@ def main() -> None:
         tables.world(gain, worse)
         print(tables.parts[-1], flush=True)
         write()
-    for said in () if given.no_real else real_session(2.0):
+    for said in () if given.skip_real_session else real_session(2.0):
         write(said)
     print(given.out)
 

@@ -30,7 +30,7 @@ from plumbline.core.files import atomic_write_text
 
 
 @dataclass(frozen=True)
-class Change:
+class TriedChange:
     """What is tried: flags, or texts of a file that are replaced by others wherever they stand."""
 
     words: str
@@ -40,15 +40,15 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ForeignTrainer:
     """A trainer, and what is tried of it; what is kept comes last, since it moves the baseline."""
 
     name: str
     toml: str
-    changes: Sequence[Change]
+    changes: Sequence[TriedChange]
 
 
-NANOGPT = Foreign(
+NANOGPT = ForeignTrainer(
     name="nanoGPT",
     toml=r"""
 [run]
@@ -64,21 +64,21 @@ name = "val_loss"
 direction = "lower"
 """,
     changes=(
-        Change("another name for a counter", "train.py", (("local_iter_num", "iterations_of_this_process"),)),
-        Change(
+        TriedChange("another name for a counter", "train.py", (("local_iter_num", "iterations_of_this_process"),)),
+        TriedChange(
             "a division by zero",
             "train.py",
             (("loss = loss / gradient_accumulation_steps", "loss = loss / (gradient_accumulation_steps - 1)"),),
         ),
-        Change("another seed", "train.py", (("torch.manual_seed(1337", "torch.manual_seed(4242"),)),
-        Change(
+        TriedChange("another seed", "train.py", (("torch.manual_seed(1337", "torch.manual_seed(4242"),)),
+        TriedChange(
             "twice the learning rate",
             "config/train_shakespeare_char.py",
             (("learning_rate = 1e-3", "learning_rate = 2e-3"),),
         ),
     ),
 )
-MAKEMORE = Foreign(
+MAKEMORE = ForeignTrainer(
     name="makemore",
     toml=r"""
 [run]
@@ -92,24 +92,24 @@ name = "test_loss"
 direction = "lower"
 """,
     changes=(
-        Change("another name for a value", "makemore.py", (("best_loss", "lowest_test_loss"),)),
-        Change("a learning rate of 1e9", flags=("--learning-rate", "1e9")),
-        Change("another seed", "makemore.py", (("default=3407", "default=1234"),)),
-        Change("twice the learning rate", flags=("--learning-rate", "0.001")),
+        TriedChange("another name for a value", "makemore.py", (("best_loss", "lowest_test_loss"),)),
+        TriedChange("a learning rate of 1e9", flags=("--learning-rate", "1e9")),
+        TriedChange("another seed", "makemore.py", (("default=3407", "default=1234"),)),
+        TriedChange("twice the learning rate", flags=("--learning-rate", "0.001")),
     ),
 )
 
 
 @dataclass(frozen=True)
-class Bench:
+class TrainerClone:
     """A copy of a clone, in which changes are tried by the command line."""
 
-    foreign: Foreign
+    foreign: ForeignTrainer
     folder: Path
     consoles: Path
 
     @classmethod
-    def of(cls, foreign: Foreign, clone: Path, work: Path) -> Bench:
+    def of(cls, foreign: ForeignTrainer, clone: Path, work: Path) -> TrainerClone:
         folder, consoles = work / foreign.name, work / f"{foreign.name}-consoles"
         ignored = shutil.ignore_patterns(".plumbline", "out*", "plumbline.toml", "results.tsv")
         shutil.copytree(clone, folder, ignore=ignored)
@@ -117,7 +117,7 @@ class Bench:
         consoles.mkdir()
         return cls(foreign, folder, consoles)
 
-    def tried(self, change: Change) -> list[object]:
+    def tried(self, change: TriedChange) -> list[object]:
         """Try a change, and say in a row what was found."""
         self.git("checkout", "--quiet", "--", ".")
         path = self.folder / change.file
@@ -160,7 +160,7 @@ def main() -> None:
     work = arguments.work or Path(tempfile.mkdtemp(prefix="foreign-"))
     rows = []
     for foreign, clone in ((NANOGPT, arguments.nanogpt), (MAKEMORE, arguments.makemore)):
-        bench = Bench.of(foreign, clone, work)
+        bench = TrainerClone.of(foreign, clone, work)
         rows += [bench.tried(change) for change in foreign.changes]
     table = tabulate([row[:-1] for row in rows], headers=HEAD, tablefmt="pipe")
     sentences = [f"- {row[0]}, {row[1]}: {row[-1]}" for row in rows]

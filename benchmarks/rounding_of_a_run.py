@@ -58,8 +58,8 @@ def loss(spec: RunSpec, packs: Path, seed: int) -> float:
         mock.patch.object(training, "create", lambda *given: moved(*given, seed=seed)),
     ):
         settings = TrainerSettings(
-            data=packs / "train" / f"{spec.data.pack}.json",
-            validation=packs / "validation" / "validation.json",
+            training_pack=packs / "train" / f"{spec.data.pack}.json",
+            validation_pack=packs / "validation" / "validation.json",
             state=Path(folder) / "state",
             out=Path(folder) / "out",
             device="cpu",

@@ -10,7 +10,7 @@ from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 Value = Callable[[str, int], float | str]
 
 
-class Numbers:
+class NumbersTrainer:
     """Arms whose values are a function; a text is an outcome without a value."""
 
     group, at_once = "numbers", 1

@@ -2,8 +2,8 @@
 
     make gpu-check                                                      # on a machine with a GPU; again: goes on
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
-    python -m benchmarks.gpu_check --out NEW --from OLD                 # the same, from what a call left in OLD
-    python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --page    # only the page, of what is there
+    python -m benchmarks.gpu_check --out NEW --continue-from OLD        # the same, from what a call left in OLD
+    python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --page-only # only the page, of what is there
     python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without a GPU, some minutes
 
 From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
@@ -67,9 +67,11 @@ def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
         PlumblineError: there is no such folder, or what lies there cannot be gone on with.
     """
     if not folder.is_dir():
-        raise PlumblineError(f"--from {folder}: no such folder; in a first call leave it out, or name an empty one")
+        raise PlumblineError(
+            f"--continue-from {folder}: no such folder; in a first call leave it out, or name an empty one"
+        )
     if path.exists():
-        print(f"--from {folder}: nothing is taken, {path} is there and is gone on with", flush=True)
+        print(f"--continue-from {folder}: nothing is taken, {path} is there and is gone on with", flush=True)
         return
     own = re.compile(rf"{re.escape(path.stem)}(_({'|'.join(ORDER)})_.*)?\.\w+")
     there = sorted(folder.glob("gpu_check*"), key=lambda one: (one.suffix == ".json", one.name))
@@ -77,7 +79,7 @@ def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
     left = ", ".join(one.name for one in there if one not in found)
     left = f"; not taken: {left}, of no call on this device" if left else ""
     if folder / path.name not in found:
-        print(f"--from {folder}: no {path.name}, nothing was measured before{left}", flush=True)
+        print(f"--continue-from {folder}: no {path.name}, nothing was measured before{left}", flush=True)
         return
     matches(MeasuredRows.read(folder / path.name), told)
     for one in found:
@@ -85,7 +87,7 @@ def brought(folder: Path, path: Path, told: dict[str, object]) -> None:
             raise PlumblineError(f"{one}: not a file, as all are that a call leaves; move it away")
     for one in found:
         atomic_write_bytes(path.parent / one.name, one.read_bytes())
-    print(f"--from {folder}: taken: {', '.join(one.name for one in found)}{left}", flush=True)
+    print(f"--continue-from {folder}: taken: {', '.join(one.name for one in found)}{left}", flush=True)
 
 
 def matches(state: MeasuredRows, told: dict[str, object]) -> None:
@@ -134,21 +136,27 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--nanogpt", metavar="FOLDER", help="a checkout of nanoGPT, whose model.py is timed beside ours"
     )
-    parser.add_argument("--again", action="store_true", help="try rows again that failed or found no memory")
+    parser.add_argument("--retry-failed", action="store_true", help="try rows again that failed or found no memory")
     parser.add_argument("--restart", action="store_true", help="forget what was measured before")
     parser.add_argument("--out", type=Path, help="folder of the files, or the JSON (default: benchmarks/)")
     parser.add_argument(
-        "--from", type=Path, dest="before", metavar="FOLDER", help="what an earlier call left: go on from its JSON"
+        "--continue-from",
+        type=Path,
+        dest="before",
+        metavar="FOLDER",
+        help="what an earlier call left: go on from its JSON",
     )
-    parser.add_argument("--page", action="store_true", help="measure nothing: draw the page of the JSON that --out is")
+    parser.add_argument(
+        "--page-only", action="store_true", help="measure nothing: draw the page of the JSON that --out is"
+    )
     return parser
 
 
 def main() -> int:
     given = arguments().parse_args()
-    if given.page:
+    if given.page_only:
         if given.out is None or not given.out.is_file():
-            raise PlumblineError("--page draws one JSON: name it with --out")
+            raise PlumblineError("--page-only draws one JSON: name it with --out")
         print(draw(given.out))
         return 0
     if given.device == "cpu" and given.sizes != "tiny":
@@ -161,7 +169,9 @@ def main() -> int:
     room(path)
     usual = place(setting, str(here["device"])).name
     if given.before is not None and path.name != usual:
-        raise PlumblineError(f"--from goes on in a file of the same name, {usual}: give --out a folder, not {path}")
+        raise PlumblineError(
+            f"--continue-from goes on in a file of the same name, {usual}: give --out a folder, not {path}"
+        )
     told: dict[str, object] = {
         "device": here["device"],
         "kind": given.device,
@@ -181,7 +191,7 @@ def main() -> int:
     commits = state.content.setdefault("commits", [])
     commits += [] if here.get("git_commit") in commits else [here.get("git_commit")]
     state.write()
-    if given.again:
+    if given.retry_failed:
         state.again()
     minutes = setting.size.minutes if given.minutes is None else given.minutes
     modules = {name: MODULES[name] for name in ORDER if name in given.sections}

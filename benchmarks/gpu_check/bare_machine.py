@@ -1,6 +1,6 @@
 """The check on a machine with a GPU, a torch of its own, and no package index.
 
-    python3 -m benchmarks.gpu_check.bare_machine --out FOLDER --from FOLDER     # and any other option of the check
+    python3 -m benchmarks.gpu_check.bare_machine --out FOLDER --continue-from FOLDER   # and any option of the check
 
 From the root of an unpacked bundle (`benchmarks.gpu_check.bundle`). What the machine's Python lacks is installed from
 the wheels that travel with it into a folder of its own, without asking anybody; then the check runs in that Python. The

@@ -37,8 +37,10 @@ def probed(probe: str, fraction: float, part: Part = "upper", column: str = "val
 QUANTITIES = {
     "final_loss": SettingColumn("final loss", ".4f", lambda r, _, key: r.loss(key)),
     "final_ppl": SettingColumn("final ppl", ".3f", lambda r, _, key: r.perplexity(key)),
-    "delta_loss": SettingColumn("Δ loss", "+.4f", lambda r, control, key: r.loss(key) - r.loss(control), relative=True),
-    "delta_ppl": SettingColumn("Δ ppl", "+.3f", lambda r, control, key: -r.gain(control, key), relative=True),
+    "loss_minus_control": SettingColumn(
+        "Δ loss", "+.4f", lambda r, control, key: r.loss(key) - r.loss(control), relative=True
+    ),
+    "ppl_minus_control": SettingColumn("Δ ppl", "+.3f", lambda r, control, key: -r.gain(control, key), relative=True),
     "ppl_reduction": SettingColumn(
         "ppl reduction", "+.4f", lambda r, control, key: r.gain(control, key), relative=True
     ),

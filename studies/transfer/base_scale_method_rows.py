@@ -21,7 +21,7 @@ from plumbline.stats.pooling import SigmaEstimate, pooled
 from .headline_runs import BASE, base_values, best_first, headline_runs
 
 #: Numbers of `plumbline.stats.verdicts` by what a row without them says, and by the runs that are behind them.
-DISTANCES = ("delta", "z", "t_run_vs_seeds")
+DISTANCES = {"climb_avg_delta": "delta", "z": "z", "t_run_vs_seeds": "t_run_vs_seeds"}
 TESTS = ("p", "p_bonferroni", "p_run_vs_seeds", "p_run_vs_seeds_bonferroni")
 STEPPED = ("p_holm", "p_bh", "p_run_vs_seeds_holm", "p_run_vs_seeds_bh")
 
@@ -77,7 +77,7 @@ def base_scale_method_rows(frames: RunFrames, study: Study, reference: str) -> B
                 "run_ids": Cell(" ".join(mine["run_id"]), tuple(mine.index)),
                 "category": Cell(study.methods[method].get("category", "none")),
             }
-            | {name: number(verdict[name], no_z, compared) for name in DISTANCES}
+            | {name: number(verdict[of], no_z, compared) for name, of in DISTANCES.items()}
             | {name: number(verdict[name], no_p, compared) for name in TESTS}
             | {name: number(verdict[name], no_p, runs.index) for name in STEPPED}
             | context(study, BASE, frames)

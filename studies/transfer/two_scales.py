@@ -28,8 +28,8 @@ def two_scales(frames: RunFrames, study: Study, reference: str) -> pd.DataFrame:
     methods = [method for method in study.methods if method in set(large_runs["method"])]
     large = pd.Series({m: first_seed(large_runs, m)["average"].mean() for m in methods}, dtype=float)
     frame = pd.DataFrame({"base": base.reindex(methods), "large": large}, index=pd.Index(methods, name="method"))
-    frame["delta_base"] = frame["base"] - base.get(reference, math.nan)
-    frame["delta_large"] = frame["large"] - large.get(reference, math.nan)
+    frame["climb_avg_delta_base"] = frame["base"] - base.get(reference, math.nan)
+    frame["climb_avg_delta_large"] = frame["large"] - large.get(reference, math.nan)
     frame["rank_base"] = descending_ranks(base).reindex(methods)
     frame["rank_large"] = descending_ranks(large)
     return frame
@@ -37,12 +37,12 @@ def two_scales(frames: RunFrames, study: Study, reference: str) -> pd.DataFrame:
 
 def improvers(values: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Methods above the reference at the base scale that completed at the large one (the paper's seven)."""
-    return values[(values["delta_base"] > 0) & values["large"].notna() & (values.index != reference)]
+    return values[(values["climb_avg_delta_base"] > 0) & values["large"].notna() & (values.index != reference)]
 
 
 def failures(values: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Methods below the reference at the base scale that completed at the large one (the paper's two)."""
-    return values[(values["delta_base"] < 0) & values["large"].notna() & (values.index != reference)]
+    return values[(values["climb_avg_delta_base"] < 0) & values["large"].notna() & (values.index != reference)]
 
 
 def rank_correlation(values: pd.DataFrame) -> SpearmanResult | None:

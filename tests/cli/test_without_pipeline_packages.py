@@ -30,7 +30,7 @@ def test_a_verdict_is_the_same(repository: Path, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         numbers = tmp_path / name / "results.csv"
         numbers.write_text("\n".join(["method,seed,loss", *rows]) + "\n")
-        words = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--candidate", "mine"]
+        words = ["--baseline", "base", "--metric", "loss", "--lower-is-better", "--exit-code-of", "mine"]
         command = [sys.executable, "-m", *modules, "verdict", str(numbers), *words]
         done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

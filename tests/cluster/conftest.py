@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))  # for `harness`, `bench` and `scenarios`, which `faults` uses as well
+sys.path.insert(0, str(HERE))  # for the modules here, which `faults` uses as well
 
 
 @pytest.fixture(scope="session")
@@ -22,15 +22,15 @@ def cluster() -> Iterator[None]:
     PLUMBLINE_REQUIRE_CLUSTER=1 makes an error of what is otherwise a reason to skip, and lets Debian's packages be
     installed: nobody who just runs the tests finds a SLURM on their machine afterwards.
     """
-    import harness
+    import snakemake_on_cluster as throwaway
 
     required = os.environ.get("PLUMBLINE_REQUIRE_CLUSTER") == "1"
     if not required and shutil.which("slurmctld", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
         pytest.skip("no cluster: SLURM is not installed (PLUMBLINE_REQUIRE_CLUSTER=1 installs it)")
 
-    was_up = (harness.RUN / "pid" / "slurmctld.pid").exists()
+    was_up = (throwaway.RUN / "pid" / "slurmctld.pid").exists()
     try:
-        harness.up()
+        throwaway.up()
     except (RuntimeError, OSError) as problem:
         if required:
             raise

@@ -16,11 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import harness
 import pytest
-from bench import STEPS, Bench, Result, Training
-from harness import HERE, PROFILES, STANDIN, Snakemake, Workspace, slurm, state, until
-from scenarios import EXCLUSIVE, QUICK, SEPARATE, TWO_NODES
+import snakemake_on_cluster as throwaway
+from cluster_faults import EXCLUSIVE, QUICK, SEPARATE, TWO_NODES
+from fault_trials import STEPS, Bench, Result, Training
+from snakemake_on_cluster import HERE, PROFILES, STANDIN, Snakemake, Workspace, slurm, state, until
 
 pytestmark = pytest.mark.cluster
 Scenario = Callable[[Training], str]
@@ -81,7 +81,7 @@ def workspace(cluster: None, tmp_path: Path) -> Iterator[Workspace]:
     yield place
     for log in place.path.glob("snakemake.*.txt"):
         for job in re.findall(r"submitted with SLURM jobid (\d+)", log.read_text()):
-            subprocess.run(["scancel", job], env=harness.cluster_environment(), capture_output=True)
+            subprocess.run(["scancel", job], env=throwaway.cluster_environment(), capture_output=True)
 
 
 def count(workspace: Workspace, seed: int = 1, steps: int = 100, **pretrain: object) -> Snakemake:
@@ -144,9 +144,9 @@ def test_cancelled_job_is_noticed_and_goes_on(workspace: Workspace) -> None:
 def test_status_queries_that_fail_lose_no_job(workspace: Workspace) -> None:
     """With the plugin's defaults five failed queries, a moment here, and all jobs are forgotten."""
     driver = count(workspace, steps=300)
-    os.kill(harness.daemon("munged"), signal.SIGKILL)
+    os.kill(throwaway.daemon("munged"), signal.SIGKILL)
     time.sleep(25)
-    harness.up()
+    throwaway.up()
     assert driver.wait(300) == 0, driver.output()[-3000:]
     assert starts(workspace) == [0]
 
@@ -175,9 +175,9 @@ def test_second_snakemake_does_not_run_what_still_runs(background: Background, w
     job = first.job()
     first.kill()
     assert state(job) == "RUNNING"
-    listing = harness.verb(workspace.path, "plumbline.operate.locks.orphan_jobs")
+    listing = throwaway.verb(workspace.path, "plumbline.operate.locks.orphan_jobs")
     assert listing.split("\t")[0] == job and "rule_pretrain_wildcards_transfer_base_count_1" in listing
-    harness.verb(workspace.path, "snakemake", *SNAKEFILE, "--unlock", "--cores", "1")
+    throwaway.verb(workspace.path, "snakemake", *SNAKEFILE, "--unlock", "--cores", "1")
     second = workspace.snakemake("runs/transfer/base/count/s1/outcome.json", *SNAKEFILE, profiles=workspace.small())
     waiting = second.job()
     assert waiting != job

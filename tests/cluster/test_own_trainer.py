@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from harness import HERE, cluster_environment, slurm, state, until
-from scenarios import resume
+from cluster_faults import resume
+from snakemake_on_cluster import HERE, cluster_environment, slurm, state, until
 
 from tests.own_trainer.trainers import make, write_toml
 

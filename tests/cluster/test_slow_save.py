@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
-from harness import HERE, REPOSITORY, free_port, until
+from snakemake_on_cluster import HERE, REPOSITORY, free_port, until
 
 from plumbline.operate import gpu_queue
 from tests.model_specs import run_spec
@@ -50,7 +50,7 @@ class Training:
     def __init__(self, launcher: list[str], packs: Path, work: Path) -> None:
         self.launcher, self.work, self.log = launcher, work, work / "log"
         work.mkdir()
-        data = ["--data", packs / "train.json", "--validation", packs / "validation.json"]
+        data = ["--training-pack", packs / "train.json", "--validation-pack", packs / "validation.json"]
         places = ["--state", work / "state", "--out", work / "out"]
         self.trainer = ["-m", "plumbline.train", "--spec", run_spec().to_json(), *data, *places, *OPTIONS]
         self.process: subprocess.Popen[bytes] | None = None

@@ -55,7 +55,7 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
             "made_up",
             "--documents-source",
             "local",
-            "--local-folder",
+            "--local-texts-folder",
             f"{root}/corpus",
             "--out",
             f"{root}/documents",

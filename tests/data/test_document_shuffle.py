@@ -51,7 +51,7 @@ def test_corpora_of_before_come_out_byte_for_byte(tmp_path: Path) -> None:
         "mine",
         "--documents-source",
         "local",
-        "--local-folder",
+        "--local-texts-folder",
         f"{tmp_path}/in",
         "--out",
         f"{tmp_path}/out",

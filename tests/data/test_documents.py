@@ -37,7 +37,17 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def local(folder: Path, out: Path, *more: str) -> None:
     documents.main(
-        ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(folder), "--out", str(out), *more]
+        [
+            "--corpus",
+            "mine",
+            "--documents-source",
+            "local",
+            "--local-texts-folder",
+            str(folder),
+            "--out",
+            str(out),
+            *more,
+        ]
     )
 
 
@@ -59,7 +69,7 @@ documents.main()
 def test_what_a_killed_process_left_goes_with_the_next_start(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "texts" / "all.jsonl", corpus(300))
     local(tmp_path / "texts", tmp_path / "whole")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(tmp_path / "texts")]
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(tmp_path / "texts")]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *words, "--out", str(tmp_path / "out")], capture_output=True, text=True
     )
@@ -144,8 +154,8 @@ def test_no_folder_is_not_the_working_directory(tmp_path: Path, folder: str, mon
     monkeypatch.chdir(tmp_path)
     arguments = ["--corpus", "mine", "--documents-source", "local", "--out", f"{tmp_path}/out"]
     with pytest.raises(PlumblineError, match=r"^config/corpora/mine\.yaml: local\.folder: missing"):
-        documents.main([*arguments, "--local-folder", folder])
-    documents.main([*arguments, "--local-folder", "."])  # said in so many words, it is
+        documents.main([*arguments, "--local-texts-folder", folder])
+    documents.main([*arguments, "--local-texts-folder", "."])  # said in so many words, it is
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,16 @@ def test_large_documents_stay_within_what_the_rules_ask_for(
         for number in range(100):
             file.write(json.dumps({"id": f"short-{number}", "source": "s", "text": "a few words"}) + "\n")
     out = tmp_path / "out"
-    local = ("--corpus", "c", "--documents-source", "local", "--local-folder", f"{tmp_path}/in", "--out", str(out))
+    local = (
+        "--corpus",
+        "c",
+        "--documents-source",
+        "local",
+        "--local-texts-folder",
+        f"{tmp_path}/in",
+        "--out",
+        str(out),
+    )
     taken = {"documents": peak("plumbline.data.documents", *local)}
     train = out / "train.jsonl"
     words = ("--training-documents", str(train), "--vocabulary-size", "260", "--out", f"{tmp_path}/t.json")

@@ -69,7 +69,7 @@ class Folder:
     def documents(self, *more: str) -> dict[str, Any]:
         dtype = ["--token-files-dtype", self.dtype] if self.dtype else []
         words = [
-            *["--corpus", "mine", "--documents-source", "local", "--local-folder"],
+            *["--corpus", "mine", "--documents-source", "local", "--local-texts-folder"],
             str(self.path),
             "--out",
             str(self.out),
@@ -88,7 +88,16 @@ class Folder:
             words = ["--documents", f"{self.out}/{split}.jsonl", "--tokenizer", str(self.tokenizer)]
             words += ["--shard-number", str(shard), "--shard-count", str(shards), "--out", str(path)]
             tokenize.main(
-                [*words, "--local-folder", str(self.path), "--corpus", "mine", *dtype, "--document-end", str(self.end)]
+                [
+                    *words,
+                    "--local-texts-folder",
+                    str(self.path),
+                    "--corpus",
+                    "mine",
+                    *dtype,
+                    "--document-end",
+                    str(self.end),
+                ]
             )
         return np.concatenate([np.load(path) for path in paths])
 

@@ -57,7 +57,7 @@ def permute(tokenizer: Path) -> str:
 
 def verbs(run: Path, tokenizer: Path, items: Path, out: Path) -> dict[str, tuple[ModuleType, tuple[object, ...]]]:
     of = ("--tokenizer", tokenizer)
-    shared = ("--items", items, "--suite", "climb12", "--limit", 1)
+    shared = ("--items-folder", items, "--suite", "climb12", "--limit", 1)
     return {
         "evaluate": (evaluation, ("--run", run, *of, *shared, "--out", out)),
         "score": (score_models, (run, *of, *shared)),

@@ -27,7 +27,7 @@ MMLU = {"question": "q", "choices": ["w", "x", "y", "z"], "answer": 2}
 def evaluate(finished: Path, items_folder: Path, tokenizer_file: Path, tmp_path: Path, monkeypatch):
     def call(*flags: str) -> Path:
         out = tmp_path / "scores"
-        paths = {"--run": finished, "--items": items_folder, "--tokenizer": tokenizer_file, "--out": out}
+        paths = {"--run": finished, "--items-folder": items_folder, "--tokenizer": tokenizer_file, "--out": out}
         flags = flags if "--suite" in flags else ("--suite", "climb12", *flags)
         words = [word for flag, path in paths.items() for word in (flag, str(path))]
         monkeypatch.setattr(sys, "argv", ["evaluate", *words, "--device", "cpu", *flags])

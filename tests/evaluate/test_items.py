@@ -172,7 +172,7 @@ def test_the_line_of_the_first_item_that_the_harness_refuses_is_named(tmp_path: 
             "local",
             "--suite",
             "piqa",
-            "--local-folder",
+            "--local-items-folder",
             tmp_path / "mine",
             "--out",
             tmp_path,
@@ -231,7 +231,7 @@ def test_too_few_documents_are_an_error(tmp_path: Path):
 def test_local_lists_absent_tasks_and_fills_them_only_when_told(tmp_path: Path, documents_file: Path, monkeypatch):
     folder, out = tmp_path / "mine", tmp_path / "items"
     write(folder / "piqa.jsonl", PIQA | {"more": "is dropped"})
-    flags = ("--items-source", "local", "--suite", "climb12", "--local-folder", folder, "--out", out)
+    flags = ("--items-source", "local", "--suite", "climb12", "--local-items-folder", folder, "--out", out)
     with pytest.raises(PlumblineError, match=r"no file for arc_challenge, .*truthfulqa_mc2"):
         make(monkeypatch, *flags)
     filling = ("--missing-tasks", "proxy", "--held-out-documents", documents_file, "--proxy-items", 4)
@@ -437,14 +437,16 @@ def test_the_converter_reads_files_and_asks_for_labels(tmp_path: Path, monkeypat
 def test_an_empty_folder_is_not_the_working_directory(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "piqa.jsonl", PIQA)
-    with pytest.raises(PlumblineError, match=r"--items-source local needs --local-folder: set `evaluation\.folder`"):
+    with pytest.raises(
+        PlumblineError, match=r"--items-source local needs --local-items-folder: set `evaluation\.folder`"
+    ):
         make(
             monkeypatch,
             "--items-source",
             "local",
             "--suite",
             "climb12",
-            "--local-folder",
+            "--local-items-folder",
             "",
             "--out",
             tmp_path / "items",

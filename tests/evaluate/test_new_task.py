@@ -96,9 +96,9 @@ def model(finished: Path, tokenizer_file: Path, tmp_path: Path) -> Path:
 
 def ours(project: Path, model: Path) -> pd.Series:
     """What `plumbline score` says of the task, by metric."""
-    flags = ("--items-source", "local", "--suite", "sciq", "--local-folder", "mine", "--out", "items")
+    flags = ("--items-source", "local", "--suite", "sciq", "--local-items-folder", "mine", "--out", "items")
     assert "sciq            benchmark      8 items" in run(project, "plumbline.evaluate.items", *flags)
-    run(project, "plumbline", "score", model, "--items", "items", "--suite", "sciq", "--out", "scores.csv")
+    run(project, "plumbline", "score", model, "--items-folder", "items", "--suite", "sciq", "--out", "scores.csv")
     return pd.read_csv(project / "scores.csv").set_index(["task", "metric"])["value"]
 
 
@@ -147,7 +147,7 @@ def test_its_proxies_are_made_of_held_out_documents(project: Path, documents_fil
         "local",
         "--suite",
         "sciq",
-        "--local-folder",
+        "--local-items-folder",
         "none",
         "--out",
         "items",

@@ -29,7 +29,7 @@ def verb(monkeypatch: pytest.MonkeyPatch, module, *words: object) -> None:
 def test_both_forms_of_a_model_have_the_workflows_scores(
     finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shared = ("--items", items_folder, "--suite", "climb12", "--limit", 2)
+    shared = ("--items-folder", items_folder, "--suite", "climb12", "--limit", 2)
     own = (*shared, "--tokenizer", tokenizer_file)
     verb(monkeypatch, evaluation, "--run", finished, *own, "--out", tmp_path / "workflow")
     verb(monkeypatch, score_models, finished, *own, "--out", tmp_path / "ours.csv")
@@ -56,7 +56,7 @@ def test_one_of_several_that_cannot_be_scored_loses_no_other(
     monkeypatch.setattr(score_models.EvaluationItems, "read", lambda *given: made.append(given) or read(*given))
     forget(score_models)
     broken = tmp_path / "broken"
-    shared = ("--items", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)
+    shared = ("--items-folder", items_folder, "--suite", "climb12", "--limit", 1, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"1 of 3 were not scored, for reasons given above: .*broken"):
         verb(monkeypatch, score_models, finished, broken, finished, *shared, "--out", tmp_path / "all.csv")
     assert f"error: {broken}: {broken}: there is no such folder" in capsys.readouterr().err and len(made) == 1
@@ -96,14 +96,14 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
 ) -> None:
     # The model before its items, which are not there either.
     with pytest.raises(PlumblineError, match=r"neither a finished run .* nor a model in Hugging Face form .*; name "):
-        verb(monkeypatch, score_models, tmp_path, "--items", tmp_path)
+        verb(monkeypatch, score_models, tmp_path, "--items-folder", tmp_path)
     with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
-        verb(monkeypatch, score_models, finished, "--items", items_folder)
+        verb(monkeypatch, score_models, finished, "--items-folder", items_folder)
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):
-        verb(monkeypatch, score_models, tmp_path, "--items", items_folder, "--tokenizer", tokenizer_file)
+        verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"transformers cannot read it"):
-        verb(monkeypatch, score_models, tmp_path, "--items", items_folder)
+        verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder)
 
 
 def test_a_sample_is_the_models_own_and_repeats(

@@ -85,7 +85,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory, words: Path) -> dict[str, 
     command = [
         sys.executable,
         "-P",
-        str(Path(__file__).with_name("load_outside.py")),
+        str(Path(__file__).with_name("load_without_plumbline.py")),
         str(folders),
         str(folders / "out"),
     ]

@@ -72,7 +72,7 @@ def test_every_section_plans_its_rows_on_the_image_with_the_wheels(unpacked: Pat
     done = python(unpacked, "-c", f"import sys; sys.path += ['src', '{packages}']{PLANS}")
     assert not done.returncode, done.stderr
     planned = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert planned.pop("table2").startswith("Snakemake is not installed here")
+    assert planned.pop("table2_at_mini").startswith("Snakemake is not installed here")
     assert tuple(planned) == ORDER[:-1] and all(number.isdecimal() for number in planned.values())
 
 
@@ -168,9 +168,9 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
             if row["status"] == MEASURED and section in (sections or ORDER)
         }
 
-    _killed(unpacked, folders[0], unpacked / BEFORE, lambda: len(measured(folders[0], "kernels")) >= 5)
+    _killed(unpacked, folders[0], unpacked / BEFORE, lambda: len(measured(folders[0], "kernel_accuracy")) >= 5)
     first = measured(folders[0])
-    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "late")) >= 3)
+    _killed(unpacked, folders[1], folders[0], lambda: len(measured(folders[1], "steps_without_waiting")) >= 3)
     second = measured(folders[1])
     assert len(first) < len(second) and first.items() <= second.items()
     process = _call(unpacked, folders[2], folders[1])
@@ -184,7 +184,7 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
     assert planned == set(rows) == set(last), [row for row in rows.values() if row["status"] == FAILED]
     text = (folders[2] / f"{NAME}.md").read_text()
     assert text in done and text.count("rehearsal on a processor, not a measurement") == 1 + len(ORDER)
-    for key in content["sections"]["late"]["planned"]:
+    for key in content["sections"]["steps_without_waiting"]["planned"]:
         assert text.split("## Steps without waiting")[1].split("## ")[0].count(f"| {key} |") == 1
     assert "Not measured: not to be had here: Snakemake is not installed here" in text
     archives = {path.name for path in folders[2].glob("*.zip")}
@@ -193,7 +193,15 @@ def test_a_rehearsal_from_the_bundle_survives_two_kills(unpacked: Path) -> None:
 
 def _call(root: Path, out: Path, before: Path) -> subprocess.Popen[str]:
     """The one command line of such a machine, at toy sizes."""
-    command = [sys.executable, "-m", "benchmarks.gpu_check.bare_machine", "--out", str(out), "--from", str(before)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.gpu_check.bare_machine",
+        "--out",
+        str(out),
+        "--continue-from",
+        str(before),
+    ]
     command += ["--device", "cpu", "--sizes", "tiny", "--minutes", "60"]
     environment = bare_image.environment(OMP_NUM_THREADS="1")
     return subprocess.Popen(

@@ -15,26 +15,26 @@ import pytest
 import torch
 
 from benchmarks.gpu_check import __main__ as command_line
-from benchmarks.gpu_check import compile_ahead, model_shapes, output_folders
+from benchmarks.gpu_check import base_scale_specs, compile_ahead, output_folders
 from benchmarks.gpu_check.call_settings import REHEARSAL, SectionCall
 from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingHere
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.sections import (
     MODULES,
-    attention,
-    beside,
-    blocks,
-    ceilings,
-    compiled,
+    attention_times,
+    background_saving,
+    beside_transformers,
+    compiled_steps,
+    device_ceilings,
+    eager_steps,
     first_steps,
-    kernels,
+    kernel_accuracy,
+    kernel_block_sizes,
     key_norms,
-    late,
-    more_cases,
-    ranks,
-    saving,
-    table2,
-    training,
+    more_kernel_cases,
+    one_rank_collectives,
+    steps_without_waiting,
+    table2_at_mini,
 )
 from plumbline.core.errors import PlumblineError
 from plumbline.model.flops import counted
@@ -55,15 +55,15 @@ def state_of(path: Path, **sections: dict[str, dict[str, Any]]) -> MeasuredRows:
 
 
 def test_every_mixer_and_reading_of_the_studies_is_compared_in_every_case() -> None:
-    planned = [*kernels.rows(GPU), *more_cases.rows(GPU)]
-    assert {"softpick variant=original", "selective mask=after", "sigmoid bias=head"} < set(kernels.mixers())
-    assert len(kernels.rows(GPU)) == len(kernels.mixers())
-    assert len(set(planned)) == len(planned) == len(kernels.mixers()) * len(GPU.size.cases)
+    planned = [*kernel_accuracy.rows(GPU), *more_kernel_cases.rows(GPU)]
+    assert {"softpick variant=original", "selective mask=after", "sigmoid bias=head"} < set(kernel_accuracy.mixers())
+    assert len(kernel_accuracy.rows(GPU)) == len(kernel_accuracy.mixers())
+    assert len(set(planned)) == len(planned) == len(kernel_accuracy.mixers()) * len(GPU.size.cases)
     assert {width for _, width, _ in GPU.size.cases} == {32, 48, 64, 96, 128}
 
 
 def test_a_mixer_that_is_not_its_reference_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare = kernels.rows_of([("float32", 8, 19)], TINY)["softpick, float32, width 8, T 19"]
+    compare = kernel_accuracy.rows_of([("float32", 8, 19)], TINY)["softpick, float32, width 8, T 19"]
     right = compare()
     assert right["equal"] and 0 < max(right["errors"].values()) < 1e-5
     exact = Softpick.forward
@@ -72,23 +72,23 @@ def test_a_mixer_that_is_not_its_reference_is_found(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Softpick, "forward", lambda *inputs: float("nan") * exact(*inputs))
     nothing = compare()
     assert wrong["errors"]["output"] == pytest.approx(0.01, rel=1e-3) and not wrong["equal"] and not nothing["equal"]
-    text = kernels.page(state_of(tmp_path, kernels={"right": right, "none": nothing}))
+    text = kernel_accuracy.page(state_of(tmp_path, kernel_accuracy={"right": right, "none": nothing}))
     assert text[-1].endswith("| 2 | nan | output | **no** |")
 
 
 def test_the_floor_of_a_call_is_by_hand(tmp_path: Path) -> None:
     """Paper shape, T 1024, 16 sequences: 524,800 pairs each; 32 heads of width 64, scores and values."""
-    spec = model_shapes.runs("paper")[model_shapes.BASELINE].model
-    mixer = kernels.built({"name": "softmax"}, 64, heads=32, groups=8)
-    operations, moved = attention.counts(mixer, spec, 16, 1024)
+    spec = base_scale_specs.runs("paper")[base_scale_specs.BASELINE].model
+    mixer = kernel_accuracy.built({"name": "softmax"}, 64, heads=32, groups=8)
+    operations, moved = attention_times.counts(mixer, spec, 16, 1024)
     forward = 2 * 16 * 524_800 * 2 * 32 * 64
     assert operations == {"forward": forward, "both": forward * 7 // 2}
     head = 16 * 1024 * 64 * 2
     assert moved == {"forward": head * 80, "both": head * (80 + 112 + 48)}
     both = {"operations": operations, "bytes": moved}
-    assert attention.floor_of(both, "forward", 7e14, 4e12) == pytest.approx(1e3 * forward / 7e14)
-    assert attention.floor_of(both, "forward", 7e18, 4e12) == pytest.approx(1e3 * head * 80 / 4e12)
-    assert attention.floor_of(both, "forward", None, 4e12) is None
+    assert attention_times.floor_of(both, "forward", 7e14, 4e12) == pytest.approx(1e3 * forward / 7e14)
+    assert attention_times.floor_of(both, "forward", 7e18, 4e12) == pytest.approx(1e3 * head * 80 / 4e12)
+    assert attention_times.floor_of(both, "forward", None, 4e12) is None
     row = {
         **both,
         "milliseconds": {"forward": 1.0, "both": 3.0},
@@ -100,12 +100,12 @@ def test_the_floor_of_a_call_is_by_hand(tmp_path: Path) -> None:
     measured = {"flash": row | {"mixer": "flash"}, "softpick": row | {"mixer": "softpick"}}
     measured["softpick"]["milliseconds"] = {"forward": 1.5, "both": 4.8}
     reached = {"copy": {"bytes_per_second": 4e12}, "product bfloat16": {"operations_per_second": 7e14}}
-    lines = attention.page(state_of(tmp_path, ceilings=reached, attention=measured))
+    lines = attention_times.page(state_of(tmp_path, device_ceilings=reached, attention_times=measured))
     assert lines[-1].split(" | ")[3:5] == ["1.5", "1.5"] and lines[-1].split(" | ")[6:8] == ["4.8", "1.6"]
 
 
 def test_attention_is_timed(tmp_path: Path) -> None:
-    planned = attention.rows(TINY)
+    planned = attention_times.rows(TINY)
     for key in ("flash, T 32", "selective, T 64"):
         row = planned[key]()
         assert all(value > 0 for value in row["milliseconds"].values()) and row["peak_gib"] is None
@@ -114,38 +114,40 @@ def test_attention_is_timed(tmp_path: Path) -> None:
 
 def test_a_share_of_the_peak_is_by_hand(tmp_path: Path) -> None:
     """6 N D and the scores' 12 L H W T / 2 a token: the 1.2B baseline, without norms, at 10,000 tokens a second."""
-    spec = model_shapes.runs("paper")[model_shapes.BASELINE].model
+    spec = base_scale_specs.runs("paper")[base_scale_specs.BASELINE].model
     counts = {"operations": counted(spec, sequences=1, causal=True), "operations_all_pairs": counted(spec, sequences=1)}
     row = {"seconds": 0.1024, "tokens": 1024, "peak_gib": None, **counts}
     weights = 24 * (2048 * (2048 + 2 * 512 + 2048) + 3 * 2048 * 5632) + 65_664 * 2048
     attended = 24 * 2 * 2048 * 1025 // 2
     assert row["operations"] == 6 * 1024 * (weights + attended)
     step = {"trainer, micro-batch 8": row, "baseline, first": row, "softpick": row | {"seconds": 0.128}}
-    state = state_of(tmp_path, training=step)
+    state = state_of(tmp_path, eager_steps=step)
     state.content["machine"] = {"peak_tflops": 989}
-    cells = [line.split(" | ") for line in training.page(state)]
+    cells = [line.split(" | ") for line in eager_steps.page(state)]
     share = row["operations"] / 0.1024 / 989e12
     assert cells[2][3] == "10,000" and float(cells[2][5]) == pytest.approx(share, rel=5e-3)
     assert cells[2][4] == "-" and cells[4][4] == "0.8"
 
 
 def test_a_method_takes_steps_and_the_trainer_too() -> None:
-    planned = training.rows(TINY)
+    planned = eager_steps.rows(TINY)
     for key in ("softpick", "trainer, micro-batch 2"):
         row, spec = (
             planned[key](),
-            model_shapes.runs(TINY.size.preset)[key if key == "softpick" else model_shapes.BASELINE].model,
+            base_scale_specs.runs(TINY.size.preset)[key if key == "softpick" else base_scale_specs.BASELINE].model,
         )
         assert row["seconds"] > 0 and row["tokens"] % spec.context == 0
         sequences = row["tokens"] // spec.context
         assert row["operations"] == counted(spec, sequences=sequences, causal=True) < row["operations_all_pairs"]
     assert {"baseline, first", "baseline, last", "hyper", "geglu_ffn"} < set(planned)
-    assert any(key.endswith("compiled") for key in training.rows(GPU)) and not any("compiled" in key for key in planned)
+    assert any(key.endswith("compiled") for key in eager_steps.rows(GPU)) and not any(
+        "compiled" in key for key in planned
+    )
 
 
 def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer goes on where the compiler fails; a measurement does not."""
-    baseline, size = model_shapes.runs(TINY.size.preset)[model_shapes.BASELINE], TINY.size
+    baseline, size = base_scale_specs.runs(TINY.size.preset)[base_scale_specs.BASELINE], TINY.size
     steps = (baseline, 2, True, TINY, size.accumulated, size.repeats, size.warmup)
 
     def broken(graph: Any, inputs: Any) -> Any:
@@ -153,28 +155,30 @@ def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: py
 
     plain = torch.compile
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend="eager"))
-    assert training.trainer(*steps)["seconds"] > 0
+    assert eager_steps.trainer(*steps)["seconds"] > 0
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend=broken))
     with pytest.raises(PlumblineError, match=r"is not compiled .*no instruction"):
-        training.trainer(*steps)
+        eager_steps.trainer(*steps)
     with pytest.raises(PlumblineError, match=r"is not compiled: .*no instruction"):
-        training.method(baseline, TINY, compiled=True)
+        eager_steps.method(baseline, TINY, compiled=True)
     monkeypatch.setattr(torch, "compile", functools.partial(plain, backend="eager"))
-    row = training.method(baseline, TINY, compiled=True)
+    row = eager_steps.method(baseline, TINY, compiled=True)
     assert row["seconds"] > 0 and row["compiled_in_seconds"] >= 0
-    state = state_of(tmp_path, compiled={"baseline, first": row, "softpick": row | {"seconds": 2 * row["seconds"]}})
-    head, _, first, second = (line.strip("| ").split(" | ") for line in compiled.page(state))
+    state = state_of(
+        tmp_path, compiled_steps={"baseline, first": row, "softpick": row | {"seconds": 2 * row["seconds"]}}
+    )
+    head, _, first, second = (line.strip("| ").split(" | ") for line in compiled_steps.page(state))
     assert head[-1] == "seconds to compile" and (first[4], second[4]) == ("1", "0.5")
 
 
 def test_steps_come_eager_compiled_and_with_a_kernel_of_ours() -> None:
     assert list(first_steps.rows(GPU)) == ["baseline, eager", "baseline, compiled", "softpick, compiled"]
-    assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled.rows(TINY) == {}
-    assert set(model_shapes.methods()) - {"baseline"} < set(compiled.rows(GPU))
+    assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled_steps.rows(TINY) == {}
+    assert set(base_scale_specs.methods()) - {"baseline"} < set(compiled_steps.rows(GPU))
     assert first_steps.rows(TINY)["baseline, eager"]()["tokens"] == TINY.size.sequences * 64
 
 
-@pytest.mark.parametrize("section", [kernels, blocks])
+@pytest.mark.parametrize("section", [kernel_accuracy, kernel_block_sizes])
 def test_every_row_can_be_carried_out_ahead(
     section: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,16 +196,20 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) 
 
     q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
     today = softpick.blocks_for(q_BHTW)
-    with blocks.launched_with("softpick", (64, 16, 4, 3), "cuda"):
+    with kernel_block_sizes.launched_with("softpick", (64, 16, 4, 3), "cuda"):
         assert softpick.blocks_for(q_BHTW) == BlockSizes(held=64, walked=16, warps=4, stages=3)
-    assert softpick.blocks_for(q_BHTW) == today == BlockSizes(**dict(zip(("held", "walked"), blocks.CHOICES[0])))
-    assert all(held % walked == 0 for held, walked, _, _ in blocks.CHOICES)
-    assert len(blocks.rows(GPU)) == len(blocks.CHOICES) * len(blocks.MIXERS)
-    row = blocks.rows(TINY)["selective, 128/64/8/2"]()
+    assert (
+        softpick.blocks_for(q_BHTW)
+        == today
+        == BlockSizes(**dict(zip(("held", "walked"), kernel_block_sizes.CHOICES[0])))
+    )
+    assert all(held % walked == 0 for held, walked, _, _ in kernel_block_sizes.CHOICES)
+    assert len(kernel_block_sizes.rows(GPU)) == len(kernel_block_sizes.CHOICES) * len(kernel_block_sizes.MIXERS)
+    row = kernel_block_sizes.rows(TINY)["selective, 128/64/8/2"]()
     assert row["error"] == 0 and row["equal"] and row["path"] == "chunked"
     slower = row | {"choice": [64, 64, 4, 2], "milliseconds": {"forward": 4.0, "both": 8.0}}
-    first = row | {"choice": list(blocks.CHOICES[0]), "milliseconds": {"forward": 2.0, "both": 2.0}}
-    lines = blocks.page(state_of(tmp_path, blocks={"a": slower, "b": first}))
+    first = row | {"choice": list(kernel_block_sizes.CHOICES[0]), "milliseconds": {"forward": 2.0, "both": 2.0}}
+    lines = kernel_block_sizes.page(state_of(tmp_path, kernel_block_sizes={"a": slower, "b": first}))
     assert lines[-1].startswith("| selective | 64/64/4/2 | chunked | 4 | 2 | 8 | 4 |")
 
 
@@ -239,56 +247,70 @@ def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monk
 def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingHere, match="Snakemake is not installed here"):
-        table2.rows(GPU)
+        table2_at_mini.rows(GPU)
 
 
 def test_the_collectives_of_one_rank() -> None:
-    assert ranks.rows(TINY)["collectives"]() == {"backend": "gloo", "equal": True, "wrong": [], "error": None}
+    assert one_rank_collectives.rows(TINY)["collectives"]() == {
+        "backend": "gloo",
+        "equal": True,
+        "wrong": [],
+        "error": None,
+    }
 
 
 def test_steps_are_read_late(tmp_path: Path) -> None:
-    planned = late.rows(TINY)
-    assert set(model_shapes.methods()) < set(planned)
+    planned = steps_without_waiting.rows(TINY)
+    assert set(base_scale_specs.methods()) < set(planned)
     row = planned["muon"]()
-    assert row == {"steps": 1 + late.LATE + late.MORE, "finite": True, "waited": "not on a CPU"}
-    assert late.page(state_of(tmp_path, late={"muon": row}))[-1] == "| muon | 8 | yes | not on a CPU |"
+    assert row == {
+        "steps": 1 + steps_without_waiting.LATE + steps_without_waiting.MORE,
+        "finite": True,
+        "waited": "not on a CPU",
+    }
+    assert (
+        steps_without_waiting.page(state_of(tmp_path, steps_without_waiting={"muon": row}))[-1]
+        == "| muon | 8 | yes | not on a CPU |"
+    )
 
 
 def test_a_checkpoint_beside_training_has_the_bytes_of_one_at_once(tmp_path: Path) -> None:
-    row = saving.rows(TINY)["baseline"]()
+    row = background_saving.rows(TINY)["baseline"]()
     assert row["equal"] and row["bytes"] > 1e5 and min(row["at_once_ms"], row["beside_ms"]) > 0
-    assert saving.page(state_of(tmp_path, saving={"baseline": row}))[-1].endswith("| yes |")
+    assert background_saving.page(state_of(tmp_path, background_saving={"baseline": row}))[-1].endswith("| yes |")
 
 
 def test_the_sides_of_equal_shape_are_those_of_the_other_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours takes its steps here; importing theirs would take most of these tests' time."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    planned = beside.rows(TINY)
+    planned = beside_transformers.rows(TINY)
     assert list(planned) == ["plumbline, eager", "transformers, eager"]
     assert planned["plumbline, eager"]()["tokens_per_second"] > 0
-    assert "nanoGPT, compiled" in beside.rows(SectionCall(device="cuda", sizes="paper", nanogpt="elsewhere"))
+    assert "nanoGPT, compiled" in beside_transformers.rows(
+        SectionCall(device="cuda", sizes="paper", nanogpt="elsewhere")
+    )
 
 
 def test_the_table_is_made_by_the_profile_of_gpus_and_stopped_as_by_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = table2.command(GPU)
+    words = table2_at_mini.command(GPU)
     assert words[3:] == [
         "results/mini/transfer/table2.csv", "--profile", "profiles/gpus", "--config", "preset=mini", "machine=one_h100",
     ]  # fmt: skip
-    monkeypatch.setattr(table2, "LOG", tmp_path / "log")
+    monkeypatch.setattr(table2_at_mini, "LOG", tmp_path / "log")
     saves = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: (print('3 of 26 are done'), sys.exit(1))); "
     )
     saves += "print('To do: train 26 runs', flush=True); time.sleep(600)"
-    monkeypatch.setattr(table2, "command", lambda setting: [sys.executable, "-c", saves])
-    [make] = table2.rows(TINY.ending(time.time() + 6)).values()
+    monkeypatch.setattr(table2_at_mini, "command", lambda setting: [sys.executable, "-c", saves])
+    [make] = table2_at_mini.rows(TINY.ending(time.time() + 6)).values()
     row = make()
     assert (row["status"], row["to_do"], row["done"]) == (GOES_ON, "train 26 runs", "3 of 26 are done")
     monkeypatch.setattr(
-        table2, "command", lambda setting: [sys.executable, "-c", "raise SystemExit('Error: no packs')"]
+        table2_at_mini, "command", lambda setting: [sys.executable, "-c", "raise SystemExit('Error: no packs')"]
     )
-    [make] = table2.rows(TINY.ending(time.time() + 600)).values()
+    [make] = table2_at_mini.rows(TINY.ending(time.time() + 600)).values()
     with pytest.raises(PlumblineError, match="snakemake: Error: no packs"):
         make()
 
@@ -310,7 +332,7 @@ def test_paper_shapes_are_not_for_a_processor(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_ceilings_are_rates(tmp_path: Path) -> None:
-    rows = {key: measure() for key, measure in ceilings.rows(TINY).items()}
-    rate, bandwidth = ceilings.reached(state_of(tmp_path, ceilings=rows))
-    product = rows[ceilings.PRODUCT]
+    rows = {key: measure() for key, measure in device_ceilings.rows(TINY).items()}
+    rate, bandwidth = device_ceilings.reached(state_of(tmp_path, device_ceilings=rows))
+    product = rows[device_ceilings.PRODUCT]
     assert rate == pytest.approx(2 * 128**3 / (product["milliseconds"] / 1e3)) and bandwidth

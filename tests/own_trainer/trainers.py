@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.decision.question import Question
 from plumbline.own_trainer import trainer_file
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -69,7 +69,7 @@ def decide(folder: Path, *flags: str, bank: int = 3, most: int = 3) -> Decision:
     own = Folder(folder)
     with own.held("plumbline try"):
         arms, known = trainer(folder, *flags), own.bank()
-        asked = Question(
+        asked = ExperimentQuestion(
             name="try", baseline="start", candidate="candidate", metric=arms.metric, higher=False, bank=bank, most=most
         )
         terms, plan = fix_design(asked, arms, known)

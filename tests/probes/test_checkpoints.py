@@ -33,7 +33,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_of_ours(monkeypatch: pytest.MonkeyPatch, ours: Path) -> None:
     """On its validation pack: its own loss on those sequences, and how far it has come from where it started."""
     manifest = ours.parent / "validation.json"
-    frame = probed(monkeypatch, ours, "--validation", manifest, "--sequences", 10)
+    frame = probed(monkeypatch, ours, "--validation-pack", manifest, "--sequences", 10)
     assert set(frame.step) == {12} and set(frame.fraction) == {1.0} and set(frame.run_id) == {run_spec().run_id}
     values = frame.groupby("probe").value
     outcome = json.loads((ours / "outcome.json").read_text())
@@ -43,7 +43,7 @@ def test_a_run_of_ours(monkeypatch: pytest.MonkeyPatch, ours: Path) -> None:
     labels = frames.metadata(ours.parent / "probes.parquet")
     assert (labels["kind"], labels["sequences"], labels["context"]) == ("plumbline", "10", "32")
     again = probed(
-        monkeypatch, ours, "--validation", manifest, "--later-checkpoint", ours, "--probes", "ffn_write,locality"
+        monkeypatch, ours, "--validation-pack", manifest, "--later-checkpoint", ours, "--probes", "ffn_write,locality"
     )
     assert set(again.probe) == {"ffn_write_rms"}, "a run has not moved from itself"
 
@@ -193,5 +193,5 @@ def test_flags_of_the_other_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         with pytest.raises(PlumblineError, match=match):
             command.main()
 
-    refused("leave out --picture", "--validation", "x", "--picture", "y")
-    refused("give --validation, the manifest of its validation pack")
+    refused("leave out --picture", "--validation-pack", "x", "--picture", "y")
+    refused("give --validation-pack, the manifest of its validation pack")

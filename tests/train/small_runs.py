@@ -56,8 +56,8 @@ def write_pack(manifest: Path, tokens_ST: np.ndarray) -> None:
 def settings(packs: Path, work: Path, **overrides: Any) -> TrainerSettings:
     """Settings of a run whose state and outputs lie under `work`."""
     given = {
-        "data": packs / "train.json",
-        "validation": packs / "validation.json",
+        "training_pack": packs / "train.json",
+        "validation_pack": packs / "validation.json",
         "state": work / "state",
         "out": work / "out",
         "device": "cpu",

@@ -196,7 +196,7 @@ def is_batch(value: torch.Tensor) -> bool:
 def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch) -> TrainingLoop:
     """A run's loop on the device that has no values: to read one there is an error."""
     pack = step_time.random_pack(folder / "pack.json", spec, spec.sequences_per_batch)
-    chosen = settings(packs, folder, data=pack, validation=pack, metric_lag=LATE, report_seconds=1e9)
+    chosen = settings(packs, folder, training_pack=pack, validation_pack=pack, metric_lag=LATE, report_seconds=1e9)
     spec = step_time.on_random_tokens(spec, step_time.TimingSettings(sequences=spec.sequences_per_batch))
     patch.setattr(deferred_metrics, "sent", lambda values: list)
     loop = pretrain.untrained(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))

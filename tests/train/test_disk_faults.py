@@ -40,9 +40,9 @@ from tests.model_specs import run_spec
 from tests.train.child_processes import of_a_terminal
 from tests.train.small_runs import PROCESSES, products, read, settings, start_child, train
 from tests.train.test_checkpoint import write
-from tests.train.test_command import command
 from tests.train.test_pretrain import StopAt
 from tests.train.test_run_lock import holder
+from tests.train.test_train_command import command
 
 
 @pytest.fixture
@@ -363,7 +363,7 @@ def test_state_belongs_to_its_run(packs: Path, interrupted: Path, undisturbed: P
 
 
 def test_runs_on_other_data_have_a_state_of_their_own(packs: Path, interrupted: Path, undisturbed: Path, capfd) -> None:
-    assert train(run_spec(), settings(packs, interrupted, data=packs / "validation.json")) == 0
+    assert train(run_spec(), settings(packs, interrupted, training_pack=packs / "validation.json")) == 0
     assert "it belongs to another run (data_fingerprint changed)" in capfd.readouterr().err
     assert train(run_spec(), settings(packs, interrupted)) == 0
     assert "resumed at step 7" in capfd.readouterr().err and products(interrupted) == products(undisturbed)

@@ -296,5 +296,5 @@ def test_validation_text_without_repetitions_is_told_before_the_first_step(packs
 
     write_pack(tmp_path / "once.json", np.tile(np.arange(32), (40, 1)))
     with pytest.raises(PlumblineError, match=r"no token comes twice in any of so many sequences of .*once.json"):
-        train(spec(slow()), settings(packs, tmp_path, validation=tmp_path / "once.json"))
+        train(spec(slow()), settings(packs, tmp_path, validation_pack=tmp_path / "once.json"))
     assert not list((tmp_path / "state").glob("step-*"))

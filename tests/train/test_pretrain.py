@@ -342,7 +342,7 @@ def test_state_of_another_run_is_kept_for_it(packs: Path, tmp_path: Path, capfd,
     if change == "spec":
         spec = run_spec(optimizer__learning_rate=0.002)
     else:
-        chosen = settings(packs, tmp_path, data=packs / "validation.json")
+        chosen = settings(packs, tmp_path, training_pack=packs / "validation.json")
     for _ in range(2):  # the second time the state is its own
         assert train(spec, chosen) == 0
     said = capfd.readouterr().err
@@ -418,10 +418,10 @@ def test_bad_input_is_named(packs: Path, tmp_path: Path) -> None:
         train(run_spec(), settings(packs, tmp_path / "a", micro_batch=3))
     with pytest.raises(PlumblineError, match=r"model.context 64 is longer than the 32 tokens"):
         train(run_spec(model__context=64), settings(packs, tmp_path / "b"))
-    with pytest.raises(PlumblineError, match=r"--validation: .* has 40 sequences.*needs 41"):
+    with pytest.raises(PlumblineError, match=r"--validation-pack: .* has 40 sequences.*needs 41"):
         train(run_spec(train__validation_sequences=41), settings(packs, tmp_path / "c"))
     with pytest.raises(PlumblineError, match=r"none.json is missing"):
-        train(run_spec(), settings(packs, tmp_path / "d", data=tmp_path / "none.json"))
+        train(run_spec(), settings(packs, tmp_path / "d", training_pack=tmp_path / "none.json"))
     for mistake, said in (
         ({"optimizer__name": "adam"}, r"optimizer\.name: no component 'adam'; did you mean 'adamw'"),
         ({"schedule__warmup_steps": 13}, r"schedule\.warmup_steps"),

@@ -30,13 +30,13 @@ CLAIM = "../experiment/decision/test_loop.py::test_a_claim_takes_seeds_that_noth
 TRY = "test_try_verb.py::test_a_try_trains_decides_and_is_not_run_twice"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
-FOLDER = "../operate/experiments/test_folder_verbs.py::test_{}"
+FOLDER = "../operate/experiments/test_own_trainer_verbs.py::test_{}"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
     "make test": ".ci/run",
     "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
-    "python -m benchmarks.gpu_check --page": BARE,
+    "python -m benchmarks.gpu_check --page-only": BARE,
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
     "python -m plumbline.plan --profile slurm": BEFORE,

@@ -91,7 +91,7 @@ def test_one_key_can_be_set_for_one_invocation(project: Project) -> None:
     done = project.snakemake("-n", "-p", documents, "--config", setting)
     project.edit("config/corpora/climbmix.yaml", "local: {folder: texts}", 'local: {folder: ""}')
     assert jobs_by_rule(done.stdout) == {"documents": 1}
-    assert "--documents-source local" in done.stdout and "--local-folder texts" in done.stdout
+    assert "--documents-source local" in done.stdout and "--local-texts-folder texts" in done.stdout
     unset = project.snakemake("-n", documents, "--config", setting)
     assert "climbmix.yaml: local.folder: missing" in unset.stdout
 

@@ -119,7 +119,14 @@ def test_an_edited_component_trains_what_uses_it(finished: Project) -> None:
 
 def test_by_hand_a_run_is_the_workflows_bit_for_bit(finished: Project) -> None:
     key, corpus = "transfer/base/qknorm/s42", "work/smoke/corpora/climbmix"
-    items = ("--tokenizer", f"{corpus}/tokenizer/tokenizer.json", "--items", f"{corpus}/items/climb12", "--limit", "2")
+    items = (
+        "--tokenizer",
+        f"{corpus}/tokenizer/tokenizer.json",
+        "--items-folder",
+        f"{corpus}/items/climb12",
+        "--limit",
+        "2",
+    )
     for words in (
         ("train", key, "--preset", "smoke", "--out", "mine/run"),
         ("score", "mine/run", *items, "--out", "mine/scores.csv"),

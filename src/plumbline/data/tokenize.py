@@ -1,7 +1,7 @@
 """Tokenises one shard of a document file, so that a corpus can be tokenised in parallel and piecewise.
 
 python -m plumbline.data.tokenize --documents train.jsonl --tokenizer tokenizer.json --shard-number 0 --shard-count 4 \
-    --out FILE.npy [--local-folder DIR --corpus NAME --document-end ID [--token-files-dtype uint16]]
+    --out FILE.npy [--local-texts-folder DIR --corpus NAME --document-end ID [--token-files-dtype uint16]]
 
 Shard i of n holds the documents whose lines begin in the i-th of n equal byte ranges of the file: the shards in order
 are the documents in order, and no job reads more than its own range. Each document is followed by the separator.
@@ -117,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--shard-number", required=True, type=int, help="number of the shard, from 0")
     parser.add_argument("--shard-count", required=True, type=int, help="number of shards in all")
     parser.add_argument("--out", required=True, type=Path, help="FILE.npy")
-    parser.add_argument("--local-folder", type=path_or_none, help="of the token files with the documents")
+    parser.add_argument("--local-texts-folder", type=path_or_none, help="of the token files with the documents")
     parser.add_argument("--corpus", default="", metavar="NAME", help="a file of config/corpora, named in messages")
     parser.add_argument(
         "--token-files-dtype",
@@ -135,7 +135,7 @@ def main(arguments: list[str] | None = None) -> None:
     tokenizer = Tokenizer(given.tokenizer, given.document_end)
     fingerprint_file.checked(given.tokenizer)
     made_from = {"tokenizer_sha256": tokenizer.fingerprint, "documents_sha256": verify_documents(given.documents)}
-    if given.local_folder is None:
+    if given.local_texts_folder is None:
         counted = DocumentCounter()
         count = save(
             given.out,
@@ -148,7 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
         chunks, documents = tokens.of_lines(
             lines,
             given.documents,
-            given.local_folder,
+            given.local_texts_folder,
             dtype=given.token_files_dtype,
             tokenizer=tokenizer,
             corpus=given.corpus,

@@ -49,7 +49,7 @@ def main() -> None:
         )
     if twice := [out for out, count in Counter(out.resolve() for out in given.out).items() if count > 1]:
         raise PlumblineError(f"--out {twice[0]} is given twice; each run's scores need a folder of their own")
-    entries = items.read_index(given.items, suite)
+    entries = items.read_index(given.items_folder, suite)
     if not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
     labels = {
@@ -70,7 +70,9 @@ def main() -> None:
         from plumbline.data import tokenizer
         from plumbline.evaluate.text_encoder import TextEncoder
 
-        return TextEncoder(tokenizer.read(given.tokenizer)), EvaluationItems.read(suite, given.items, given.limit)
+        return TextEncoder(tokenizer.read(given.tokenizer)), EvaluationItems.read(
+            suite, given.items_folder, given.limit
+        )
 
     def write(run: Path, out: Path) -> None:
         scores, examples, more = _evaluate(run, given, common)
@@ -97,7 +99,7 @@ def _evaluate(
         return _empty("scores"), _empty("examples"), {"outcome": finished.outcome}
 
     finished.require_tokenizer(given.tokenizer)
-    items.require_held_out(given.items, given.tokenizer, finished.manifest)
+    items.require_held_out(given.items_folder, given.tokenizer, finished.manifest)
 
     import torch
 
@@ -149,7 +151,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--run", required=True, action="append", type=Path, help="a run's folder: outcome, manifest, weights"
     )
-    parser.add_argument("--items", required=True, type=Path, help="folder made by plumbline.evaluate.items")
+    parser.add_argument("--items-folder", required=True, type=Path, help="folder made by plumbline.evaluate.items")
     parser.add_argument("--tokenizer", required=True, type=Path, help="tokenizer.json")
     parser.add_argument("--document-end", type=token_id, metavar="ID", help="its separator, where no name tells")
     parser.add_argument(

@@ -29,7 +29,9 @@ from plumbline.specs.tasks import Task
 INDEX = "items.json"
 
 #: Keys of the configuration that flags come from, for messages.
-_KEYS = {("local", "--local-folder"): ": set `evaluation.folder` in config/config.yaml to a folder with <task>.jsonl"}
+_KEYS = {
+    ("local", "--local-items-folder"): ": set `evaluation.folder` in config/config.yaml to a folder with <task>.jsonl"
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +90,7 @@ def read_index(folder: Path, tasks: Iterable[Task]) -> dict[str, TaskEntry]:
     path = folder / INDEX
     if not path.is_file():
         raise PlumblineError(
-            f"--items: there is no {path}; the workflow makes it where that is below work/PRESET "
+            f"--items-folder: there is no {path}; the workflow makes it where that is below work/PRESET "
             f"(snakemake {path} --config preset=PRESET), elsewhere python -m plumbline.evaluate.items does"
         )
     fingerprint_file.checked(path)
@@ -215,11 +217,11 @@ def _packaged(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[Ta
 
 
 def _local(tasks: tuple[Task, ...], arguments: argparse.Namespace) -> list[TaskItems]:
-    folder = _given(arguments.local_folder, "--local-folder", "local")
+    folder = _given(arguments.local_items_folder, "--local-items-folder", "local")
     absent = [task.name for task in tasks if not (folder / f"{task.name}.jsonl").is_file()]
     if absent and arguments.missing_tasks == "error":
         raise PlumblineError(
-            f"--local-folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
+            f"--local-items-folder {folder}: no file for {', '.join(absent)} (each is <task>.jsonl); "
             "add them, or say --missing-tasks proxy with --held-out-documents to fill them with proxy items"
         )
     proxies = _proxies(arguments) if absent else None
@@ -306,7 +308,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--suite", required=True, metavar="NAME", help="a file of config/suites, or of config/tasks")
     parser.add_argument("--out", required=True, type=Path, help="folder for <task>.jsonl and items.json")
     parser.add_argument("--items-wheel", type=path_or_none, help=f"packaged: the wheel {packaged_items.PACKAGE}")
-    parser.add_argument("--local-folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form")
+    parser.add_argument(
+        "--local-items-folder", type=path_or_none, help="local: a folder with <task>.jsonl in the hub's form"
+    )
     parser.add_argument(
         "--missing-tasks", choices=("error", "proxy"), default="error", help="local: tasks without file"
     )

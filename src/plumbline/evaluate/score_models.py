@@ -6,8 +6,8 @@ Face folder is scored by the harness's `hf` model, in float32, and an answer tha
 windows; no hub is asked. One that brings code of its own, as ``plumbline export`` writes them, is refused unless
 --trust-remote-code says that the code may run.
 
-Of several folders, which must fit the same --items, the harness is started and its tasks are made once. One that cannot
-be scored is named and left out, and the exit code says so at the end.
+Of several folders, which must fit the same --items-folder, the harness is started and its tasks are made once. One that
+cannot be scored is named and left out, and the exit code says so at the end.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "models", nargs="+", metavar="FOLDER", type=Path, help="a finished run, or a model in Hugging Face form"
     )
-    parser.add_argument("--items", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")
+    parser.add_argument("--items-folder", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")
     parser.add_argument(
         "--tokenizer", type=Path, help="tokenizer.json of a run's corpus; a Hugging Face folder has one"
     )
@@ -154,8 +154,9 @@ def main() -> None:
         # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
         others = len(given.models) > 1 and (folder / "config.json").is_file()
         frame = scored(
-            folder, given.items, tokenizer=None if others else given.tokenizer, suite=given.suite, limit=given.limit,
-            policy=given.metric_policy, device=given.device, trust_remote_code=given.trust_remote_code,
+            folder, given.items_folder, tokenizer=None if others else given.tokenizer, suite=given.suite,
+            limit=given.limit, policy=given.metric_policy, device=given.device,
+            trust_remote_code=given.trust_remote_code,
         )  # fmt: skip
         found.append(frame)
         if len(given.models) > 1:

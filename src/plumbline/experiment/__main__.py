@@ -4,9 +4,9 @@ Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric), or the log o
 status); a folder of submission.json files; or two folders of lm-eval --log_samples. Writes a page and its numbers
 beside them, and enters what was tried in the ledger. See docs/verdict.md.
 
-Exit codes with --candidate: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11 not
-decided, 12 the candidate crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
---candidate: 0 when a page was made.
+Exit codes with --exit-code-of: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11
+not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
+--exit-code-of: 0 when a page was made.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.experiment.formatting import counted
 from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers import numbers_verdict
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
-from plumbline.experiment.numbers.readers.rows import ColumnNames
+from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 #: What a loop does with a candidate, by its verdict, and the exit code that says so.
@@ -57,7 +57,7 @@ def arguments() -> argparse.ArgumentParser:
     against.add_argument(
         "--compare-with-previous", action="store_true", help="compare each method with the one before it in the file"
     )
-    add("--candidate", metavar="METHOD", help="the exit code is the verdict on this one")
+    add("--exit-code-of", metavar="METHOD", help="the exit code is the verdict on this one")
     add("--json", action="store_true", help="print one JSON object instead of sentences")
     add("--metric", default=columns.metric, help="the column of numbers, or a metric's name in the column 'metric'")
     for column in ("method", "seed", "step", "value", "commit", "status"):
@@ -77,7 +77,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
-    add("--worth", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
+    add("--useful-gain", type=float, metavar="GAIN", help="the gain that would be worth having; default: 2 sigma")
     add("--allow-diverged", type=int, default=0, metavar="N", help="seeds of the baseline that may diverge; default: 0")
     add("--sigma", type=float, help="standard deviation of one run, from other runs")
     add(
@@ -111,18 +111,18 @@ def main(words: Sequence[str] | None = None) -> int:
         asked = request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}")
     except PlumblineError as error:
         parser.error(str(error))
-    if given.candidate is not None and given.candidate == given.baseline:
-        parser.error(f"--candidate {given.candidate!r} is the baseline: name what is compared with it")
+    if given.exit_code_of is not None and given.exit_code_of == given.baseline:
+        parser.error(f"--exit-code-of {given.exit_code_of!r} is the baseline: name what is compared with it")
     try:
         made = numbers_verdict.write(asked)
     except CannotBeJudgedError as error:
         if given.json:
             print(json.dumps({"verdict": VerdictSentences.CANNOT, "exit_code": CANNOT, "sentence": str(error)}))
-        if given.candidate is None and not given.json:
+        if given.exit_code_of is None and not given.json:
             raise
         print(f"cannot be judged: {error}", file=sys.stderr)
-        return CANNOT if given.candidate is not None else 1
-    found = None if given.candidate is None else made.outcomes[given.candidate]
+        return CANNOT if given.exit_code_of is not None else 1
+    found = None if given.exit_code_of is None else made.outcomes[given.exit_code_of]
     code = 0 if found is None else EXIT[found]
     if given.json:
         said = {"verdict": found, "exit_code": code, "sentence": made.sentence, "page": str(asked.page)}
@@ -169,7 +169,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         alpha=given.alpha,
         minimum_gain=given.minimum_gain,
         claimed_gain=given.claimed_gain,
-        worth=given.worth,
+        worth=given.useful_gain,
         may_diverge=given.allow_diverged,
         sigma=given.sigma,
         sigma_runs=given.sigma_runs,
@@ -192,7 +192,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         page=given.out or default_page(given.results),
         baseline=given.baseline,
         goal=given.goal,
-        candidate=given.candidate,
+        candidate=given.exit_code_of,
         chain=given.compare_with_previous,
         at_step=given.at_step,
         kind=given.results_shape,

@@ -54,11 +54,11 @@ class ComparisonTerms:
             raise PlumblineError(f"--alpha {self.alpha:g} must lie between 0 and 0.5; it is one-sided")
         if not 0 <= self.minimum_gain <= LARGEST:
             raise PlumblineError(f"--minimum-gain {self.minimum_gain:g} must be 0 or more, in the metric's units")
-        for flag, gain in (("--claimed-gain", self.claimed_gain), ("--worth", self.worth)):
+        for flag, gain in (("--claimed-gain", self.claimed_gain), ("--useful-gain", self.worth)):
             if gain is not None and not self.minimum_gain < gain <= LARGEST:
                 raise PlumblineError(f"{flag} {gain:g} must be above {self.minimum_gain:g}")
         if self.claimed_gain is not None and self.worth is not None:
-            raise PlumblineError("--claimed-gain is the gain that is ruled out or not; leave out --worth, or it")
+            raise PlumblineError("--claimed-gain is the gain that is ruled out or not; leave out --useful-gain, or it")
         if self.sigma is not None and not SMALLEST < self.sigma < LARGEST:
             raise PlumblineError(f"--sigma {self.sigma:g} must be above 0, in the metric's units")
         if self.sigma_runs is not None and (self.sigma is None or self.sigma_runs < 2):

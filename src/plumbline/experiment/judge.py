@@ -70,7 +70,7 @@ class PairedSeeds:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MoreRuns:
+class RunsNeeded:
     """The runs that would find a gain with a chance of `POWER`: so many more of the method and of the baseline.
 
     Attributes:
@@ -162,7 +162,7 @@ class BaselineComparison:
         return seeds_each(beyond, sigma or self.sigma, design, POWER, plan=self.plan)
 
     @property
-    def more(self) -> MoreRuns | None:
+    def more(self) -> RunsNeeded | None:
         """The runs that would find the gain that is asked after, or, where these find it already, the seen one.
 
         None where they would be more than a million.
@@ -179,7 +179,7 @@ class BaselineComparison:
                     low, high = sigma_interval(self.sigma, self.freedom)
                     ends = (self.seeds_for(gain, sigma=low), self.seeds_for(gain, sigma=high))
                 of_baseline = 0 if self.plan == "goal" else max(0, each - self.n_baseline)
-                return MoreRuns(
+                return RunsNeeded(
                     method=max(0, each - self.n),
                     baseline=of_baseline,
                     each=each,

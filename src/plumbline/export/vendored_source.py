@@ -40,7 +40,7 @@ STAND_INS = {
 }
 
 #: The table of a model's components, which is written for each.
-CHOSEN = CARRIED / "chosen.py"
+CHOSEN = CARRIED / "chosen_components.py"
 
 #: What every folder needs anyway.
 EXPECTED = frozenset({"torch", "transformers"})

@@ -10,7 +10,7 @@ from torch import nn
 from plumbline.core.errors import PlumblineError
 from plumbline.model.component import build
 from plumbline.model.context import ForwardContext
-from plumbline.model.precision import widened, without_autocast
+from plumbline.model.float32_widening import widened, without_autocast
 from plumbline.specs.spec import ModelSpec
 
 

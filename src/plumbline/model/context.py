@@ -8,7 +8,7 @@ import torch
 
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.precision import attention_is_wide
+from plumbline.model.float32_widening import attention_is_wide
 
 
 @dataclass(kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from plumbline.model.cpu_matmul import product, weight_gradient
-from plumbline.model.precision import widened, without_autocast
+from plumbline.model.float32_widening import widened, without_autocast
 
 #: Predictions at a time on a processor. For each so many, a gradient as large as the weights is added up: with half as
 #: many a step is 2 to 4 % slower; with four times as many the logits are far larger than the caches.

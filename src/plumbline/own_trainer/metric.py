@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*(e[-+]?[0-9]+)?|\.[0-9]+(e[-+]?[0-9]
 METRIC_LINE = re.compile(r"^\s*METRIC\s+([\w./@-]+)\s*[=:]\s*(\S+)")
 
 
-class Read(Struct, frozen=True):
+class LoggedMetric(Struct, frozen=True):
     """What a log said.
 
     Attributes:
@@ -48,7 +48,9 @@ class Read(Struct, frozen=True):
     others: dict[str, float] = {}
 
 
-def read(metric: MetricPart, log: Path, folder: Path, *, most: int | None = None, seconds: float = SECONDS) -> Read:
+def read(
+    metric: MetricPart, log: Path, folder: Path, *, most: int | None = None, seconds: float = SECONDS
+) -> LoggedMetric:
     """Read what a run said: `log` is what it printed, and `folder` where it ran.
 
     Args:
@@ -71,13 +73,15 @@ def read(metric: MetricPart, log: Path, folder: Path, *, most: int | None = None
     said = texts.pop("", "")
     others = {name: value for name, text in texts.items() if (value := _number(text)) is not None}
     if not said:
-        return Read(others={name: value for name, value in others.items() if math.isfinite(value)})
+        return LoggedMetric(others={name: value for name, value in others.items() if math.isfinite(value)})
     value = _number(said)
     if value is None:
         raise PlumblineError(
             f"{metric.called} is {said[:60]!r}, which is no number; mend the [metric] of plumbline.toml"
         )
-    return Read(value=value, text=said, others={name: one for name, one in others.items() if math.isfinite(one)})
+    return LoggedMetric(
+        value=value, text=said, others={name: one for name, one in others.items() if math.isfinite(one)}
+    )
 
 
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:

@@ -205,9 +205,9 @@ class _Run:
                 raise _NotOfTheArm(f"the disk of {folder} is full{last}")
 
     def _result(
-        self, outcome: str, seconds: float, code: int, read: metric.Read | None = None, why: str = ""
+        self, outcome: str, seconds: float, code: int, read: metric.LoggedMetric | None = None, why: str = ""
     ) -> Result:
-        request, told, read = self.request, reports.read(self.reports), read or metric.Read()
+        request, told, read = self.request, reports.read(self.reports), read or metric.LoggedMetric()
         return Result(
             run_id=request.run_id,
             seed=request.seed,

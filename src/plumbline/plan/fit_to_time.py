@@ -40,16 +40,16 @@ def seconds_of(text: str) -> float:
     """
     parts = re.findall(r"([0-9.]+) *(hours?|h|minutes?|min|m|seconds?|s)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.replace(" ", ""):
-        raise PlumblineError(f"--fit {text!r} is not a time; write 2h, 90min or 1h30m")
+        raise PlumblineError(f"--time-budget {text!r} is not a time; write 2h, 90min or 1h30m")
     try:
         found = sum(float(number) * _UNITS.get(unit, _UNITS[unit[0]]) for number, unit in parts)
     except ValueError:
-        raise PlumblineError(f"--fit {text!r} is not a time; write 2h, 90min or 1h30m") from None
+        raise PlumblineError(f"--time-budget {text!r} is not a time; write 2h, 90min or 1h30m") from None
     if not found > 0:
-        raise PlumblineError(f"--fit {text!r}: nothing fits into no time")
+        raise PlumblineError(f"--time-budget {text!r}: nothing fits into no time")
     if found > LONGEST:
         shown = text if len(text) <= 40 else f"{text[:40]}..."
-        raise PlumblineError(f"--fit {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
+        raise PlumblineError(f"--time-budget {shown!r} is more than ten years; write less than {LONGEST / 3600:.0f}h")
     return found
 
 
@@ -101,8 +101,8 @@ def fitted(
     found = [one for name in scales if (one := _at(priced, study, method, against, name, seconds, runs)) is not None]
     if not found:
         raise PlumblineError(
-            f"--fit: {roughly(seconds)} is too short for {runs} runs: give more time, a smaller --bank and --max-runs, "
-            "a smaller scale (--scale) or preset (--preset)"
+            f"--time-budget: {roughly(seconds)} is too short for {runs} runs: give more time, smaller "
+            "--baseline-runs and --max-runs, a smaller scale (--scale) or preset (--preset)"
         )
     found.sort(key=lambda one: -one.per_parameter)
     return next((one for one in reversed(found) if one.per_parameter >= TOKENS_A_PARAMETER), found[0])

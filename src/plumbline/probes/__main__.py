@@ -30,7 +30,9 @@ def arguments() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--run", type=Path, help="folder of a finished run")
     which.add_argument("--checkpoint", type=Path, help="folder of one model: a run of ours, or in Hugging Face form")
-    parser.add_argument("--validation", type=Path, help="manifest of a validation pack (with --run: the run's own)")
+    parser.add_argument(
+        "--validation-pack", type=Path, help="manifest of a validation pack (with --run: the run's own)"
+    )
     parser.add_argument("--out", required=True, type=Path, help="probes.parquet to write")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
@@ -54,8 +56,10 @@ def main() -> None:
         return
     others = ("text", "token_ids", "tokenizer", "sequences", "context", "probes", "later_checkpoint", "picture")
     unfit = [f"--{name.replace('_', '-')}" for name in others if getattr(given, name) is not None]
-    if unfit or given.validation is None:
-        needed = "leave out " + ", ".join(unfit) if unfit else "give --validation, the manifest of its validation pack"
+    if unfit or given.validation_pack is None:
+        needed = (
+            "leave out " + ", ".join(unfit) if unfit else "give --validation-pack, the manifest of its validation pack"
+        )
         raise PlumblineError(f"--run reads the probes of the run's spec where it says; {needed}")
     _run(given)
 
@@ -68,7 +72,7 @@ def _run(given: argparse.Namespace) -> None:
 
     with ranks(given.device) as group:
         numerics(group.device)
-        found = read_run(given.run, given.validation, group.device)
+        found = read_run(given.run, given.validation_pack, group.device)
     write(given.out, found.rows, found.metadata())
     fingerprint_file.write(given.out, given.fingerprint, validation_fingerprint=found.validation.fingerprint)
     for point in found.missed:
@@ -81,7 +85,7 @@ def _run(given: argparse.Namespace) -> None:
 
 def _checkpoint(given: argparse.Namespace) -> None:
     names = _chosen(given)
-    sources = {"text": "--text", "token_ids": "--token-ids", "validation": "--validation"}
+    sources = {"text": "--text", "token_ids": "--token-ids", "validation_pack": "--validation-pack"}
     flags = [flag for name, flag in sources.items() if getattr(given, name) is not None]
     if len(flags) > 1:
         raise PlumblineError(f"{flags[0]} and {flags[1]} are two texts; give one")

@@ -169,7 +169,7 @@ def read_text(
         name, separator = f"pack {pack.fingerprint[:16]}", pack.separator
         # Whole sequences of the pack, cut to the context: they are shuffled, and one does not go on in the next.
         if pack.context < context:
-            raise PlumblineError(f"--validation: {validation} has {pack.context} tokens a sequence, not {context}")
+            raise PlumblineError(f"--validation-pack: {validation} has {pack.context} tokens a sequence, not {context}")
         found = pack.rows(np.arange(min(sequences, len(pack))))[:, :context]
     elif tokens is not None:
         name, found = f"tokens {sha256_file(tokens)[:16]}" if tokens.is_file() else "", _load_tokens(tokens, context)
@@ -209,8 +209,8 @@ def _encode(checkpoint: LoadedCheckpoint, words: str, tokenizer: Path | None) ->
         return Tokenizer(tokenizer).encode(words)
     if checkpoint.kind == "plumbline":
         raise PlumblineError(
-            "--checkpoint: a folder of ours holds no tokenizer; give --validation (its pack's manifest), --token-ids, "
-            "or --tokenizer (its corpus's tokenizer.json) with or without --text"
+            "--checkpoint: a folder of ours holds no tokenizer; give --validation-pack (its pack's manifest), "
+            "--token-ids, or --tokenizer (its corpus's tokenizer.json) with or without --text"
         )
     from transformers import AutoTokenizer
 

@@ -84,8 +84,8 @@ def read_run(folder: Path, manifest: Path, device: torch.device) -> ProbeResult:
     its_own = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["validation_fingerprint"]
     if validation.fingerprint != its_own:
         raise PlumblineError(
-            f"--validation: {manifest} is not the pack that {folder} was validated on, and what probes read on two "
-            "packs cannot be compared; give the run's own"
+            f"--validation-pack: {manifest} is not the pack that {folder} was validated on, and what probes read on "
+            "two packs cannot be compared; give the run's own"
         )
     verify_once(validation)
     reached = [point for point in points if point["reached"]]

@@ -35,7 +35,7 @@ def read_single(given: argparse.Namespace, names: list[str]) -> pd.DataFrame:
         checkpoint,
         text=given.text,
         tokens=given.token_ids,
-        validation=given.validation,
+        validation=given.validation_pack,
         tokenizer=given.tokenizer,
         sequences=8 if given.sequences is None else given.sequences,
         context=given.context,

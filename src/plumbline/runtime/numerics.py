@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
-from plumbline.model.precision import wide_attention
+from plumbline.model.float32_widening import wide_attention
 from plumbline.runtime.allocator import keep_memory
 from plumbline.specs.spec import Precision
 

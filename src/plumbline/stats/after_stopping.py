@@ -22,9 +22,9 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats.noncentral_t import sigma_law
 from plumbline.stats.sequential.boundary import Boundary, boundary, computed
 from plumbline.stats.sequential.design import SequentialDesign
-from plumbline.stats.sequential.law import z_of_t
 from plumbline.stats.sequential.look import Look
-from plumbline.stats.sequential.operating import above_of, beyond, reached
+from plumbline.stats.sequential.operating_characteristics import above_of, beyond, reached
+from plumbline.stats.sequential.t_path_law import z_of_t
 
 #: What ended the runs; `undecided` where neither boundary did.
 StoppedBy = Literal["keep", "discard", "undecided"]

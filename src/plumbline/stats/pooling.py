@@ -34,7 +34,7 @@ class SigmaEstimate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Range:
+class SigmaRange:
     """A figure that hangs on sigma, and where it lies for the ends of sigma's confidence interval."""
 
     value: float
@@ -165,7 +165,7 @@ def power(
     alpha: float = 0.025,
     history_df: float = 0.0,
     level: float = 0.9,
-) -> Range:
+) -> SigmaRange:
     """Power of a one-sided t test of fixed size, were `spread.sigma` true, and at the ends of sigma's interval.
 
     Raises:
@@ -174,7 +174,7 @@ def power(
     test = _test(baseline, candidate, alpha, history_df)
     low, high = sigma_interval(spread, level)
     found = [test(gain / sigma) for sigma in (spread.sigma, high, low)]
-    return Range(value=found[0], low=min(found[1:]), high=max(found[1:]), level=level)
+    return SigmaRange(value=found[0], low=min(found[1:]), high=max(found[1:]), level=level)
 
 
 def resolved_gain(
@@ -186,7 +186,7 @@ def resolved_gain(
     history_df: float = 0.0,
     chance: float = 0.8,
     level: float = 0.9,
-) -> Range:
+) -> SigmaRange:
     """The true gain that a one-sided t test of fixed size finds with a chance, in sigma's units, and its range.
 
     Raises:
@@ -202,7 +202,7 @@ def resolved_gain(
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if test(middle) < chance else (low, middle)
-    return Range(value=high * spread.sigma, low=high * ends[0], high=high * ends[1], level=level)
+    return SigmaRange(value=high * spread.sigma, low=high * ends[0], high=high * ends[1], level=level)
 
 
 def _test(baseline: int, candidate: int, alpha: float, history_df: float) -> Callable[[float], float]:

@@ -18,8 +18,8 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m plumbline.train", description=__doc__)
     add = parser.add_argument
     add("--spec", required=True, help="run spec: JSON text or a file that holds it")
-    add("--data", required=True, type=Path, help="manifest of the training pack")
-    add("--validation", required=True, type=Path, help="manifest of the validation pack")
+    add("--training-pack", required=True, type=Path, help="manifest of the training pack")
+    add("--validation-pack", required=True, type=Path, help="manifest of the validation pack")
     add("--state", required=True, type=Path, help="directory of rolling checkpoints; kept between starts")
     add("--out", required=True, type=Path, help="directory of the outputs; outcome.json is written last")
     add(

@@ -12,7 +12,7 @@ from plumbline.data.loader import Pack
 from plumbline.train.interventions import Intervention
 
 
-class ApartFromTheLoss:
+class SequencesBehindTheLoss:
     """The sequences of a validation pack behind those of which the validation loss is computed, counted from 0."""
 
     def __init__(self, name: str, pack: Pack, first: int) -> None:
@@ -37,7 +37,7 @@ class ApartFromTheLoss:
         return self._pack.rows(indices + self._first)
 
 
-class NotDeclared:
+class UndeclaredHeldOut:
     """Stands where the held-out sequences would be, for an intervention that declares none."""
 
     def __init__(self, name: str) -> None:
@@ -64,8 +64,8 @@ def handed(hook: Intervention, pack: Pack, of_the_loss: int) -> Pack:
         PlumblineError: it declares something that there is not.
     """
     given: dict[str, Any] = {
-        "none": NotDeclared(hook.name),
-        "apart": ApartFromTheLoss(hook.name, pack, of_the_loss),
+        "none": UndeclaredHeldOut(hook.name),
+        "apart": SequencesBehindTheLoss(hook.name, pack, of_the_loss),
     }
     if hook.held_out not in given:
         raise PlumblineError(

@@ -77,8 +77,10 @@ class _Run:
     ) -> None:
         self.spec, self.settings, self.stop, self.group = spec, settings, stop, group
         self.packages = peak_memory.held()
-        self.pack = packs.open_pack(settings.data, spec, "--data", spec.sequences_per_batch)
-        self.validation = packs.open_pack(settings.validation, spec, "--validation", spec.train.validation_sequences)
+        self.pack = packs.open_pack(settings.training_pack, spec, "--training-pack", spec.sequences_per_batch)
+        self.validation = packs.open_pack(
+            settings.validation_pack, spec, "--validation-pack", spec.train.validation_sequences
+        )
         packs.require_one_corpus(self.pack, self.validation)
         fingerprints = {
             "data_fingerprint": self.pack.fingerprint,

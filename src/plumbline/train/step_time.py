@@ -69,8 +69,8 @@ def measure(specs: Sequence[RunSpec], how: TimingSettings, say: Callable[[str], 
         loops = []
         for number, spec in enumerate(specs):
             settings = TrainerSettings(
-                data=pack,
-                validation=pack,
+                training_pack=pack,
+                validation_pack=pack,
                 state=Path(folder) / str(number),
                 out=Path(folder) / str(number),
                 micro_batch=how.micro_batch,

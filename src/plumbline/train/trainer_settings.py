@@ -24,8 +24,8 @@ class TrainerSettings:
     from one step that fell to a fault in the loop, after which a run is given up (0: never).
     """
 
-    data: Path
-    validation: Path
+    training_pack: Path
+    validation_pack: Path
     state: Path
     out: Path
     micro_batch: int | None = None

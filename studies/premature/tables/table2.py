@@ -23,8 +23,8 @@ PRINTED = {
     "control_accuracy_sd": "control_std",
     "intervention_accuracy": "intervention_mean",
     "intervention_accuracy_sd": "intervention_std",
-    "delta_pp": "delta_pp_mean",
-    "delta_pp_sd": "delta_pp_std",
+    "accuracy_gain_pp": "delta_pp_mean",
+    "accuracy_gain_pp_sd": "delta_pp_std",
 }
 
 COLUMNS = [
@@ -33,8 +33,8 @@ COLUMNS = [
     *beside("control_accuracy_sd", "± control", ".4f", readable=False),
     *beside("intervention_accuracy", "intervention", ".4f", noise="intervention_accuracy_sd"),
     *beside("intervention_accuracy_sd", "± intervention", ".4f", readable=False),
-    *beside("delta_pp", "Δ (points)", "+.3f", narrow=True, noise="delta_pp_sd"),
-    *beside("delta_pp_sd", "± Δ", ".3f"),
+    *beside("accuracy_gain_pp", "Δ (points)", "+.3f", narrow=True, noise="accuracy_gain_pp_sd"),
+    *beside("accuracy_gain_pp_sd", "± Δ", ".3f"),
     ours("pairs_won", "wins", "d", narrow=True),
     published_column("pairs_won", "wins"),
     ours("pairs_lost", "losses", "d"),
@@ -63,8 +63,8 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         cells = {
             "task": Cell(task),
             "label": Cell(label),
-            "delta_pp": row.cell(100 * delta.mean, "no score"),
-            "delta_pp_sd": row.cell(100 * delta.sigma, few),
+            "accuracy_gain_pp": row.cell(100 * delta.mean, "no score"),
+            "accuracy_gain_pp_sd": row.cell(100 * delta.sigma, few),
             "pairs_won": row.cell(contests.wins if contests.n else None, "no score"),
             "pairs_won_published": from_print(str(printed_wins["wins"]) if mean else NOT_PRINTED),
             "pairs_lost": row.cell(lost if contests.n else None, "no score"),

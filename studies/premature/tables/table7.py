@@ -17,7 +17,12 @@ from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 RUNS = {"control": CONTROL, "intervention": INTERVENTION, "global_half_lr": "global_half_lr"}
 
 #: Our quantities and the printed columns; those at 20 % stand in a claim instead.
-NAMES = {"final_loss": "final_loss", "final_ppl": "final_ppl", "delta_loss": "delta_loss", "delta_ppl": "delta_ppl"}
+NAMES = {
+    "final_loss": "final_loss",
+    "final_ppl": "final_ppl",
+    "loss_minus_control": "delta_loss",
+    "ppl_minus_control": "delta_ppl",
+}
 NAMES |= {"lower_copy_score_20pct": "", "lower_copy_score_chance": "", "upper_entropy_20pct": ""}
 
 #: Where the claim `readout_20pct` has our quantities, by row.
@@ -57,7 +62,7 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
 
 def _columns() -> list[Column]:
     found = []
-    for column in setting_rows.columns(NAMES, ("final_loss", "final_ppl", "delta_ppl")):
+    for column in setting_rows.columns(NAMES, ("final_loss", "final_ppl", "ppl_minus_control")):
         found.append(column)
         if column.name in ("lower_copy_score_20pct", "upper_entropy_20pct"):
             found.append(published_column(column.name, column.header))

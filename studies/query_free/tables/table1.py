@@ -44,7 +44,7 @@ COLUMNS = [
     ours("relative_residual", "relative residual", ".1e", narrow=True),
     said("verdict", "outputs are", narrow=True),
     *(
-        Column(name=f"{name}_published", header=header, kind="published")
+        Column(name=f"covers_{name}_published", header=header, kind="published")
         for name, header in zip(PREMISES, HEADERS, strict=True)
     ),
     Column(name="checked_on", header="checked on", kind="fact", readable=False),
@@ -113,7 +113,7 @@ def _row(
         "verdict": Cell(verdict, source=SOURCE),
         "checked_on": Cell(one.tried),
     }
-    return cells | {f"{premise}_published": Cell(covers[premise]) for premise in PREMISES}
+    return cells | {f"covers_{premise}_published": Cell(covers[premise]) for premise in PREMISES}
 
 
 def _elsewhere(section: str, kind: str, covers: dict[str, str]) -> dict[str, Cell]:
@@ -122,4 +122,4 @@ def _elsewhere(section: str, kind: str, covers: dict[str, str]) -> dict[str, Cel
     cells = {"check": Cell(f"section_{section.replace('.', '_')}"), "label": Cell(f"{kind}, see {where}")}
     cells |= {"section": Cell(section), "source": Cell(f"sec {section}"), "premise_removed": Cell("")}
     cells |= {"relative_residual": Cell(None, word=where), "verdict": Cell(""), "checked_on": Cell("")}
-    return cells | {f"{premise}_published": Cell(covers[premise]) for premise in PREMISES}
+    return cells | {f"covers_{premise}_published": Cell(covers[premise]) for premise in PREMISES}

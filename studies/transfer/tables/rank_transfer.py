@@ -100,7 +100,7 @@ def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: st
 
 
 def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
-    kept, n = signs_preserved(part["delta_base"], part["delta_large"])
+    kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
     runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
     row = {"statistic": Cell(name), "value": Cell(kept, runs), "n_methods": Cell(n, runs)}
     row |= {"p_permutation": no_test, "all_permutations_used": Cell("no test"), "p_t_approximation": no_test}

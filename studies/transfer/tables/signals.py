@@ -77,7 +77,7 @@ WHOLE = {
     "sigma_over_seeds": "σ over seeds",
     "smallest_significant_delta": "smallest significant Δ",
     "sigma_over_methods": "σ over methods",
-    "signal_to_noise": "σ over methods / σ over seeds",
+    "sigma_methods_over_sigma_seeds": "σ over methods / σ over seeds",
 }
 
 
@@ -178,7 +178,7 @@ def signals(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table
                 f"{metric.name}_sigma_over_seeds": number(one.floor.sigma, NO_FLOOR, floor_runs),
                 f"{metric.name}_smallest_significant_delta": number(one.smallest, NO_FLOOR, floor_runs),
                 f"{metric.name}_sigma_over_methods": number(one.spread, "too few methods", runs.index),
-                f"{metric.name}_signal_to_noise": number(one.signal, NO_FLOOR, runs.index),
+                f"{metric.name}_sigma_methods_over_sigma_seeds": number(one.signal, NO_FLOOR, runs.index),
             }
         rows.append(row | context(study, BASE, frames))
     return make_table(

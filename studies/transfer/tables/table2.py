@@ -38,8 +38,8 @@ COLUMNS = [
     said("significance", "significance", narrow=True),
     ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="climb_avg_sd_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
-    ours("delta", "Δ", "+.4f", narrow=True),
-    published_column("delta", "Δ"),
+    ours("climb_avg_delta", "Δ", "+.4f", narrow=True),
+    published_column("climb_avg_delta", "Δ"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z", narrow=True),
     ours("p", "p", PROBABILITY, readable=False),
@@ -92,7 +92,7 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 printed(print2, method, "p_bonf"), bound=printed(print2, method, "p_bonf_bound")
             )
         }
-        | printed_cells(print2, method, {"climb_avg": "climb_avg", "delta": "delta", "z": "z"})
+        | printed_cells(print2, method, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
         | printed_cells(print7, method, {"validation_loss": "val_loss"})
         for method, row in rows.cells.items()
     ]

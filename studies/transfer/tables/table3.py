@@ -33,7 +33,7 @@ from ..headline_runs import BASE, LARGE, first_seed, headline_runs
 from ..two_scales import failures, improvers, rank_correlation, two_scales
 
 #: Our columns, and the printed table's names of them.
-PRINTED = {"climb_avg_base": "climb_avg_1p2b", "climb_avg_large": "climb_avg_3b", "delta_large": "delta_3b"}
+PRINTED = {"climb_avg_base": "climb_avg_1p2b", "climb_avg_large": "climb_avg_3b", "climb_avg_delta_large": "delta_3b"}
 PRINTED |= {"rank_base": "rank_1p2b", "rank_large": "rank_3b"}
 
 
@@ -46,9 +46,9 @@ def columns(study: Study) -> list[Column]:
         published_column("climb_avg_base", "1.2B"),
         ours("climb_avg_large", large, ".4f", narrow=True),
         published_column("climb_avg_large", "3B"),
-        ours("delta_base", f"Δ {base}", "+.4f"),
-        ours("delta_large", f"Δ {large}", "+.4f", narrow=True),
-        published_column("delta_large", "Δ 3B", narrow=True),
+        ours("climb_avg_delta_base", f"Δ {base}", "+.4f"),
+        ours("climb_avg_delta_large", f"Δ {large}", "+.4f", narrow=True),
+        published_column("climb_avg_delta_large", "Δ 3B", narrow=True),
         ours("rank_base", f"rank {base}", "g"),
         published_column("rank_base", "rank 1.2B"),
         ours("rank_large", f"rank {large}", "g", narrow=True),
@@ -80,8 +80,10 @@ def table3(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "label": Cell(study.label(method)),
                 "climb_avg_base": number(float(value["base"]), base_word, base_own),
                 "climb_avg_large": number(float(value["large"]), word, own),
-                "delta_base": number(float(value["delta_base"]), base_word, _both(base_own, floor_base)),
-                "delta_large": number(float(value["delta_large"]), word, _both(own, floor_large)),
+                "climb_avg_delta_base": number(
+                    float(value["climb_avg_delta_base"]), base_word, _both(base_own, floor_base)
+                ),
+                "climb_avg_delta_large": number(float(value["climb_avg_delta_large"]), word, _both(own, floor_large)),
                 "rank_base": _rank(value["rank_base"], base_word, base_runs.index),
                 "rank_large": _rank(value["rank_large"], word, large_runs.index),
                 "sign_preserved": Cell(
@@ -120,7 +122,7 @@ def _sentences(values: pd.DataFrame, reference: str) -> list[tuple[str, str]]:
             text = f"ρ = {found.rho:+.2f} over n = {found.n}, p = {probability(found.p_permutation)} ({how}), "
             said.append((f"Spearman of the {name}", text + f"{probability(found.p_t)} (t approximation)"))
     for name, part in (("improvers", up), ("methods below the baseline", down)):
-        kept, n = signs_preserved(part["delta_base"], part["delta_large"])
+        kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
         said.append((f"Signs preserved, {name}", f"{kept} of {n}"))
     return said
 
@@ -137,8 +139,8 @@ def _rank(rank: float, word: str, runs: pd.Index) -> Cell:
 def _sign(value: pd.Series, is_reference: bool, word: str, base_word: str) -> str:
     if is_reference:
         return "reference"
-    if math.isnan(value["delta_large"]):
+    if math.isnan(value["climb_avg_delta_large"]):
         return word
-    if math.isnan(value["delta_base"]):
+    if math.isnan(value["climb_avg_delta_base"]):
         return base_word
-    return "yes" if value["delta_base"] * value["delta_large"] > 0 else "no"
+    return "yes" if value["climb_avg_delta_base"] * value["climb_avg_delta_large"] > 0 else "no"

@@ -38,8 +38,8 @@ COLUMNS = [
     published_column("value_primary_hardware", "Primary"),
     ours("value_second_hardware", "Second", ".4f", narrow=True),
     published_column("value_second_hardware", "Second"),
-    ours("delta", "Δ", "+.4f", narrow=True),
-    published_column("delta", "Δ", narrow=True),
+    ours("second_minus_primary", "Δ", "+.4f", narrow=True),
+    published_column("second_minus_primary", "Δ", narrow=True),
     said("device_with_higher_value", "higher on"),
     Column(name="primary_device", header="primary device", kind="fact", readable=False),
     Column(name="second_device", header="second device", kind="fact", readable=False),
@@ -49,7 +49,7 @@ COLUMNS = [
 ]
 
 #: Our columns, and the printed table's names of them.
-PRINTED = {"value_primary_hardware": "primary", "value_second_hardware": "a100", "delta": "delta"}
+PRINTED = {"value_primary_hardware": "primary", "value_second_hardware": "a100", "second_minus_primary": "delta"}
 
 
 class HardwareRun:
@@ -90,7 +90,7 @@ def table5(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
                 "task": Cell(task),
                 "value_primary_hardware": number(first, primary.word, primary.used),
                 "value_second_hardware": number(other, second.word, second.used),
-                "delta": number(delta, word, both),
+                "second_minus_primary": number(delta, word, both),
                 "device_with_higher_value": Cell(word if math.isnan(delta) else higher, both),
                 "primary_device": Cell(primary.name, primary.used),
                 "second_device": Cell(second.name, second.used),

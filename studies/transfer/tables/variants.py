@@ -56,7 +56,7 @@ COLUMNS = [
     *beside("validation_loss", "val. loss", ".4f"),
     ours("loss_minus_default", "loss − default's", "+.4f", narrow=True),
     *beside("climb_avg", "CLIMB-avg", ".4f"),
-    *beside("delta", "Δ", "+.4f"),
+    *beside("climb_avg_delta", "Δ", "+.4f"),
     ours("z", "z", "+.2f", narrow=True),
     published_column("z", "z"),
     ours("p_run_vs_seeds", "p, one run vs. seeds", PROBABILITY),
@@ -155,7 +155,7 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
         "validation_loss": number(float(behind["validation_loss"].mean()), word, own),
         "loss_minus_default": _less(world, name, default, "validation_loss"),
         "climb_avg": number(average, word, own),
-        "delta": number(float(world.floor.delta(average)), no_z, compared),
+        "climb_avg_delta": number(float(world.floor.delta(average)), no_z, compared),
         "z": number(float(world.floor.z(average)), no_z, compared),
         "p_run_vs_seeds": number(None if name == world.reference else _p(world.floor, average), no_p, compared),
         "climb_avg_minus_default": _less(world, name, default, "average"),
@@ -168,7 +168,7 @@ def _row(world: _World, name: str, default: str) -> dict[str, Cell]:
 
 def _printed(prints: dict[str, pd.DataFrame], name: str, default: str) -> dict[str, Cell]:
     """What is printed of a default variant; of others the method's share of parameters alone."""
-    cells = printed_cells(prints["table2"], name, {"climb_avg": "climb_avg", "delta": "delta", "z": "z"})
+    cells = printed_cells(prints["table2"], name, {"climb_avg": "climb_avg", "climb_avg_delta": "delta", "z": "z"})
     cells |= printed_cells(prints["table7"], name, {"validation_loss": "val_loss"})
     return cells | printed_cells(prints["table4"], default, {"delta_params_pct_paper_size": "delta_params_pct"})
 

@@ -17,11 +17,11 @@ from plumbline.experiment.checks.trained_size import TrainedSize
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.judge import judge
-from plumbline.experiment.own_method import implausible
+from plumbline.experiment.own_method import implausible_gain
 from plumbline.model import component
 from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
-from plumbline.operate.experiments.after_runs import looked_at_again
+from plumbline.operate.experiments.checks_before_keep import looked_at_again
 from plumbline.specs.spec import ModelSpec
 from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, noisy
 from tests.model_specs import run_spec, small
@@ -337,7 +337,7 @@ def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
     kept = conducted(tmp_path / "bank", Numbers(noisy(8)), replace(QUESTION, metric="validation_loss"))
     asked = looked_at_again(kept, arms, "paper", looked_at=False)
     assert (asked.verdict, asked.exit_code) == ("implausible", 14)
-    assert "is not kept" in asked.sentence and "--looked-at" in asked.sentence
+    assert "is not kept" in asked.sentence and "--accept-implausible" in asked.sentence
     held = looked_at_again(kept, arms, "paper", looked_at=True)
     assert held.exit_code == 0 and held.checks["trained_weights"].keys() == {"base", "new"}
     said = decision_page.markdown(held, "x.svg")
@@ -366,7 +366,7 @@ def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> 
     usual = judge("mine", {"1": 3.27, "2": 3.272, "3": 3.268}, base, terms)
     leaky = judge("mine", {"1": 2.9, "2": 2.902, "3": 2.898}, base, terms)
     found = [
-        implausible.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, "paper", loss=True) or ""
+        implausible_gain.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, "paper", loss=True) or ""
         for one in (usual, leaky)
     ]
     assert found[0] == "" and "12 % of the baseline's loss" in found[1]

@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from plumbline.experiment.decision import decision_page, records
+from plumbline.experiment.decision import decision_page, decision_records
 from plumbline.experiment.decision.decision_console import print_decision
+from plumbline.experiment.decision.decision_picture import LEFT, RIGHT
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision, ExperimentTerms
-from plumbline.experiment.decision.picture import LEFT, RIGHT
 from plumbline.stats.after_stopping import estimate
 from plumbline.stats.sequential import SequentialDesign, boundary, statistic
 from plumbline.stats.sessions import false_keeps
@@ -116,7 +116,7 @@ def test_the_page_refers_to_its_picture_and_the_json_has_every_number(tmp_path: 
     assert numbers["verdict"] == "keep" and numbers["exit_code"] == 0 and numbers["sentence"] in page
     assert [run["value"] for run in numbers["runs"]] == [*BANK, 4.9912, 4.9935]
     assert numbers["boundary"]["keep"][0] is None and numbers["looks"][1]["t"] == kept.looks[1].t
-    assert decision_page.markdown(records.read(tmp_path / "my page).json"), "my page).svg") == page
+    assert decision_page.markdown(decision_records.read(tmp_path / "my page).json"), "my page).svg") == page
 
 
 def test_each_verdict_has_its_words() -> None:

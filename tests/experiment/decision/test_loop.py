@@ -17,24 +17,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.decision_rules.numbers_trainer import Numbers, Value
+from benchmarks.decision_rules.numbers_trainer import NumbersTrainer, Value
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.decision import bank as banks
 from plumbline.experiment.decision import loop
-from plumbline.experiment.decision.announced import last_keep, require_announced, rule, session_level
+from plumbline.experiment.decision.announced_looks import last_keep, require_announced, rule, session_level
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_page import decides, markdown
 from plumbline.experiment.decision.decision_sentences import session_line
+from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim, fix_design
 from plumbline.experiment.decision.loop import Experiment
 from plumbline.experiment.decision.outcome import BASELINE, CRASHED, DIVERGED, ArmRun, Decision
-from plumbline.experiment.decision.question import Question
 from plumbline.experiment.ledger import LedgerEntry
 from plumbline.stats.e_value import e_value
 from plumbline.stats.sequential import boundary
 
-QUESTION = Question(name="x", baseline="base", candidate="new", metric="loss", higher=False)
+QUESTION = ExperimentQuestion(name="x", baseline="base", candidate="new", metric="loss", higher=False)
 
 
 def noisy(gain: float) -> Value:
@@ -42,7 +42,7 @@ def noisy(gain: float) -> Value:
     return lambda arm, seed: 100 + random.Random(f"{arm}{seed}").gauss(0, 1) - (gain if arm != BASELINE else 0)
 
 
-def conducted(folder: Path, trainer: Numbers, asked: Question = QUESTION) -> Decision:
+def conducted(folder: Path, trainer: NumbersTrainer, asked: ExperimentQuestion = QUESTION) -> Decision:
     bank = Bank(folder / "runs.jsonl")
     terms, plan = fix_design(replace(asked, candidate=trainer.name), trainer, bank)
     return Experiment(terms=terms, plan=plan, trainer=trainer, bank=bank, tell=lambda line: None).conduct()
@@ -63,7 +63,7 @@ def conducted(folder: Path, trainer: Numbers, asked: Question = QUESTION) -> Dec
 )
 def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, code: int) -> None:
     wide = replace(QUESTION, worth=None) if code == 11 else QUESTION
-    decision = conducted(tmp_path, Numbers(value), wide)
+    decision = conducted(tmp_path, NumbersTrainer(value), wide)
     assert decision.exit_code == code and decision.sentence
     if code < 12:
         assert len(decision.runs) == 5 + decision.looks[-1].k
@@ -81,7 +81,7 @@ def test_the_order_of_the_runs_depends_on_no_value(
     asked = replace(QUESTION, plan=plan, most=3)
     orders = []
     for value in (any_, noisy(0.7)):
-        trainer = Numbers(value, at_once=at_once)
+        trainer = NumbersTrainer(value, at_once=at_once)
         with patch.object(loop, "estimate", lambda *_: None):  # which takes its time, and makes no runs
             conducted(tmp_path_factory.mktemp("order"), trainer, asked)
         orders.append(trainer.made)
@@ -90,17 +90,17 @@ def test_the_order_of_the_runs_depends_on_no_value(
 
 
 def test_seeds_of_a_candidate_are_none_of_the_banks_and_pairs_share_theirs(tmp_path: Path) -> None:
-    trainer = Numbers(noisy(0.7))
+    trainer = NumbersTrainer(noisy(0.7))
     conducted(tmp_path, trainer)
     theirs, ours = ({seed for arm, seed in trainer.made if (arm == BASELINE) == base} for base in (True, False))
     assert len(theirs) == 5 and ours and not theirs & ours
-    pairs = Numbers(noisy(0.7), "other")
+    pairs = NumbersTrainer(noisy(0.7), "other")
     conducted(tmp_path / "pairs", pairs, replace(QUESTION, plan="paired", most=3))
     assert [seed for arm, seed in pairs.made if arm == BASELINE] == [s for arm, s in pairs.made if arm != BASELINE]
 
 
 def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) -> None:
-    trainer, bank = Numbers(noisy(8)), Bank(tmp_path / "runs.jsonl")
+    trainer, bank = NumbersTrainer(noisy(8)), Bank(tmp_path / "runs.jsonl")
     conducted(tmp_path, trainer)
     before, bank = {seed for _, seed in trainer.made}, Bank(tmp_path / "runs.jsonl")
     terms, plan = claim(replace(QUESTION, candidate="new"), trainer, bank)
@@ -108,17 +108,17 @@ def test_a_claim_takes_seeds_that_nothing_else_had_and_one_test(tmp_path: Path) 
     assert len(decision.runs) == 10 and len({run.seed for run in decision.runs}) == 10
     assert not {run.seed for run in decision.runs} & before
     assert decision.exit_code == 0 and len(decision.looks) == 1 and decision.p is not None and decision.p < 0.025
-    worse, said = Numbers(noisy(-8), "worse"), list[str]()
+    worse, said = NumbersTrainer(noisy(-8), "worse"), list[str]()
     terms, plan = claim(replace(QUESTION, candidate="worse"), worse, bank)
     decision = Experiment(terms=terms, plan=plan, trainer=worse, bank=bank, tell=said.append).conduct()
     shown = said[-1] + markdown(decision, "picture.svg")
     assert decision.exit_code == 10 and "discarded" in said[-1] and "not decided" not in shown
-    again = Numbers(noisy(0.7), "another")
+    again = NumbersTrainer(noisy(0.7), "another")
     conducted(tmp_path, again)
     assert not {seed for _, seed in again.made} & {run.seed for run in decision.runs}, "a claim's runs are for it alone"
 
 
-class Hasty(Numbers):
+class Hasty(NumbersTrainer):
     """Three runs side by side, of which the one that was asked for last ends first."""
 
     at_once = 3
@@ -127,7 +127,7 @@ class Hasty(Numbers):
         yield from super().run(wanted[::-1])
 
 
-def _killed(folder: Path, after: int, asked: Question, trainer: type[Numbers]) -> None:
+def _killed(folder: Path, after: int, asked: ExperimentQuestion, trainer: type[NumbersTrainer]) -> None:
     def value(arm: str, seed: int) -> float:
         nonlocal after
         after -= 1
@@ -140,10 +140,10 @@ def _killed(folder: Path, after: int, asked: Question, trainer: type[Numbers]) -
 
 @pytest.mark.parametrize(
     ("after", "plan", "trainer"),
-    [(0, "bank", Numbers), (6, "bank", Numbers), (2, "bank", Hasty), (9, "interleaved", Numbers)],
+    [(0, "bank", NumbersTrainer), (6, "bank", NumbersTrainer), (2, "bank", Hasty), (9, "interleaved", NumbersTrainer)],
 )
 def test_what_was_finished_before_kill_9_is_used_and_nothing_is_run_twice(
-    tmp_path: Path, after: int, plan: Any, trainer: type[Numbers]
+    tmp_path: Path, after: int, plan: Any, trainer: type[NumbersTrainer]
 ) -> None:
     """What is resumed is what was begun, whatever else was tried meanwhile."""
     asked = replace(QUESTION, plan=plan, worth=None)
@@ -179,7 +179,7 @@ def test_a_machine_at_fault_is_an_error_and_no_verdict(tmp_path: Path, monkeypat
         return float(noisy(1)(arm, seed))
 
     with pytest.raises(PlumblineError, match="no disk space"):
-        conducted(tmp_path, Numbers(full))
+        conducted(tmp_path, NumbersTrainer(full))
     before = (tmp_path / "runs.jsonl").read_bytes()
 
     def fails(descriptor: int) -> None:
@@ -187,40 +187,40 @@ def test_a_machine_at_fault_is_an_error_and_no_verdict(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(banks.os, "fsync", fails)
     with pytest.raises(OSError, match="No space left"):
-        conducted(tmp_path, Numbers(noisy(1)))
+        conducted(tmp_path, NumbersTrainer(noisy(1)))
     assert (tmp_path / "runs.jsonl").read_bytes() == before, "half a line is worse than none"
 
 
 def test_a_crash_is_tried_again_and_a_divergence_is_not(tmp_path: Path) -> None:
     for outcome, again in ((CRASHED, 0), (DIVERGED, 12)):
         name = f"of {outcome}"
-        broken = Numbers(lambda arm, seed, o=outcome: noisy(8)(arm, seed) if arm == BASELINE else o, name)
+        broken = NumbersTrainer(lambda arm, seed, o=outcome: noisy(8)(arm, seed) if arm == BASELINE else o, name)
         assert conducted(tmp_path, broken).exit_code == 12
-        assert conducted(tmp_path, Numbers(noisy(8), name)).exit_code == again
+        assert conducted(tmp_path, NumbersTrainer(noisy(8), name)).exit_code == again
 
 
 def test_means_do_not_cross_machines_and_past_noise_of_the_same_one_is_used(tmp_path: Path) -> None:
-    first = conducted(tmp_path, Numbers(noisy(1)))
-    other = Numbers(noisy(8), "other")
+    first = conducted(tmp_path, NumbersTrainer(noisy(1)))
+    other = NumbersTrainer(noisy(8), "other")
     second = conducted(tmp_path, other)
     assert first.terms.history is None and second.terms.history is not None
     assert second.terms.design.history_df == len(first.candidate_values) - 1
     assert all(arm != BASELINE for arm, _ in other.made), "the bank is there"
-    elsewhere = conducted(tmp_path, Numbers(noisy(8), "elsewhere", machine="another"))
+    elsewhere = conducted(tmp_path, NumbersTrainer(noisy(8), "elsewhere", machine="another"))
     assert elsewhere.exit_code == 13 and "--first-seed" in elsewhere.sentence
 
 
 def test_sigma_of_another_machine_is_pooled_where_runs_do_not_spread_wider_here(tmp_path: Path) -> None:
     """Two candidates there, one on this machine; the bank here has four degrees of freedom to test with."""
     for name in ("a", "b"):
-        conducted(tmp_path, Numbers(noisy(8), name, machine="there"), replace(QUESTION, worth=None))
+        conducted(tmp_path, NumbersTrainer(noisy(8), name, machine="there"), replace(QUESTION, worth=None))
     here = replace(QUESTION, first_seed=50_000)
-    alike = conducted(tmp_path, Numbers(noisy(8), "c", machine="here"), here)
+    alike = conducted(tmp_path, NumbersTrainer(noisy(8), "c", machine="here"), here)
     assert alike.terms.design.history_df == 4 + 1 + 1, "of the bank there and of two candidates; none of here yet"
     assert "degrees of freedom 6 of others" in decides(alike) and "times wider here" in decides(alike)
-    again = conducted(tmp_path, Numbers(noisy(8), "d", machine="here"), here)
+    again = conducted(tmp_path, NumbersTrainer(noisy(8), "d", machine="here"), here)
     assert "degrees of freedom 1 of the same machine, torch and data and 6 of others" in decides(again)
-    wide = Numbers(lambda arm, seed: 10 * noisy(8)(arm, seed), "e", machine="new")
+    wide = NumbersTrainer(lambda arm, seed: 10 * noisy(8)(arm, seed), "e", machine="new")
     refused = conducted(tmp_path, wide, replace(QUESTION, first_seed=90_000))
     assert refused.terms.history is None and "2 other machines (12 degrees of freedom) is left out" in decides(refused)
 
@@ -228,15 +228,15 @@ def test_sigma_of_another_machine_is_pooled_where_runs_do_not_spread_wider_here(
 def test_another_rule_over_runs_that_were_looked_at_is_refused_and_fresh_seeds_are_not(tmp_path: Path) -> None:
     """After "undecided" more runs are a look that was not announced; which of them are allowed is said."""
     asked = replace(QUESTION, worth=None)
-    trainer = Numbers(noisy(0.2))
+    trainer = NumbersTrainer(noisy(0.2))
     assert conducted(tmp_path, trainer, asked).exit_code == 11
     bank, ledger = Bank(tmp_path / "runs.jsonl"), tmp_path / "ledger.jsonl"
 
-    def entry(question: Question) -> LedgerEntry:
+    def entry(question: ExperimentQuestion) -> LedgerEntry:
         known = {"kind": "try", "name": "x", "fingerprint": "f", "baseline": "base", "metric": "loss"}
         return LedgerEntry(**known, test=rule(question))
 
-    def required(question: Question) -> set[int]:
+    def required(question: ExperimentQuestion) -> set[int]:
         plan = fix_design(question, trainer, bank)[1]
         require_announced(entry(question), plan, trainer, bank, ledgers.read(ledger))
         return {seed for step, _ in plan.steps for _, seed in step}
@@ -257,7 +257,7 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
     ledger, fdr = tmp_path / "ledger.jsonl", replace(QUESTION, session="fdr")
     known = {"kind": "try", "name": "x", "baseline": "base", "metric": "loss"}
 
-    def level(candidate: str, asked: Question) -> float:
+    def level(candidate: str, asked: ExperimentQuestion) -> float:
         entry = LedgerEntry(**known, fingerprint=candidate, test=rule(asked))
         found = session_level(asked, entry, ledgers.read(ledger))
         ledgers.append(ledger, [entry])
@@ -275,7 +275,7 @@ def test_a_session_has_its_level_from_the_ledger_and_a_try_keeps_its_place(tmp_p
             level("d", other)
     planned = replace(QUESTION, session="fwer", planned=2)
     assert level("a", planned) == level("b", planned) == 0.025
-    with pytest.raises(PlumblineError, match="--planned 2: so many"):
+    with pytest.raises(PlumblineError, match="--planned-candidates 2: so many"):
         level("c", planned)
 
 
@@ -289,8 +289,8 @@ def test_after_a_keep_the_bank_is_made_anew_and_its_old_runs_say_more_of_sigma(t
     assert since == 7
     assert last_keep(entry, ledgers.append(ledger, [replace(kept, name="z", runs=9)])) == since
     with patch.object(banks.process_record, "now", lambda: "2999-01-01T00:00:00Z"):  # a clock that then steps back
-        assert len(conducted(tmp_path, Numbers(noisy(8), "x")).runs) == since
-    after = Numbers(noisy(8))
+        assert len(conducted(tmp_path, NumbersTrainer(noisy(8), "x")).runs) == since
+    after = NumbersTrainer(noisy(8))
     decision = conducted(tmp_path, after, replace(QUESTION, bank_since=since))
     assert [seed for arm, seed in after.made if arm == BASELINE] == [47, 48, 49, 50, 51]
     assert decision.terms.design.bank == 5 and decision.terms.design.history_df == 4 + 1
@@ -298,7 +298,7 @@ def test_after_a_keep_the_bank_is_made_anew_and_its_old_runs_say_more_of_sigma(t
 
 def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
     asked = replace(QUESTION, session="fdr", alpha=0.025)
-    weak, strong = (conducted(tmp_path, Numbers(noisy(gain), f"by {gain}"), asked) for gain in (2.2, 8))
+    weak, strong = (conducted(tmp_path, NumbersTrainer(noisy(gain), f"by {gain}"), asked) for gain in (2.2, 8))
     assert (weak.verdict, strong.verdict) == ("undecided", "keep") and weak.more
     assert e_value(strong.looks[-1]) >= 40 > max(e_value(look) for look in weak.looks)
     assert weak.looks[-1].t > boundary(replace(weak.terms.design, e_value=False)).keep[-1], "which alone would keep it"
@@ -307,8 +307,8 @@ def test_a_session_of_fdr_keeps_by_its_e_value(tmp_path: Path) -> None:
 
 def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_told(tmp_path: Path) -> None:
     for number in range(4):
-        assert not any(run.sentinel for run in conducted(tmp_path, Numbers(noisy(8), f"c{number}")).runs)
-    moved = conducted(tmp_path, Numbers(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
+        assert not any(run.sentinel for run in conducted(tmp_path, NumbersTrainer(noisy(8), f"c{number}")).runs)
+    moved = conducted(tmp_path, NumbersTrainer(lambda arm, seed: 90.0 if seed == 47 else noisy(8)(arm, seed), "c4"))
     assert [run.seed for run in moved.runs if run.sentinel] == [47]
     assert any("may have changed since the bank was made" in note for note in moved.notes)
 
@@ -316,13 +316,13 @@ def test_every_fifth_candidate_brings_a_sentinel_and_a_baseline_that_moved_is_to
 def test_candidates_share_no_seed_so_that_changes_that_do_nothing_repeat_no_value(tmp_path: Path) -> None:
     seeds = []
     for name in ("one", "two", "three"):
-        trainer = Numbers(noisy(-3), name)
+        trainer = NumbersTrainer(noisy(-3), name)
         conducted(tmp_path, trainer)
         seeds += [seed for arm, seed in trainer.made if arm != BASELINE]
     assert len(set(seeds)) == len(seeds) >= 3
 
 
 def test_pairs_that_are_equal_to_the_last_digit_are_not_called_a_seed_without_effect(tmp_path: Path) -> None:
-    same = Numbers(lambda arm, seed: random.Random(seed).gauss(0, 1))
+    same = NumbersTrainer(lambda arm, seed: random.Random(seed).gauss(0, 1))
     decision = conducted(tmp_path, same, replace(QUESTION, plan="paired"))
     assert decision.verdict == "cannot be judged" and "by the same at every seed, or by nothing" in decision.sentence

@@ -19,7 +19,7 @@ from plumbline.experiment.__main__ import main
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
 from plumbline.experiment.numbers.numbers_verdict import verdict, write
-from plumbline.experiment.numbers.readers.rows import ColumnNames
+from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
 BASE = [("base", "1", 3.280), ("base", "2", 3.285), ("base", "3", 3.279), ("base", "4", 3.283), ("base", "5", 3.281)]
@@ -351,9 +351,9 @@ def lost(rows, *gone: tuple[str, str]):
 def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, rows, more, code: int) -> None:
     name = rows[-1][0]
     flags = [str(file_of(tmp_path, rows)), "--baseline", "base", "--metric", "loss", "--lower-is-better", *more]
-    assert main([*flags, "--candidate", name]) == code
+    assert main([*flags, "--exit-code-of", name]) == code
     assert "Traceback" not in capsys.readouterr().err
-    assert main([*flags, "--candidate", name, "--json"]) == code
+    assert main([*flags, "--exit-code-of", name, "--json"]) == code
     said = json.loads(capsys.readouterr().out)
     assert (said["exit_code"], said["verdict"] == "improves") == (code, code == 0)
     if code == 13:
@@ -366,8 +366,8 @@ def test_the_exit_code_is_the_verdict_on_the_candidate(tmp_path: Path, capsys, r
 def test_a_misspelt_candidate_and_a_goal_that_is_no_number_cost_neither_page_nor_try(tmp_path: Path, capsys) -> None:
     flags = [str(file_of(tmp_path, BASE + GOOD)), "--metric", "loss", "--lower-is-better"]
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(PlumblineError, match=r"--candidate 'god' is none of what was judged.*did you mean 'good'"):
-        main([*flags, "--baseline", "base", "--candidate", "god"])
+    with pytest.raises(PlumblineError, match=r"--exit-code-of 'god' is none of what was judged.*did you mean 'good'"):
+        main([*flags, "--baseline", "base", "--exit-code-of", "god"])
     with pytest.raises(SystemExit):
         main([*flags, "--goal", "nan"])
     assert "--goal nan: must be a finite number" in capsys.readouterr().err

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.__main__ import main
-from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRow, FileRows, read_rows
+from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, read_rows
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed, read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
-from plumbline.experiment.numbers.readers.submissions import read_submissions
+from plumbline.experiment.numbers.readers.submission_json import read_submissions
 from plumbline.experiment.numbers.seed_values import seed_name
 
 COLUMNS = ColumnNames(metric="loss")
@@ -176,5 +176,5 @@ def test_a_folder_may_be_named_by_a_dot(tmp_path: Path, monkeypatch: pytest.Monk
     for place, values in (("old", (1.0, 1.1, 1.05)), ("new", (0.5, 0.6, 0.55))):
         submission(tmp_path / "records", place, seed_results=dict(zip("123", values, strict=True)))
     monkeypatch.chdir(tmp_path / "records")
-    assert main([".", "--baseline", "old", "--metric", "val_bpb", "--lower-is-better", "--candidate", "new"]) == 0
+    assert main([".", "--baseline", "old", "--metric", "val_bpb", "--lower-is-better", "--exit-code-of", "new"]) == 0
     assert (tmp_path / "records.verdict.md").exists()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.driven_loop import Driven, set_up
+from benchmarks.try_by_exit_codes import DrivenSession, set_up
 from plumbline.experiment.decision.outcome import EXIT_CODES
 
 #: The summary that autoresearch's train.py ends with, and what its program.md reads of it.
@@ -91,10 +91,10 @@ def test_the_benchmark_of_loops_writes_what_it_has_as_it_goes(
 ) -> None:
     monkeypatch.syspath_prepend(repository / "benchmarks")
     loop_rules = importlib.import_module("loop_rules")
-    monkeypatch.setattr(loop_rules.Tables, "world", lambda tables, *world: tables.parts.append(f"world {world}"))
+    monkeypatch.setattr(loop_rules.LoopTables, "world", lambda tables, *world: tables.parts.append(f"world {world}"))
 
-    def ended(*_: object) -> Iterator[Driven]:
-        yield Driven(codes=[0], changes=[0.02], runs=7, seconds=1.0)
+    def ended(*_: object) -> Iterator[DrivenSession]:
+        yield DrivenSession(codes=[0], changes=[0.02], runs=7, seconds=1.0)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loop_rules, "drive", ended)

@@ -79,9 +79,9 @@ def test_a_table_reads_what_it_declares(tables, seen, name):
 #: Table 11 prints perplexities that its losses do not give, and Table 2's deviations of one side follow from nothing
 #: printed.
 APART = {
-    "table2": {"control_accuracy_sd", "intervention_accuracy_sd", "delta_pp_sd"},
+    "table2": {"control_accuracy_sd", "intervention_accuracy_sd", "accuracy_gain_pp_sd"},
     "table5": {"upper_logit_3pct", "upper_entropy_3pct"},
-    "table7": {"final_loss", "final_ppl", "delta_loss", "delta_ppl"},
+    "table7": {"final_loss", "final_ppl", "loss_minus_control", "ppl_minus_control"},
     "table10": {"final_ppl", "upper_entropy_3pct", "upper_logit_3pct"},
     "table11": {"ppl", "ppl_sd"},
 }

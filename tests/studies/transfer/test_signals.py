@@ -51,7 +51,7 @@ def test_each_measure_has_its_own_floor_and_direction(world: World) -> None:
     spread = np.std([4.50, 5.10, 5.0], ddof=1)
     assert (
         softpick["validation_loss_sigma_over_methods"],
-        softpick["validation_loss_signal_to_noise"],
+        softpick["validation_loss_sigma_methods_over_sigma_seeds"],
     ) == pytest.approx((spread, spread / 0.01))
     headings = {column.name: column.header for column in table.columns}
     assert headings["validation_loss_z"] == "z loss ↓" and headings["climb_avg_z"] == "z CLIMB-avg ↑"
@@ -81,7 +81,7 @@ def test_without_a_floor_there_are_words(tmp_path: Path) -> None:
     for name in (
         "answer_logprob_z",
         "validation_loss_t",
-        "climb_avg_signal_to_noise",
+        "climb_avg_sigma_methods_over_sigma_seeds",
         "bits_per_byte_smallest_significant_delta",
     ):
         assert table.cell("softpick", name).word == "no noise floor"

@@ -62,7 +62,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     row = table.frame.set_index("method")
     # 16 items up and 8 down of 192; the seeds are one item apart.
     assert row.loc["softpick", "p_bonferroni"] < 1e-12 and row.loc["softpick", "p_items_bonferroni"] > 0.5
-    assert row.loc["softpick", "delta"] == pytest.approx(8 / 192)
+    assert row.loc["softpick", "climb_avg_delta"] == pytest.approx(8 / 192)
     ups = np.array([1.0] * 2 + [-1.0] + [0.0] * 13)
     spread = 8 * ups.var(ddof=1) / 16  # but for the two items in which seeds differ
     assert row.loc["softpick", "se_items"] == pytest.approx(math.sqrt(spread) / 12, rel=0.05)

@@ -66,7 +66,7 @@ def test_table3(tables):
     for row in printed_rows("table3"):
         got = frame.loc[row["method_id"]]
         assert f"{got['climb_avg_large']:.4f}" == row["climb_avg_3b"]
-        assert got["delta_large"] == pytest.approx(float(row["delta_3b"]), abs=0.00011)
+        assert got["climb_avg_delta_large"] == pytest.approx(float(row["delta_3b"]), abs=0.00011)
         assert got["rank_large"] == int(row["rank_3b"])
         # The printed rank of AttnRes at 1.2B is 19, but in the printed Table 2 it stands before SSMax.
         assert got["rank_base"] == {"attnres": 18}.get(row["method_id"], int(row["rank_1p2b"]))
@@ -87,8 +87,8 @@ def test_rank_transfer_gives_exact_p_beside_the_approximation(tables):
 def test_table5(tables):
     frame = tables["table5"].frame.set_index("task")
     for row in printed_rows("table5"):
-        assert frame.loc[row["task"], "delta"] == pytest.approx(float(row["delta"]), abs=2e-4)
-    assert frame.loc["validation_loss", "delta"] == pytest.approx(0.015)
+        assert frame.loc[row["task"], "second_minus_primary"] == pytest.approx(float(row["delta"]), abs=2e-4)
+    assert frame.loc["validation_loss", "second_minus_primary"] == pytest.approx(0.015)
     assert (
         frame["second_hardware_simulated_by"].eq("none").all()
         and frame["same_or_different_devices"].eq("different devices").all()
@@ -102,7 +102,9 @@ def test_table5_names_its_stand_in(tmp_path):
     table = made(world, "table5")
     assert "Stand-in: the second hardware is the same run with train.precision = bfloat16" in "\n".join(table.notes)
     assert "train.precision = bfloat16" in table.frame["second_hardware_simulated_by"].iloc[0]
-    assert {row[name].word for row in table.rows for name in ("value_second_hardware", "delta")} == {"missing"}
+    assert {row[name].word for row in table.rows for name in ("value_second_hardware", "second_minus_primary")} == {
+        "missing"
+    }
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,11 @@ def test_table5_shows_no_difference_that_is_none_between_devices(tmp_path, prese
     assert note in "\n".join(table.notes) and table.frame["same_or_different_devices"].eq(word).all()
     assert ("twice on the same device" in table.title) == (word == "same device")
     for row in table.rows:
-        assert (row["delta"].value, row["delta"].word, row["device_with_higher_value"].value) == (None, word, word)
+        assert (
+            row["second_minus_primary"].value,
+            row["second_minus_primary"].word,
+            row["device_with_higher_value"].value,
+        ) == (None, word, word)
         assert row["value_second_hardware"].value is not None
 
 
@@ -270,7 +276,7 @@ def test_variants(tmp_path):
     assert list(frame.index[at + 1 : at + 1 + len(own)]) == own, "each below its default"
     assert set(frame.index) >= set(world.study.variants) and "qknorm" not in frame.index
     row = frame.loc["ssmax.divide"]
-    assert (row["z"], row["delta"]) == (pytest.approx(-2.0), pytest.approx(-0.01))
+    assert (row["z"], row["climb_avg_delta"]) == (pytest.approx(-2.0), pytest.approx(-0.01))
     assert row["climb_avg_minus_default"] == pytest.approx(0.015) and row["loss_minus_default"] == pytest.approx(-0.3)
     assert (
         row["interpretations"] == "ssmax_scale" and '"variant": "divide"' in row["description"] and row["n_seeds"] == 1

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from plumbline.core.errors import visible
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.experiment.checks.checks_words import checked, implausible, repeated
+from plumbline.experiment.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain, PicturedPath
 from plumbline.experiment.decision.decision_sentences import amount, interval, next_step, session_line
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun, Decision
-from plumbline.experiment.decision.picture import Picture, PicturedArm, PicturedGain, PicturedPath
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent, seconds
 
 #: What the picture shows, where it cannot be seen.
@@ -39,7 +39,7 @@ def numbers(decision: Decision) -> dict[str, Any]:
     return found | {"exit_code": decision.exit_code}
 
 
-def picture(decision: Decision) -> Picture:
+def picture(decision: Decision) -> DecisionPicture:
     """Say what is drawn of a decision."""
     terms, found, looks = decision.terms, decision.estimate, decision.looks
     against = f"{len(decision.candidate_values)} against {len(decision.baseline_values)} runs"
@@ -51,7 +51,7 @@ def picture(decision: Decision) -> Picture:
     if looks and not terms.claim:
         seen = [(look.k, look.t) for look in looks]
         path = PicturedPath(looks=seen, keep=decision.boundary.keep, discard=decision.boundary.discard)
-    return Picture(
+    return DecisionPicture(
         title=f"{terms.candidate} against {terms.baseline}: {decision.verdict}",
         metric=terms.metric,
         higher=terms.higher,

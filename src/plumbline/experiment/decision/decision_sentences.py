@@ -125,7 +125,7 @@ def _implausible(decision: Decision) -> str:
     gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
     return (
         f"{_candidate(decision)} is not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
-        "modification gained so much. Look at what it does; then the same command with --looked-at keeps it."
+        "modification gained so much. Look at what it does; then the same command with --accept-implausible keeps it."
     )
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import chain, count, islice
 
 from plumbline.experiment.decision.bank import CLAIM, LOOP, Bank
-from plumbline.experiment.decision.loop import Schedule, Trainer, schedule
+from plumbline.experiment.decision.experiment_question import ExperimentQuestion
+from plumbline.experiment.decision.loop import RunOrder, Trainer, schedule
 from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms
-from plumbline.experiment.decision.question import Question
 from plumbline.stats.sentinel import due
 from plumbline.stats.sequential import SequentialDesign
 
@@ -20,7 +20,7 @@ APART = 1000
 BLOCK = 100
 
 
-def fix_design(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
+def fix_design(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, RunOrder]:
     """Fix the terms and the order of the runs.
 
     All runs of the baseline since the last keep count as the bank, so that sentinels are not lost; seeds of the
@@ -68,7 +68,7 @@ def fix_design(asked: Question, trainer: Trainer, bank: Bank) -> tuple[Experimen
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
 
 
-def claim(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, Schedule]:
+def claim(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, RunOrder]:
     """Settle a claim: fresh seeds of both sides, one test, no history and no bank."""
     base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
     role = f"{CLAIM}:{own}"
@@ -81,7 +81,7 @@ def claim(asked: Question, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerm
     return terms, schedule(terms, theirs, ours, role=role)
 
 
-def _terms(asked: Question, design: SequentialDesign, *, claim: bool = False) -> ExperimentTerms:
+def _terms(asked: ExperimentQuestion, design: SequentialDesign, *, claim: bool = False) -> ExperimentTerms:
     return ExperimentTerms(
         name=asked.name,
         baseline=asked.baseline,

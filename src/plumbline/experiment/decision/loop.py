@@ -17,8 +17,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.bank import LOOP, Bank
 from plumbline.experiment.decision.decision_notes import fixed_runs, further, moved, notes
 from plumbline.experiment.decision.decision_sentences import look_line, next_step, sentence
-from plumbline.experiment.decision.history import past_noise
 from plumbline.experiment.decision.outcome import BASELINE, FINISHED, ArmRun, Decision, ExperimentTerms, Verdict
+from plumbline.experiment.decision.past_noise import past_noise
 from plumbline.experiment.formatting import counted, fixed, seconds
 from plumbline.stats.after_stopping import GainAfterStopping, estimate
 from plumbline.stats.sequential import Boundary, Look, boundary, statistic
@@ -56,7 +56,7 @@ class Trainer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Schedule:
+class RunOrder:
     """The order of an experiment's runs.
 
     Attributes:
@@ -77,12 +77,12 @@ def schedule(
     *,
     role: str = LOOP,
     sentinels: frozenset[int] = frozenset(),
-) -> Schedule:
+) -> RunOrder:
     """Lay out the runs of a design; `baseline_seeds` begins with the bank's."""
     design, own = terms.design, terms.candidate
     if terms.claim:
         every = [*((BASELINE, seed) for seed in baseline_seeds), *((own, seed) for seed in candidate_seeds)]
-        return Schedule(steps=((tuple(every), design.most),), role=role)
+        return RunOrder(steps=((tuple(every), design.most),), role=role)
     bank = 0 if design.plan == "paired" else design.bank
     later = iter(baseline_seeds[bank:])
     steps: list[tuple[tuple[tuple[str, int], ...], int]] = []
@@ -93,7 +93,7 @@ def schedule(
         if design.plan == "paired" or (design.plan == "interleaved" and look > 1):
             runs.insert(0, (BASELINE, next(later)))
         steps.append((tuple(runs), look))
-    return Schedule(steps=tuple(steps), role=role, sentinels=sentinels)
+    return RunOrder(steps=tuple(steps), role=role, sentinels=sentinels)
 
 
 @dataclass(kw_only=True)
@@ -105,7 +105,7 @@ class Experiment:
     """
 
     terms: ExperimentTerms
-    plan: Schedule
+    plan: RunOrder
     trainer: Trainer
     bank: Bank
     tell: Callable[[str], None]

@@ -12,7 +12,7 @@ from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.ledger import Ledger, LedgerEntry
-from plumbline.experiment.numbers.items import ItemComparison, Items, judge_items
+from plumbline.experiment.numbers.item_comparison import ItemComparison, Items, judge_items
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
@@ -22,7 +22,7 @@ from plumbline.experiment.numbers.numbers_request import (
     repeat,
     section,
 )
-from plumbline.experiment.numbers.readers.items import read_items
+from plumbline.experiment.numbers.readers.lm_eval_items import read_items
 from plumbline.experiment.numbers.sentences import direction, p_of
 
 

@@ -16,7 +16,7 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences
 from plumbline.experiment.ledger import Ledger
-from plumbline.experiment.numbers.readers.rows import ColumnNames
+from plumbline.experiment.numbers.readers.row_files import ColumnNames
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,11 +16,11 @@ from plumbline.experiment import ledger_pages
 from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.experiment.numbers import items_verdict, search_verdict, table_verdict
 from plumbline.experiment.numbers.numbers_request import Draft, NumbersRequest, VerdictTexts
-from plumbline.experiment.numbers.readers import items, submissions
-from plumbline.experiment.numbers.readers.rows import read_rows, shape
+from plumbline.experiment.numbers.readers import lm_eval_items, submission_json
+from plumbline.experiment.numbers.readers.row_files import read_rows, shape
 from plumbline.experiment.numbers.readers.score_table import read_table
 from plumbline.experiment.numbers.readers.search_log import read_search
-from plumbline.experiment.numbers.readers.submissions import read_submissions
+from plumbline.experiment.numbers.readers.submission_json import read_submissions
 
 #: Tries that can be announced: beyond them no p-value is small enough to be told from 0.
 MOST_TRIES = 1_000_000
@@ -46,7 +46,7 @@ def verdict(request: NumbersRequest, keep: Callable[[VerdictTexts], None] = lamb
         made.append(replace(said, sentence=visible(said.sentence), page=visible(said.page)))
         if (candidate := request.candidate) is not None and candidate not in (there := made[0].outcomes):
             raise PlumblineError(
-                f"--candidate {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
+                f"--exit-code-of {candidate!r} is none of what was judged, {sorted(there)} (of a search, the last kept "
                 f"change){nearest(candidate, there)}"
             )
         keep(made[0])
@@ -84,9 +84,9 @@ def write(request: NumbersRequest) -> VerdictTexts:
 def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     """What is to be entered, and the verdict once it is."""
     kind, path, terms = request.kind, request.path, request.terms
-    if kind is None and items.found(path):
+    if kind is None and lm_eval_items.found(path):
         kind = "items"
-    if kind is None and submissions.found(path):
+    if kind is None and submission_json.found(path):
         kind = "submissions"
     if kind == "items":
         return items_verdict.draft(request)

@@ -15,12 +15,12 @@ from plumbline.experiment.power import sigma_interval
 #: Gains whose chance of being found is printed, in units of sigma.
 GAINS = (1.0, 2.0, 3.0)
 
-#: What of a table's verdict hangs on normal tails, as benchmarks/verdict_numbers.md measured it.
+#: What of a table's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.
 TAILS = (
     "The test assumes that runs are independent and normal, and that a method which does nothing has the baseline's "
     "spread. What hangs on normal tails, where 2.5 % of methods that do nothing may be called better: with the heavy "
     "tails of Student's t with 3 degrees of freedom 2.3 % are with 3 seeds against 5, and 3.8 % with one against 5; "
-    "with a tail on the better side alone 2.6 % and 7.5 % (benchmarks/verdict_numbers.md)."
+    "with a tail on the better side alone 2.6 % and 7.5 % (benchmarks/numbers_verdict_rates.md)."
 )
 
 

@@ -11,7 +11,7 @@ which is exact for any number of repeats, if the assumption holds. A log that al
 was no improvement, gained less than its best so far: for it the test errs on the side of "not decided".
 
 All of it hangs on normal tails: the largest of a hundred draws of heavy-tailed noise lies far beyond that of normal
-ones, while sigma of a few repeats of the start does not show it (benchmarks/verdict_numbers.md has how often).
+ones, while sigma of a few repeats of the start does not show it (benchmarks/numbers_verdict_rates.md has how often).
 
 A configuration is a commit with its description. Runs of one after its first know nothing of the selection: of the
 start, they are the noise floor; of a kept change, they are the fair measurement of it, and where the last kept one has
@@ -31,8 +31,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import LARGEST, POWER, ComparisonTerms
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.judge import outcome as outcome_of
+from plumbline.experiment.numbers.readers.run_statuses import KEEP
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
-from plumbline.experiment.numbers.readers.statuses import KEEP
 from plumbline.experiment.numbers.search_noise import (
     Groups,
     by_configuration,

@@ -10,8 +10,8 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.numbers.readers.run_statuses import KEEP
 from plumbline.experiment.numbers.readers.search_log import SearchLogEntry
-from plumbline.experiment.numbers.readers.statuses import KEEP
 from plumbline.experiment.numbers.search_null import null_searches
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 

@@ -11,12 +11,12 @@ from plumbline.experiment.numbers.search_null import WORLDS
 from plumbline.experiment.numbers.sentences import direction, p_of, sentence
 from plumbline.experiment.power import sigma_interval
 
-#: What of a search's verdict hangs on normal tails, as benchmarks/verdict_numbers.md measured it.
+#: What of a search's verdict hangs on normal tails, as benchmarks/numbers_verdict_rates.md measured it.
 TAILS = (
     "What hangs on normal tails: where 2.5 % is promised, logs of 100 changes that do nothing are said to gain in 11, "
     "32 and 42 % of cases (with 3, 10 and 30 runs of the start) if noise has the heavy tails of Student's t with 3 "
-    "degrees of freedom, and in 12, 45 and 52 % if one run in 20 is 5 sigma off (benchmarks/verdict_numbers.md). Only "
-    "runs after the selection are safe from that."
+    "degrees of freedom, and in 12, 45 and 52 % if one run in 20 is 5 sigma off (benchmarks/numbers_verdict_rates.md). "
+    "Only runs after the selection are safe from that."
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
-from plumbline.experiment.judge import BaselineComparison, MoreRuns, VerdictSentences
+from plumbline.experiment.judge import BaselineComparison, RunsNeeded, VerdictSentences
 
 #: Methods of one verdict that the first sentence names.
 NAMED = 6
@@ -68,7 +68,7 @@ def more_runs(judged: BaselineComparison, baseline: str) -> str:
     return f": {added} would find {_gain(more, judged)} with {percent(POWER)} chance"
 
 
-def _gain(more: MoreRuns, judged: BaselineComparison) -> str:
+def _gain(more: RunsNeeded, judged: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
     beyond = " beyond the required gain" if judged.terms.minimum_gain else ""
     if more.in_sigma:

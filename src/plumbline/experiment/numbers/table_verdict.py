@@ -15,7 +15,7 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
 from plumbline.experiment.ledger import Ledger, LedgerEntry
-from plumbline.experiment.numbers.goal import judge_goal
+from plumbline.experiment.numbers.goal_comparison import judge_goal
 from plumbline.experiment.numbers.numbers_request import (
     Draft,
     NumbersRequest,
@@ -29,14 +29,14 @@ from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
-from plumbline.experiment.own_method import implausible
+from plumbline.experiment.own_method import implausible_gain
 
 #: What the methods of a chain are compared with, in a page's words.
 PREDECESSOR = "predecessor"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedPair:
     """A method and what it is compared with: another method of the table, or, where `goal` is given, a value."""
 
     method: str
@@ -70,7 +70,7 @@ def draft(request: NumbersRequest, table: MetricBySeed, read: str) -> tuple[Sequ
     return entries, lambda ledger: _written(request, table, read, pairs, lost, cannot, ledger)
 
 
-def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[Comparison]:
+def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[ComparedPair]:
     """List what is compared with what.
 
     Raises:
@@ -91,11 +91,11 @@ def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[Comparison
             "one before it in the file)"
         )
     if request.goal is not None:
-        return [Comparison(method, f"goal {request.goal!r}", request.goal) for method in methods]
+        return [ComparedPair(method, f"goal {request.goal!r}", request.goal) for method in methods]
     if request.chain:
         if len(methods) < 2:
             raise PlumblineError(f"a chain needs two methods or more; {request.path} has {methods}{table.missing()}")
-        return [Comparison(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
+        return [ComparedPair(method, before) for before, method in zip(table.order, table.order[1:], strict=False)]
     assert request.baseline is not None
     if request.baseline not in methods:
         near = nearest(request.baseline, methods)
@@ -105,11 +105,11 @@ def comparisons(request: NumbersRequest, table: MetricBySeed) -> list[Comparison
             f"{request.path}: there is no method besides the baseline {request.baseline!r}; add the rows of one"
             f"{table.missing()}"
         )
-    return [Comparison(method, request.baseline) for method in methods if method != request.baseline]
+    return [ComparedPair(method, request.baseline) for method in methods if method != request.baseline]
 
 
 def table_entries(
-    table: MetricBySeed, pairs: Sequence[Comparison], terms: ComparisonTerms, *, planned: int = 0
+    table: MetricBySeed, pairs: Sequence[ComparedPair], terms: ComparisonTerms, *, planned: int = 0
 ) -> list[LedgerEntry]:
     """Make the ledger's entries of a table: one for each comparison.
 
@@ -136,7 +136,7 @@ def table_entries(
     return entries
 
 
-def _lost(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms) -> bool:
+def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.may_diverge:
@@ -151,7 +151,7 @@ def _lost(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms) -> bool
     return len(ours) > len(theirs) or pair.method not in table.values
 
 
-def _judged(table: MetricBySeed, pair: Comparison, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
     ours = table.values[pair.method]
     if pair.goal is not None:
         return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
@@ -162,7 +162,7 @@ def _implausible(judged: BaselineComparison, against: str) -> str | None:
     """Say what to look at where an improvement is above every known one; a goal has no runs of which to tell."""
     if judged.outcome != VerdictSentences.IMPROVES or not judged.n_baseline:
         return None
-    words = implausible.flagged_of_own_trainer(judged.gain, judged.sigma, judged.freedom, judged.mean_baseline)
+    words = implausible_gain.flagged_of_own_trainer(judged.gain, judged.sigma, judged.freedom, judged.mean_baseline)
     return words and f"{name(judged.name)} beside {name(against)}: {words}."
 
 
@@ -170,7 +170,7 @@ def _written(
     request: NumbersRequest,
     table: MetricBySeed,
     read: str,
-    pairs: Sequence[Comparison],
+    pairs: Sequence[ComparedPair],
     lost: set[str],
     cannot: dict[str, str],
     ledger: Ledger,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment.numbers.readers.rows import read_rows
+from plumbline.experiment.numbers.readers.row_files import read_rows
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
 

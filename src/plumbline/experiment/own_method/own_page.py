@@ -15,7 +15,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment.checks.checks_words import checked, implausible, repeated
-from plumbline.experiment.decision.picture import Picture, PicturedArm, PicturedGain
+from plumbline.experiment.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain
 from plumbline.experiment.formatting import counted, grid, name
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
@@ -23,7 +23,7 @@ from plumbline.experiment.numbers import score_table_page as pages
 from plumbline.experiment.numbers.sentences import headline, sentence
 from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
-from plumbline.experiment.own_method.published import PublishedMean
+from plumbline.experiment.own_method.published_means import PublishedMean
 from plumbline.experiment.recipe_diff import differences
 from plumbline.specs.own_methods_file import OwnMethodsFile
 
@@ -109,7 +109,7 @@ def page(result: VerdictContents) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def picture(result: VerdictContents) -> Picture:
+def picture(result: VerdictContents) -> DecisionPicture:
     """Say what is drawn: the values of every method and baseline at the scale that decides, and each gain."""
     seen, mine = result.seen, result.seen.mine
     arms = [
@@ -128,7 +128,7 @@ def picture(result: VerdictContents) -> Picture:
         for method, each in result.judged.items()
     ]
     levels = {2 * each.terms.alpha / each.tries for each in result.judged.values()}
-    return Picture(
+    return DecisionPicture(
         title=f"{', '.join(mine.against)} against {', '.join(mine.references)}",
         metric=seen.deciding.name,
         higher=seen.deciding.higher,

@@ -28,11 +28,11 @@ from plumbline.experiment.numbers.numbers_request import of_judgement, plain
 from plumbline.experiment.own_method import (
     decision_accuracy,
     decision_accuracy_from_pages,
-    implausible,
+    implausible_gain,
     ledger_costs,
     own_page,
 )
-from plumbline.experiment.own_method import published as prints
+from plumbline.experiment.own_method import published_means as prints
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
 from plumbline.results.runs.expected_runs import expected_runs, require_expected
 from plumbline.results.runs.finished_runs import load as load_runs
@@ -95,7 +95,7 @@ def write(request: VerdictInputs) -> str:
     found["implausible"] = {
         method: words
         for method, one in unpaid.items()
-        if (words := implausible.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss))
+        if (words := implausible_gain.flagged(one.gain, one.sigma, one.freedom, one.mean_baseline, preset, loss=loss))
     }
     published = prints.beside(mine, seen)
     with _entered(request) as ledger:

@@ -34,7 +34,7 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
     def __init__(self, config: PlumblineConfig) -> None:
         super().__init__(config)
         self.decoder = Decoder(ModelSpec.from_dict(config.plumbline))
-        self.embeddings = Embeddings(self.decoder)
+        self.embeddings = EmbeddingAdapter(self.decoder)
         self.post_init()
 
     def forward(
@@ -75,7 +75,11 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
         before = 0 if past_key_values is None else past_key_values.get_seq_length()
         padding_BK = self._padding(places_BT, attention_mask, before)
         padding_BT = None if padding_BK is None else padding_BK[:, before:]
-        cache = None if past_key_values is None else Decoding(past_key_values, _seen(places_BT, padding_BK, before))
+        cache = (
+            None
+            if past_key_values is None
+            else DecodingCacheAdapter(past_key_values, _seen(places_BT, padding_BK, before))
+        )
         hidden_BTD = self.decoder.carried(embedded_BTD, self.decoder.context(places_BT, padding_BT, cache), streams)
         logits_BTV = self.decoder.logits(hidden_BTD)
         loss = None
@@ -196,7 +200,7 @@ class PlumblineForCausalLM(PreTrainedModel, GenerationMixin):
                     value.copy_(initial_value(start, value.shape, torch.initial_seed(), name, self.decoder.spec))
 
 
-class Embeddings(nn.Module):
+class EmbeddingAdapter(nn.Module):
     """The decoder's embedding in the form that transformers expects; the parameter remains the decoder's."""
 
     def __init__(self, decoder: Decoder) -> None:
@@ -214,7 +218,7 @@ class Embeddings(nn.Module):
         return self.weight[tokens_BT]
 
 
-class Decoding(DecodingCache):
+class DecodingCacheAdapter(DecodingCache):
     """A cache of transformers in the form that the decoder expects; `attention_mask` is that of the tokens in it."""
 
     def __init__(self, kept: Any, attention_mask: AttentionMask | None) -> None:

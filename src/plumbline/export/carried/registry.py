@@ -15,6 +15,6 @@ def component(marked: Marked) -> Marked:
 def load(kind: str, name: str) -> Any:
     """The class of a component, by its slot and name."""
     # Components import this module: theirs are imported when the first one is asked for.
-    from plumbline.export.carried.chosen import COMPONENTS
+    from plumbline.export.carried.chosen_components import COMPONENTS
 
     return COMPONENTS[kind, name]

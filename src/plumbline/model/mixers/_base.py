@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from plumbline.kernels.selection import Asked, chosen
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.precision import widened, without_autocast
+from plumbline.model.float32_widening import widened, without_autocast
 from plumbline.specs.spec import ModelSpec
 
 

@@ -8,8 +8,8 @@ import torch
 
 from plumbline.model.attention_mask import AttentionMask, KeyCount
 from plumbline.model.cache import DecodingCache
+from plumbline.model.float32_widening import without_autocast
 from plumbline.model.mixers._base import Mixer, for_kernel, grouped_matmul, masked_softmax, widened
-from plumbline.model.precision import without_autocast
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 
@@ -95,7 +95,7 @@ class Softpick(Mixer):
             from plumbline.kernels.softpick_original import softpick_original
 
             return softpick_original(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, epsilon=EPSILON)
-        from plumbline.kernels.bounded import bounded_softmax
+        from plumbline.kernels.bounded_softmax import bounded_softmax
 
         return bounded_softmax(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, cap=None)
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.functional import layer_norm
 
-from plumbline.model.precision import widened
+from plumbline.model.float32_widening import widened
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.context import ForwardContext
-from plumbline.model.precision import without_autocast
+from plumbline.model.float32_widening import without_autocast
 from plumbline.specs.components import component
 from plumbline.specs.spec import ModelSpec
 

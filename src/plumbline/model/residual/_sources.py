@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.precision import widened, without_autocast
+from plumbline.model.float32_widening import widened, without_autocast
 
 
 class SourceScores(torch.autograd.Function):

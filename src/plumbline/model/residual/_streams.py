@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from plumbline.model.component import build
-from plumbline.model.precision import widened, without_autocast
+from plumbline.model.float32_widening import widened, without_autocast
 from plumbline.model.residual._sources import SourceMixture
 from plumbline.model.roles import ConstantInit, ExplicitInit, parameter
 from plumbline.specs.spec import ModelSpec

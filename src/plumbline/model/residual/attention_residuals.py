@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from plumbline.model.precision import widened
+from plumbline.model.float32_widening import widened
 from plumbline.model.residual._base import Residual, State
 from plumbline.model.residual._sources import SourceMixture, SourceScores
 from plumbline.model.roles import ConstantInit, NormalInit, parameter

@@ -23,7 +23,18 @@ from plumbline.core.errors import UsageError
 #: What tells that a folder has a trainer of its own.
 TRAINER_FILE = "plumbline.toml"
 #: Words of `try` that only a method of a study takes, and those that only a folder's trainer takes.
-OF_A_STUDY = ("method", "study", "scale", "fit", "steps", "quick", "vary", "preset", "config", "profile")
+OF_A_STUDY = (
+    "method",
+    "study",
+    "scale",
+    "time_budget",
+    "steps",
+    "quick",
+    "vary_by_seed",
+    "preset",
+    "config",
+    "profile",
+)
 OF_A_FOLDER = ("message", "commit", "trust", "flags")
 
 
@@ -55,7 +66,7 @@ def _try(verbs: Any) -> None:
         description=command_line.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="What follows -- is for the command of plumbline.toml: plumbline try -m 'lr 3e-3' -- --lr 3e-3",
-        allow_abbrev=False,  # `--worth` of `plumbline verdict` is in the metric's units
+        allow_abbrev=False,  # `--useful-gain` of `plumbline verdict` is in the metric's units
     )
     add = parser.add_argument
     parser.set_defaults(flags=[])
@@ -67,24 +78,26 @@ def _try(verbs: Any) -> None:
     folder.add_argument("--trust", action="store_true", help="run the command of a plumbline.toml from elsewhere")
     add("--method", metavar="NAME", help="of a file with several methods: which one")
     add("--study", help="default: config/config.yaml's main_study")
-    add("--scale", help="default: the study's first; with --fit the largest that reads a token per parameter")
+    add("--scale", help="default: the study's first; with --time-budget the largest that reads a token per parameter")
     words = "for once; default: the study's reference, what the file says, or what was kept last"
     add("--baseline", metavar="METHOD|COMMIT", help=words)
     budget = parser.add_argument_group("budget; without one, runs are as long as the study's own")
     budget.add_argument(
-        "--fit", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"
+        "--time-budget", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"
     )
     budget.add_argument("--steps", type=command_line.positive, metavar="N", help="steps of a run")
     budget.add_argument("--quick", action="store_true", help="a first look: 60 steps, 3 runs of each at most")
     decide = parser.add_argument_group("what decides; fixed before the first run")
-    decide.add_argument("--bank", type=command_line.positive, metavar="M", help="runs of the baseline (default: 5)")
+    decide.add_argument(
+        "--baseline-runs", type=command_line.positive, metavar="M", help="runs of the baseline (default: 5)"
+    )
     decide.add_argument(
         "--max-runs", type=command_line.positive, metavar="K", help="runs of the method at most (default: 8)"
     )
     decide.add_argument("--alpha", type=float, help="one-sided level (default: 0.05)")
     decide.add_argument("--minimum-gain", type=float, metavar="GAIN", help="a gain must exceed this (default: 0)")
     decide.add_argument(
-        "--worth-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
+        "--useful-gain-sigmas", type=float, metavar="SIGMAS", help="a gain not to miss, in sigma (default: 2)"
     )
     decide.add_argument(
         "--session",
@@ -92,11 +105,13 @@ def _try(verbs: Any) -> None:
         help="what alpha holds for: each candidate; the share of false keeps (e-LOND); any false keep of those planned",
     )
     words = "candidates of the session, over which fwer and fdr spread alpha (fdr without: over all that may come)"
-    decide.add_argument("--planned", type=command_line.positive, metavar="N", help=words)
+    decide.add_argument("--planned-candidates", type=command_line.positive, metavar="N", help=words)
     order = decide.add_mutually_exclusive_group()
     order.add_argument("--paired", action="store_true", help="both at each seed; their differences are tested")
-    order.add_argument("--interleave", action="store_true", help="a run of the baseline after each of the method")
-    decide.add_argument("--vary", choices=("initialisation", "both"), help="both: data order too")
+    order.add_argument(
+        "--interleave-baseline", action="store_true", help="a run of the baseline after each of the method"
+    )
+    decide.add_argument("--vary-by-seed", choices=("initialisation", "both"), help="both: data order too")
     decide.add_argument("--first-seed", type=command_line.not_negative, metavar="SEED", help="of the bank")
     _where(parser)
     add("--profile", action="append", default=[], metavar="PROFILE", help="as for snakemake: where the runs are made")
@@ -121,7 +136,7 @@ def _confirm(verbs: Any) -> None:
 
 def _looked_at(parser: argparse.ArgumentParser) -> None:
     words = "keep a gain that no modification ever had: you have looked at what it does (else exit code 14)"
-    parser.add_argument("--looked-at", action="store_true", help=words)
+    parser.add_argument("--accept-implausible", action="store_true", help=words)
 
 
 def _where(parser: argparse.ArgumentParser) -> None:
@@ -160,9 +175,9 @@ def _main(given: argparse.Namespace) -> int:
         for module in ("torch", "snakemake"):
             if find_spec(module) is None:
                 raise ModuleNotFoundError(name=module)
-    from plumbline.operate.experiments import verbs
+    from plumbline.operate.experiments import study_verbs
 
-    return verbs.run(given)
+    return study_verbs.run(given)
 
 
 def parsed(words: list[str]) -> argparse.Namespace:

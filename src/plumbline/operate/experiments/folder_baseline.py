@@ -68,7 +68,7 @@ class _Session(TypedDict, total=False):
 
 
 @dataclass
-class Baseline:
+class FolderBaseline:
     """What a folder's candidates are compared with."""
 
     file: TrainerFile

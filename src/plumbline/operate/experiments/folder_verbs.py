@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, visible
-from plumbline.experiment.decision import records
+from plumbline.experiment.decision import decision_records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
+from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
 from plumbline.experiment.decision.outcome import BASELINE, Decision
-from plumbline.experiment.decision.question import Question
-from plumbline.experiment.own_method import implausible
-from plumbline.operate.experiments.deciding import (
-    Settled,
+from plumbline.experiment.own_method import implausible_gain
+from plumbline.operate.experiments.carry_out_experiment import (
+    SettledExperiment,
     decide,
     entry_of,
     page_of,
@@ -27,7 +27,8 @@ from plumbline.operate.experiments.deciding import (
     tell,
     told,
 )
-from plumbline.operate.experiments.folder_asked import (
+from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+from plumbline.operate.experiments.folder_arguments import (
     arms_of,
     question_again,
     question_of,
@@ -35,8 +36,7 @@ from plumbline.operate.experiments.folder_asked import (
     require_baseline,
     slug,
 )
-from plumbline.operate.experiments.folder_baseline import ELSEWHERE, Baseline, commit
-from plumbline.operate.experiments.place import Place
+from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
 from plumbline.own_trainer import own_tree, trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -56,16 +56,16 @@ STATUS = {
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
     if given.verb not in VERBS:
-        from plumbline.operate.experiments.views import VIEWS
+        from plumbline.operate.experiments.past_experiments import VIEWS
 
         return VIEWS[given.verb](given, place_of(root))
     return VERBS[given.verb](given, root)
 
 
-def place_of(root: Path) -> Place:
+def place_of(root: Path) -> ExperimentFolders:
     """Find where a folder's experiments lie."""
     folder = Folder(root)
-    return Place(
+    return ExperimentFolders(
         pages=folder.pages,
         work=folder.own,
         ledger=folder.ledger,
@@ -78,7 +78,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     """Run the working tree, or other flags, against the baseline until it is decided."""
     file = load(root)
     require_trust(file, given.trust, given.verb)
-    baseline = Baseline(file, Folder(root), Repository(root), tell)
+    baseline = FolderBaseline(file, Folder(root), Repository(root), tell)
     require_baseline(given, baseline.repository)
     place = place_of(root)
     if given.dry_run:
@@ -95,7 +95,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         baseline.folder.baseline(baseline.repository)
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
-            decision = records.read(page.with_suffix(".json"))
+            decision = decision_records.read(page.with_suffix(".json"))
             _append_rows(baseline.trainer(), decision)
             _say_decided(decision)
             code = told(decision, page, as_json=given.json)
@@ -110,12 +110,12 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
         known = _decided(place, question, record)
-        if known is not None and not (known.verdict == "implausible" and given.looked_at):
+        if known is not None and not (known.verdict == "implausible" and given.accept_implausible):
             decision = known
             _say_decided(decision)
         else:
             settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
-            decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.looked_at))
+            decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.accept_implausible))
         page = page_of(place, decision.terms.name)
         # What follows is done again where a try was killed in it.
         done = ""
@@ -123,7 +123,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             name = decision.terms.name
             baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
             done = baseline.settle_pending(bank, place.withdraw)
-            decision = records.read(page.with_suffix(".json"))
+            decision = decision_records.read(page.with_suffix(".json"))
         _append_rows(trainer, decision)
         log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
         code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
@@ -132,11 +132,11 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         return code
 
 
-def _decided(place: Place, question: Question, record: dict[str, Any]) -> Decision | None:
+def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dict[str, Any]) -> Decision | None:
     """What was decided of these very arms and this question, whatever it was called."""
     of_these = question.name.removeprefix(slug(question.candidate))
     for path in place.pages.glob(f"*{of_these}.json"):
-        known = records.read(path)
+        known = decision_records.read(path)
         same = all(known.asked.get(key) == record[key] for key in ("trainer", "design", "methods"))
         if same and known.verdict in STATUS and known.verdict != "crashed" and path.with_suffix(".md").exists():
             return known
@@ -151,7 +151,7 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
     """Run what was kept again with fresh seeds: all of it against the start, or one try against its baseline."""
     file = load(root)
     require_trust(file, given.trust, given.verb)
-    baseline = Baseline(file, Folder(root), Repository(root), tell)
+    baseline = FolderBaseline(file, Folder(root), Repository(root), tell)
     place = place_of(root)
     with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
         bank = place.bank()
@@ -167,8 +167,8 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
         terms, plan = claim(question, trainer, bank)
         record = record_of(question, candidate, other, trainer)
         entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}", record)
-        settled = Settled(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
-        decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.looked_at))
+        settled = SettledExperiment(terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record)
+        decision = decide(place, settled, lambda decision: _looked_at(decision, trainer, given.accept_implausible))
         return told(decision, page_of(place, name), as_json=given.json)
 
 
@@ -201,7 +201,7 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     """
     if decision.verdict == "keep":
         at, values = decision.looks[-1], decision.baseline_values
-        words = implausible.flagged_of_own_trainer(at.gain, at.sigma, at.df, sum(values) / len(values))
+        words = implausible_gain.flagged_of_own_trainer(at.gain, at.sigma, at.df, sum(values) / len(values))
         return require_plausible(decision, words, looked_at=looked_at)
     if decision.verdict != "cannot be judged" or not all(run.has_value for run in decision.runs):
         return decision
@@ -210,7 +210,7 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
 
 
-def _known(baseline: Baseline, bank: Bank, other: Arm) -> list[int]:
+def _known(baseline: FolderBaseline, bank: Bank, other: Arm) -> list[int]:
     trainer = baseline.trainer(baseline=other)
     runs = bank.of(trainer.group, trainer.method(BASELINE))
     return [run.seed for run in runs if run.seed >= baseline.first_seed and run.has_value]
@@ -238,7 +238,7 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
     return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
 
 
-def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm) -> str:
+def _next(decision: Decision, given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm) -> str:
     """Say what is next for whoever made the change."""
     if decision.verdict == "keep":
         changed = not baseline.is_head(candidate)
@@ -252,11 +252,11 @@ def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, can
     if decision.verdict == "cannot be judged":
         return ""
     if decision.verdict == "implausible":
-        return "Next: look at what the change does (git diff); plumbline try again with --looked-at keeps it."
+        return "Next: look at what the change does (git diff); plumbline try again with --accept-implausible keeps it."
     return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
 
 
-def _lost_log(decision: Decision, baseline: Baseline, candidate: Arm) -> Path | None:
+def _lost_log(decision: Decision, baseline: FolderBaseline, candidate: Arm) -> Path | None:
     """The log of the candidate's run that has no value; None where each has one."""
     lost = next((run for run in decision.runs if run.arm != BASELINE and not run.has_value), None)
     return None if lost is None else baseline.folder.log(candidate.method, lost.seed)

@@ -34,7 +34,7 @@ _NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class SeenMetric:
     """A metric that a first run said.
 
     Attributes:
@@ -59,7 +59,7 @@ class Seen:
         return "higher" if any(word in HIGHER for word in words) else "lower"
 
 
-def metrics(log: Path, folder: Path) -> list[Seen]:
+def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     """List the metrics that a run said, the likeliest first: `METRIC` lines, known names in its log, rows of JSON."""
     lines = []
     for line in backwards(log):
@@ -76,15 +76,15 @@ def _rank(name: str) -> int:
     return KNOWN.index(plain) if plain in KNOWN else len(KNOWN)
 
 
-def _announced(lines: list[str]) -> list[Seen]:
+def _announced(lines: list[str]) -> list[SeenMetric]:
     found = {}
     for line in lines:
         if match := METRIC_LINE.match(line):
-            found[match[1]] = Seen(name=match[1], said={"name": match[1]}, text=match[2], line=line)
+            found[match[1]] = SeenMetric(name=match[1], said={"name": match[1]}, text=match[2], line=line)
     return list(found.values())
 
 
-def _in_lines(lines: list[str]) -> list[Seen]:
+def _in_lines(lines: list[str]) -> list[SeenMetric]:
     """Known names with a number after them: at the begin of a line, or within one; the last value, and the best one
     where lines of their own say it.
     """
@@ -110,11 +110,11 @@ def _in_lines(lines: list[str]) -> list[Seen]:
                 pattern = rf"^(?{only}.*\b(?i:best|lowest|highest)\b).*" + pattern.replace("^", r"\b", 1)
             plain = prefix + re.sub(r"[ /]", "_", name)
             said = {"pattern": pattern} | ({"name": plain} if plain != name else {})
-            found.append(Seen(name=plain, said=said, text=text, line=chosen[-1].string.strip()))
+            found.append(SeenMetric(name=plain, said=said, text=text, line=chosen[-1].string.strip()))
     return found
 
 
-def _rows(folder: Path) -> list[Seen]:
+def _rows(folder: Path) -> list[SeenMetric]:
     """Known names in files of JSON that the run wrote: in rows, or one object."""
     found = []
     files = [path for pattern in ("*.jsonl", "*.json", "*/*.jsonl") for path in folder.glob(pattern)]
@@ -126,7 +126,9 @@ def _rows(folder: Path) -> list[Seen]:
                     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
                     if number and _rank(key) < len(KNOWN):
                         said = {"json": f"{file}:{key}"}
-                        found.append(Seen(name=key, said=said, text=f"{value:g}", line=f"{file}: {json.dumps(row)}"))
+                        found.append(
+                            SeenMetric(name=key, said=said, text=f"{value:g}", line=f"{file}: {json.dumps(row)}")
+                        )
                 break
     return found
 

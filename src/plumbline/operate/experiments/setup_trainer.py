@@ -20,11 +20,11 @@ from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses
-from plumbline.operate.experiments.deciding import tell
-from plumbline.operate.experiments.folder_baseline import Baseline
+from plumbline.operate.experiments.carry_out_experiment import tell
+from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.operate.experiments.folder_verbs import place_of, require_trust
-from plumbline.operate.experiments.setup_guesses import Seen
-from plumbline.operate.experiments.views import print_noise
+from plumbline.operate.experiments.past_experiments import print_noise
+from plumbline.operate.experiments.setup_guesses import SeenMetric
 from plumbline.own_trainer import metric, own_tree, trust
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
@@ -98,7 +98,7 @@ def _main(given: argparse.Namespace) -> int:
 
 def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: bool) -> int:
     """Take the baseline's runs, and say what they say of the noise."""
-    baseline, bank = Baseline(file, folder, repository, tell), folder.bank()
+    baseline, bank = FolderBaseline(file, folder, repository, tell), folder.bank()
     if done := baseline.settle_pending(bank, place_of(file.folder).withdraw):
         tell(done)
     folder.baseline(repository)
@@ -179,7 +179,7 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
 
 def _first_run(file: TrainerFile, folder: Folder, repository: Repository) -> tuple[Result, Path]:
     """Make the first run, of which no metric is known yet; returns it with the folder that it ran in."""
-    baseline = Baseline(file, folder, repository, tell)
+    baseline = FolderBaseline(file, folder, repository, tell)
     trainer, seed = baseline.trainer(baseline=repository.arm("HEAD", words=BASELINE)), file.decide.first_seed
     path = trainer.request(BASELINE, seed)
     request = msgspec.structs.replace(read_request(path), watch=True)
@@ -201,7 +201,7 @@ def _words_of(file: TrainerFile) -> str:
 
 def _keep_run(file: TrainerFile, folder: Folder, repository: Repository, result: Result, copy: Path) -> None:
     """Keep the first run as that of the trainer that the file now says, so that it is not made again."""
-    trainer = Baseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
+    trainer = FolderBaseline(file, folder, repository, tell).trainer(baseline=repository.arm("HEAD", words=BASELINE))
     run_id = trainer.run_id(BASELINE, result.seed)
     read = metric.read(file.metric, Path(result.log), copy)
     kept = msgspec.structs.replace(
@@ -215,14 +215,14 @@ def _seed(given: argparse.Namespace, root: Path) -> tuple[str, str]:
     return (given.seed, "as asked") if given.seed else setup_guesses.seed(setup_guesses.script(given.command, root))
 
 
-def _chosen(seen: list[Seen], name: str | None, copy: Path) -> Seen | None:
+def _chosen(seen: list[SeenMetric], name: str | None, copy: Path) -> SeenMetric | None:
     if name is not None and ":" in name:
         text = metric.read(MetricPart(json=name), copy, copy).text
-        return Seen(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
+        return SeenMetric(name=name.rpartition(":")[2], said={"json": name}, text=text) if text else None
     return next((one for one in seen if name in (None, one.name)), None)
 
 
-def _nothing(seen: list[Seen], name: str | None) -> str:
+def _nothing(seen: list[SeenMetric], name: str | None) -> str:
     if name is not None:
         return f"did not say {name} (seen: {', '.join(one.name for one in seen) or 'nothing'})"
     return (
@@ -256,7 +256,7 @@ def _ignored(root: Path) -> list[str]:
     return [one for one in listed.split("\0") if one and not set(Path(one).parts) & set(NOT_SHARED)]
 
 
-def _in_line(one: Seen) -> str:
+def _in_line(one: SeenMetric) -> str:
     """Where a value was read, as a run's log has it."""
     line = " ".join(one.line.split())
     return f": the last in {visible(line if len(line) <= 100 else f'{line[:99]}...')!r}" if line else ""

@@ -101,8 +101,8 @@ def packs(folder: Path, spec: RunSpec, held_out_seed: int = 2) -> tuple[Path, Pa
 def settings(data: tuple[Path, Path], folder: Path) -> TrainerSettings:
     """Settings of a run whose files lie in `folder`."""
     return TrainerSettings(
-        data=data[0],
-        validation=data[1],
+        training_pack=data[0],
+        validation_pack=data[1],
         state=folder / "state",
         out=folder / "out",
         device="cpu",

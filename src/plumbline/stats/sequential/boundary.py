@@ -19,11 +19,11 @@ import numpy as np
 from plumbline.stats.e_value import e_edge
 from plumbline.stats.noncentral_t import log_ratio
 from plumbline.stats.sequential.design import SequentialDesign
-from plumbline.stats.sequential.law import (
+from plumbline.stats.sequential.t_path_law import (
     NODES,
     POINTS,
     IntegrationGrid,
-    State,
+    RunArrival,
     null_density,
     r_of,
     states,
@@ -50,7 +50,7 @@ class Boundary:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class PathsToLooks:
     """What a boundary's computation knows of the paths that lead to each look.
 
     Attributes:
@@ -61,12 +61,12 @@ class Paths:
     """
 
     grid: IntegrationGrid
-    state: tuple[State, ...]
+    state: tuple[RunArrival, ...]
     still: tuple[np.ndarray, ...]
     still_kept: tuple[np.ndarray, ...]
 
     @staticmethod
-    def look(state: State) -> int:
+    def look(state: RunArrival) -> int:
         """The number of a state's look."""
         assert state.look is not None  # only states with one are kept here
         return state.look
@@ -83,11 +83,11 @@ def boundary(design: SequentialDesign) -> Boundary:
 
 
 @lru_cache(maxsize=64)
-def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES) -> tuple[Boundary, Paths]:
+def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES) -> tuple[Boundary, PathsToLooks]:
     """The boundaries by one grid, and the paths that lead to each look."""
     grid, kept_error, lost = IntegrationGrid.of(points, nodes), 0.0, 0.0
     keep, discard = [math.nan] * design.most, [math.nan] * design.most
-    judged: list[tuple[State, np.ndarray, np.ndarray]] = []
+    judged: list[tuple[RunArrival, np.ndarray, np.ndarray]] = []
     both = keeps = np.ones(points)
     before, high, low = None, math.inf, -math.inf
     for state in states(design):
@@ -118,4 +118,4 @@ def computed(design: SequentialDesign, points: int = POINTS, nodes: int = NODES)
         judged.append((state, both, keeps))
     df = tuple(design.df(look) for look in range(1, design.most + 1))
     state_of, still, still_kept = zip(*judged, strict=True)
-    return Boundary(tuple(keep), tuple(discard), df, math.nan), Paths(grid, state_of, still, still_kept)
+    return Boundary(tuple(keep), tuple(discard), df, math.nan), PathsToLooks(grid, state_of, still, still_kept)

@@ -47,8 +47,8 @@ def require_one_corpus(pack: Pack, validation: Pack) -> None:
     else:
         return
     raise PlumblineError(
-        f"--data: {pack.path} and --validation: {validation.path} are {what}: {said[0]} and {said[1]}; give two of one "
-        "corpus, or rerun the rule `pack` for the one that is not meant"
+        f"--training-pack: {pack.path} and --validation-pack: {validation.path} are {what}: {said[0]} and {said[1]}; "
+        "give two of one corpus, or rerun the rule `pack` for the one that is not meant"
     )
 
 

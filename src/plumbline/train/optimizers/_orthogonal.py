@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from plumbline.model.precision import widened
+from plumbline.model.float32_widening import widened
 
 Coefficients = tuple[float, float, float]
 

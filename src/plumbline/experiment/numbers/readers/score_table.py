@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.formatting import counted, name
-from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRow, FileRows, at
-from plumbline.experiment.numbers.readers.statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
+from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
+from plumbline.experiment.numbers.readers.run_statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
 from plumbline.experiment.numbers.seed_values import seed_name
 
 #: Which of several steps of a run has its value, besides a step's number.

@@ -6,8 +6,8 @@ import math
 import re
 from dataclasses import dataclass
 
-from plumbline.experiment.numbers.readers.rows import ColumnNames, FileRows
-from plumbline.experiment.numbers.readers.statuses import CRASH, DISCARD, KEEP, meaning, unknown
+from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRows
+from plumbline.experiment.numbers.readers.run_statuses import CRASH, DISCARD, KEEP, meaning, unknown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,107 @@
+"""What torch.compile costs at the start of a run, and what of it a folder shared with earlier runs gives back.
+
+    python benchmarks/compile_startup.py
+
+Each start is the trainer's command with a run of two steps on random tokens and one held-out sequence, on one thread,
+in a process of its own: without compiling; compiled into an empty folder (`--compile-cache`); and compiled with what
+that left, by a run of another seed. Seconds from the command to its end are taken, of CPU (compilers that it started
+included) and of the clock, so a start's price is its row less that of the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from machine_description import command, describe
+from step_beside_transformers import SHAPES, shaped
+
+from plumbline.core.command_line import positive
+from plumbline.specs import study_config
+from plumbline.specs.spec import RunSpec
+from plumbline.train.step_time import random_pack
+
+
+def spec_of(shape: dict[str, int], seed: int) -> RunSpec:
+    """Two steps of the transfer study's baseline in this shape."""
+    runs = study_config.load("transfer", "demo").runs.values()
+    spec = next(run.spec for run in runs if (run.spec.scale, run.spec.method) == ("base", "baseline"))
+    train = msgspec.structs.replace(
+        spec.train, batch_tokens=shape["sequences"] * shape["context"], steps=2, validation_sequences=1
+    )
+    data = msgspec.structs.replace(spec.data, tokenizer_vocabulary=shape["vocabulary"])
+    return msgspec.structs.replace(
+        spec, model=shaped(spec.model, shape), train=train, data=data, probes=(), init_seed=seed, data_seed=seed
+    )
+
+
+def start(spec: RunSpec, folder: Path, name: str, words: list[str]) -> tuple[float, float]:
+    """CPU seconds and seconds of the clock of one run."""
+    pack = folder / "random.json"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    line = [sys.executable, "-m", "plumbline.train", "--spec", spec.to_json(), "--training-pack", str(pack)]
+    line += [
+        "--validation-pack",
+        str(pack),
+        "--state",
+        str(folder / name / "state"),
+        "--out",
+        str(folder / name / "out"),
+    ]
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run([*line, *words], check=True, env=environment, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return used, time.monotonic() - began
+
+
+def measure(label: str) -> list[str]:
+    """Rows of the table."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="plumbline-compile-") as given:
+        folder = Path(given)
+        random_pack(folder / "random.json", spec_of(SHAPES[label], 1), SHAPES[label]["sequences"])
+        cache = ["--compile", "--compile-cache", str(folder / "cache")]
+        starts = {"not compiled": (1, []), "compiled, empty folder": (1, cache), "compiled, another seed": (2, cache)}
+        for name, (seed, words) in starts.items():
+            used, passed = start(spec_of(SHAPES[label], seed), folder, name.replace(" ", "-"), words)
+            size = sum(path.stat().st_size for path in (folder / "cache").rglob("*") if path.is_file()) / 1e6
+            rows.append(f"| {label} | {name} | {used:.1f} | {passed:.1f} | {size:.1f} |")
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model-shapes", nargs="*", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument(
+        "--repetitions", type=positive, default=2, help="the whole table so many times (default: %(default)s)"
+    )
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
+    given = parser.parse_args()
+    lines = [
+        "# The start of a compiled run",
+        "",
+        f"{describe()}. A run of two steps, from the command to its end, on one thread; MB: the folder of what is "
+        f"compiled. `{command()}`",
+        "",
+        "| run | shape | start | CPU seconds | seconds | MB |",
+        "|---:|---|---|---:|---:|---:|",
+    ]
+    for run in range(1, given.repetitions + 1):
+        for label in given.model_shapes:
+            rows = [f"| {run} {row}" for row in measure(label)]
+            print("\n".join(rows), flush=True)
+            lines += rows
+    given.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(given.out)
+
+
+if __name__ == "__main__":
+    main()

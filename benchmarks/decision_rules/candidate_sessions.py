@@ -1,0 +1,205 @@
+"""Sessions of many candidates against one bank, of which all or most do nothing; and a baseline that drifts.
+
+Shapes: S sessions, N candidates of each, B runs of the bank, K of a candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from decision_rules.rates_page import RatesPage, rng_of
+from decision_rules.rules_and_noise_laws import CANDIDATES, PAST, WORLDS, NoiseLaw, ends, paths
+
+from plumbline.stats.e_value import e_values
+from plumbline.stats.sentinel import EVERY, drift
+from plumbline.stats.sequential import SequentialDesign
+from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sessions import fdr_level
+
+#: Degrees of freedom for which boundaries are made where sigma's grow with a session: the next smaller ones are taken.
+STEPS = np.array([20, 24, 30, 40, 60, 90, 140, 200])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionControl:
+    """How a session is kept honest.
+
+    Attributes:
+        design: of each candidate.
+        sentinels: whether the bank gains a run with every fifth candidate.
+        anew: whether the bank is made anew after each keep.
+        pool: whether sigma takes the runs of past candidates along.
+        e_lond: candidates over which e-LOND is spread (0: open-ended); None: the stopping rule decides.
+    """
+
+    name: str
+    design: SequentialDesign = PAST
+    sentinels: bool = False
+    anew: bool = False
+    pool: bool = False
+    e_lond: int | None = None
+
+    def run(self, sessions: int, gains: Sequence[float], world: NoiseLaw = WORLDS["normal"]) -> tuple[np.ndarray, ...]:
+        """Which candidates are kept (S, N), and after how many runs."""
+        rng, own = rng_of(self.name, gains, world.law.__name__), self.design
+        bank_SB, _ = world.arms(rng, sessions, (own.bank + len(gains) // EVERY, 1))
+        squares_S = np.asarray(world.past_squares(rng, own, sessions))
+        df_S, before_S = np.full(sessions, own.history_df), np.zeros(sessions)
+        kept, runs, size_S = [], [], np.full(sessions, own.bank)
+        for number, gain in enumerate(gains, start=1):
+            if self.sentinels and number > 1 and number % EVERY == 1:
+                size_S = size_S + 1
+            _, values_SK = world.arms(rng, sessions, (1, own.most))
+            values_SK = values_SK + gain
+            kept_S, runs_S = np.zeros(sessions, dtype=bool), np.zeros(sessions, dtype=int)
+            for size in np.unique(size_S):
+                here, now = size_S == size, replace(own, bank=int(size))
+                values, squares = values_SK[here], squares_S[here]
+                if self.e_lond is not None:
+                    level_S = fdr_level(number, 0, planned=self.e_lond or None) * (before_S[here] + 1)
+                    found = by_e_value(now, paths(now, bank_SB[here, :size], values, squares), level_S)
+                else:
+                    found = by_boundary(now, bank_SB[here], values, squares, df_S[here])
+                kept_S[here], runs_S[here] = found
+            if self.anew:
+                bank_SB[kept_S], _ = world.arms(rng, int(kept_S.sum()), (bank_SB.shape[1], 1))
+                size_S[kept_S] = own.bank
+            if self.pool:
+                squares_S = squares_S + squares_of(values_SK, runs_S)
+                df_S = df_S + runs_S - 1
+            before_S = before_S + kept_S
+            kept.append(kept_S)
+            runs.append(runs_S)
+        return np.stack(kept, axis=1), np.stack(runs, axis=1)
+
+
+def by_boundary(
+    own: SequentialDesign, bank_SB: np.ndarray, values_SK: np.ndarray, squares_S: np.ndarray, df_S: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kept, and after how many runs, by the stopping rule with each session's own degrees of freedom."""
+    kept_S, runs_S = np.zeros(len(df_S), dtype=bool), np.zeros(len(df_S), dtype=int)
+    same = (df_S == own.history_df).all()
+    stated_S = df_S if same else STEPS[np.searchsorted(STEPS, df_S, side="right") - 1]
+    for df in np.unique(stated_S):
+        here = stated_S == df
+        stated = replace(own, history_df=float(df))
+        # `paths` divides by the degrees of freedom of the design: squares are scaled to those.
+        t = paths(stated, bank_SB[here, : own.bank], values_SK[here], squares_S[here] * df / df_S[here])
+        kept_S[here], _, runs_S[here] = ends(computed(stated)[0], t)
+    return kept_S, runs_S
+
+
+def by_e_value(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Kept where the e-value reaches 1 / the level; a discard ends the runs as ever."""
+    looks = range(1, own.most + 1)
+    e_SK = np.stack([e_values(t_SK[:, k - 1], own.df(k), own.information(k)) for k in looks], axis=1)
+    keep_SK, discard_SK = e_SK >= 1 / level_S[:, None], t_SK <= np.array(computed(own)[0].discard)
+    stopped_SK = keep_SK | discard_SK
+    stopped_SK[:, -1] = True
+    last_S = stopped_SK.argmax(axis=1)
+    return keep_SK[np.arange(len(last_S)), last_S], last_S + 1
+
+
+def squares_of(values_SK: np.ndarray, runs_S: np.ndarray) -> np.ndarray:
+    """Sum of squares about their mean of the runs that were made."""
+    made_SK = np.arange(values_SK.shape[1]) < runs_S[:, None]
+    mean_S1 = (values_SK * made_SK).sum(axis=1, keepdims=True) / runs_S[:, None]
+    return ((values_SK - mean_S1) ** 2 * made_SK).sum(axis=1)
+
+
+KINDS = (
+    SessionControl(name="`each`, bank of 5"),
+    SessionControl(name="`each`, sentinels join the bank", sentinels=True),
+    SessionControl(name="`each`, sentinels, sigma pools past candidates", sentinels=True, pool=True),
+    SessionControl(name="`each`, the same, the bank anew after a keep (ours)", sentinels=True, pool=True, anew=True),
+    SessionControl(name="`each`, bank of 30", design=replace(PAST, bank=30)),
+    SessionControl(name="`fdr`, 40 planned", e_lond=CANDIDATES),
+    SessionControl(name="`fdr`, open-ended", e_lond=0),
+    SessionControl(name="`fwer`, 40 planned", design=replace(PAST, alpha=0.05 / CANDIDATES)),
+    SessionControl(
+        name="`fwer`, 40 planned, a keep allowed at look 1", design=replace(PAST, alpha=0.05 / CANDIDATES, first_keep=1)
+    ),
+)
+
+
+def nulls(page: RatesPage) -> None:
+    """Sessions in which no candidate does anything."""
+    sessions, rows = max(2000, page.worlds // 10), []
+    for world in ("normal", "t3", "5 % outliers"):
+        for kind in KINDS:
+            kept_SN, runs_SN = kind.run(sessions, [0.0] * CANDIDATES, WORLDS[world])
+            false_S = kept_SN.sum(axis=1)
+            error = float(false_S.std()) / math.sqrt(sessions)
+            any_promise = None
+            if kind.name.startswith("`each`"):
+                what = f"a null candidate of a session, {kind.name}"
+                page.note(what, float(kept_SN.mean()), error / CANDIDATES, 0.05, world)
+            else:
+                any_promise = 0.05
+            low, high = np.quantile(false_S, [0.05, 0.95], method="inverted_cdf")
+            one = page.share(false_S > 0, any_promise, f"any keep of a session of nulls, {kind.name}", world)
+            four = page.share(false_S >= 4)
+            mean = f"{false_S.mean():.2f} ± {error:.2f}"
+            rows.append((kind.name, world, mean, f"{low:.0f} to {high:.0f}", one, four, f"{runs_SN.mean():.2f}"))
+    page.table(
+        f"Sessions of {CANDIDATES} candidates that do nothing",
+        f"{sessions:,} sessions a row, one bank for all candidates of a session, 20 degrees of freedom of history. A "
+        "bank that is bad by chance makes many keeps at once: the range is of 90 sessions in 100. Sentinels and a bank "
+        "of 30 cut that tail to half at most, for candidates share sigma as well; a bank that is made anew after a "
+        "keep cuts it to a ninth, for five runs a keep.",
+        ["session", "noise", "nulls kept", "range", "one or more", "4 or more", "runs a candidate"],
+        rows,
+    )
+
+
+def some_real(page: RatesPage) -> None:
+    """Sessions in which every fifth candidate has a gain."""
+    sessions, rows = max(2000, page.worlds // 10), []
+    for kind in KINDS:
+        for gain in (2.0, 3.0):
+            gains = [gain * (number % 5 == 2) for number in range(CANDIDATES)]
+            kept_SN, runs_SN = kind.run(sessions, gains)
+            real_N = np.array(gains) > 0
+            wrong_S = kept_SN[:, ~real_N].sum(axis=1) / np.maximum(kept_SN.sum(axis=1), 1)
+            error = float(wrong_S.std()) / math.sqrt(sessions)
+            if kind.e_lond is not None:
+                what = f"false share of keeps, {kind.name}, 8 real gains of {gain:g}"
+                page.note(what, float(wrong_S.mean()), error, 0.05)
+            found = f"{kept_SN[:, real_N].sum(axis=1).mean():.2f}"
+            runs = [f"{runs_SN[:, of].mean():.2f}" for of in (real_N, ~real_N)]
+            rows.append((kind.name, f"8 of {gain:g} sigma", found, f"{wrong_S.mean():.3f} ± {error:.3f}", *runs))
+    page.table(
+        f"Sessions of {CANDIDATES} candidates of which 8 are real",
+        "The false share is of all keeps of a session, on average (0 where nothing is kept): what `fdr` promises. "
+        "It is weak at eight runs, as the column of what is found says.",
+        ["session", "real gains", "of 8 kept", "false share of keeps", "runs of a real one", "of a null"],
+        rows,
+    )
+
+
+def drifting(page: RatesPage) -> None:
+    """The baseline gets better while a session runs, so that nulls look like gains."""
+    sessions, rows = max(2000, page.worlds // 20), []
+    for total in (0.0, 0.5, 1.0, 2.0):
+        rng = rng_of("drift", total)
+        when_B = np.array([0.0] * 5 + list(range(EVERY, CANDIDATES + 1, EVERY)))
+        bank_SB = rng.standard_normal((sessions, len(when_B))) + total * when_B / CANDIDATES
+        squares_S, kept = rng.chisquare(20, sessions), np.zeros((2, sessions))
+        for number in range(CANDIDATES):
+            values_SK = rng.standard_normal((sessions, 8)) + total * number / CANDIDATES
+            for row, size in enumerate((5, 5 + number // EVERY)):
+                now = replace(PAST, bank=size)
+                kept[row] += ends(computed(now)[0], paths(now, bank_SB[:, :size], values_SK, squares_S))[0]
+        p = [drift(bank_SB[i], when_B, history=(math.sqrt(squares_S[i] / 20), 20)).p for i in range(sessions)]
+        means = [f"{of.mean():.2f} ± {of.std() / math.sqrt(sessions):.2f}" for of in kept]
+        rows.append((f"{total:g} sigma", *means, page.share(np.array(p) < 0.05)))
+    page.table(
+        "A baseline that drifts",
+        "All runs get better by so much, evenly, over a session of 40 nulls. Told: the slope of the bank and its eight "
+        "sentinels has p < 0.05, up or down.",
+        ["drift", "nulls kept, bank of 5", "with sentinels in the bank", "told"],
+        rows,
+    )

@@ -1,0 +1,225 @@
+"""Rules that go through a session of proposals, each of which changes what was kept last.
+
+Shapes: S sessions, N proposals, B runs of the baseline, K of a proposal. More is better; one run spreads by 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+from decision_rules.candidate_sessions import squares_of
+from decision_rules.rules_and_noise_laws import Ends, design, in_use
+from scipy import special
+
+from plumbline.stats.e_value import e_values
+from plumbline.stats.sentinel import EVERY
+from plumbline.stats.sequential import Boundary, SequentialDesign
+from plumbline.stats.sequential.boundary import computed
+from plumbline.stats.sequential.simulation import ends, paths
+from plumbline.stats.sessions import fdr_level
+
+#: Degrees of freedom of history for which boundaries are made; between them the next smaller ones are taken.
+STEPS = np.array([*range(25), 30, 40, 60, 90, 140, 200, 300])
+
+
+@dataclass
+class RunningSessions:
+    """What a rule knows of its sessions as they go.
+
+    Attributes:
+        bank_SB: values of the baseline's runs; only the first `banked_S` of each session are there.
+        squares_S, df_S: what the runs of past proposals and baselines say of sigma.
+        kept_S: proposals that were kept.
+        number: of the proposal that is decided.
+        first: the first run of the baseline and of every proposal.
+    """
+
+    bank_SB: np.ndarray
+    banked_S: np.ndarray
+    squares_S: np.ndarray
+    df_S: np.ndarray
+    kept_S: np.ndarray
+    number: int = 0
+    first: list[np.ndarray] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopRule:
+    """A way to go through a session.
+
+    Attributes:
+        bank: runs of the baseline before the first proposal; `most` runs of a proposal at most.
+        decide: the loop, the runs of a proposal (S, K) -> ends.
+        rebase: the loop, kept, the runs of the proposal and fresh ones of the kept arm: sets the new baseline's runs.
+        rerun: runs of a kept arm that are made before it is the baseline.
+        sentinels: whether every fifth proposal brings a run of the baseline.
+    """
+
+    name: str
+    bank: int
+    most: int
+    decide: Callable[[RunningSessions, np.ndarray], Ends]
+    rebase: Callable[[RunningSessions, np.ndarray, np.ndarray, np.ndarray], None]
+    rerun: int = 0
+    sentinels: bool = False
+
+    def run(self, gains_SN: np.ndarray, rng: np.random.Generator) -> EndedSessions:
+        """Go through sessions."""
+        sessions, proposals = gains_SN.shape
+        level_S, zero_S = np.zeros(sessions), np.zeros(sessions)
+        bank_SB = np.full((sessions, self.bank + proposals // EVERY + 1), np.nan)
+        bank_SB[:, : self.bank] = rng.standard_normal((sessions, self.bank))
+        loop = RunningSessions(bank_SB, np.full(sessions, self.bank), zero_S.copy(), zero_S.copy(), zero_S.copy())
+        loop.first.append(bank_SB[:, 0].copy())
+        shown_S, runs_S = self.shown(loop), np.full(sessions, float(self.bank))
+        kept = []
+        for number, gain_S in enumerate(gains_SN.T, start=1):
+            loop.number = number
+            if self.sentinels and number % EVERY == 0:
+                loop.bank_SB[np.arange(sessions), loop.banked_S] = level_S + rng.standard_normal(sessions)
+                loop.banked_S, runs_S = loop.banked_S + 1, runs_S + 1
+            values_SK = (level_S + gain_S)[:, None] + rng.standard_normal((sessions, self.most))
+            loop.first.append(values_SK[:, 0])
+            kept_S, used_S = self.decide(loop, values_SK)
+            level_S = level_S + gain_S * kept_S
+            fresh_SB = level_S[:, None] + rng.standard_normal((sessions, max(1, self.rerun)))
+            self.rebase(loop, kept_S, values_SK, fresh_SB)
+            runs_S = runs_S + used_S + self.rerun * kept_S
+            loop.kept_S = loop.kept_S + kept_S
+            kept.append(kept_S)
+        return EndedSessions(np.stack(kept, axis=1), gains_SN, level_S, self.shown(loop) - shown_S, runs_S)
+
+    def shown(self, loop: RunningSessions) -> np.ndarray:
+        """The baseline as the rule knows it: the mean of its runs."""
+        return np.nanmean(loop.bank_SB, axis=1)
+
+
+@dataclass(frozen=True)
+class EndedSessions:
+    """How sessions ended: what was kept of which gains, the true and the shown gain of the end, and all runs."""
+
+    kept_SN: np.ndarray
+    gains_SN: np.ndarray
+    level_S: np.ndarray
+    shown_S: np.ndarray
+    runs_S: np.ndarray
+
+    def row(self) -> list[str]:
+        """The columns of a table."""
+        real_SN, kept = self.gains_SN > 0, self.kept_SN.sum(axis=1).mean()
+        true = (self.kept_SN & real_SN).sum(axis=1)
+        worse = (self.kept_SN & (self.gains_SN < 0)).sum(axis=1)
+        none = self.kept_SN.sum(axis=1) - true - worse
+        error = self.level_S.std() / np.sqrt(len(self.level_S))
+        parts = f"{true.mean():.1f} / {none.mean():.1f} / {worse.mean():.1f}"
+        ended = f"{self.level_S.mean():.2f} ± {error:.2f}"
+        share = true.sum() / max(1, self.kept_SN.sum())
+        return [f"{kept:.1f}", parts, f"{share:.2f}", ended, f"{self.shown_S.mean():.2f}", f"{self.runs_S.mean():.0f}"]
+
+
+def own_values(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray, _: np.ndarray) -> None:
+    """The runs that made a proposal win are the baseline's from then on, as the rules in use have it."""
+    there = int(loop.banked_S[0])
+    loop.bank_SB[kept_S, :there] = values_SK[kept_S][:, :there]
+
+
+def shifted(loop: RunningSessions, kept_S: np.ndarray, values_SK: np.ndarray, _: np.ndarray) -> None:
+    """The winning run is the baseline's; how far two baselines are apart was measured once."""
+    loop.bank_SB[kept_S] += (values_SK[:, 0] - loop.bank_SB[:, 0])[kept_S, None]
+
+
+def fresh_values(loop: RunningSessions, kept_S: np.ndarray, _: np.ndarray, fresh_SB: np.ndarray) -> None:
+    """Fresh runs of what was kept are the bank; the old bank still says something of sigma."""
+    if not kept_S.any():
+        return
+    own_S = np.nanvar(loop.bank_SB, axis=1) * loop.banked_S
+    loop.squares_S = np.where(kept_S, loop.squares_S + own_S, loop.squares_S)
+    loop.df_S = np.where(kept_S, loop.df_S + loop.banked_S - 1, loop.df_S)
+    size = fresh_SB.shape[1]
+    loop.bank_SB[kept_S] = np.nan
+    loop.bank_SB[kept_S, :size] = fresh_SB[kept_S]
+    loop.banked_S = np.where(kept_S, size, loop.banked_S)
+
+
+def rule_in_use(name: str) -> Callable[[RunningSessions, np.ndarray], Ends]:
+    """One of the rules of `experiment_rules.md`, against the runs of what was kept last."""
+    rule = next(each for each in in_use() if each.name == name)
+    fixed = "fixed value" in name
+
+    def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
+        there = int(loop.banked_S[0])
+        base_SB = loop.bank_SB[:, :there]
+        own_SK = values_SK - base_SB.mean(axis=1, keepdims=True) if fixed else values_SK
+        return rule.decide(rule, np.empty(0), base_SB, own_SK)
+
+    return decide
+
+
+def green(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
+    """pi-autoresearch, heeded: better than the best, and two median distances of all runs better than the first."""
+    every_SN = np.stack(loop.first, axis=1)
+    away_S = np.median(np.abs(every_SN - np.median(every_SN, axis=1, keepdims=True)), axis=1)
+    better_S = values_SK[:, 0] > loop.bank_SB[:, 0]
+    sure_S = values_SK[:, 0] - every_SN[:, 0] >= 2 * away_S
+    return better_S & sure_S & (every_SN.shape[1] >= 3), np.ones(len(values_SK))
+
+
+def stopping(own: SequentialDesign, *, by_e: bool = False) -> Callable[[RunningSessions, np.ndarray], Ends]:
+    """The rule of `plumbline try`: sigma is pooled over all past runs of the session."""
+
+    def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
+        kept_S, used_S = np.zeros(len(values_SK), dtype=bool), np.zeros(len(values_SK), dtype=int)
+        for here_S, stated in groups(own, loop):
+            bank_SB = loop.bank_SB[here_S, : stated.bank]
+            # `paths` divides by the degrees of freedom of the design: squares are scaled to those.
+            scale_S = stated.history_df / np.maximum(loop.df_S[here_S], 1)
+            t_SK = paths(stated, bank_SB, values_SK[here_S], loop.squares_S[here_S] * scale_S)
+            if by_e:
+                level_S = fdr_level(loop.number, 0) * (loop.kept_S[here_S] + 1)
+                kept_S[here_S], used_S[here_S] = e_ends(stated, t_SK, level_S)
+            else:
+                kept_S[here_S], _, used_S[here_S] = ends(edges(stated), t_SK)
+        loop.squares_S = loop.squares_S + squares_of(values_SK, used_S)
+        loop.df_S = loop.df_S + used_S - 1
+        return kept_S, used_S
+
+    return decide
+
+
+def fixed_n(level: float) -> Callable[[RunningSessions, np.ndarray], Ends]:
+    """One t test after as many runs as the baseline has, without history."""
+
+    def decide(loop: RunningSessions, values_SK: np.ndarray) -> Ends:
+        most = values_SK.shape[1]
+        own = design(most, most)
+        t_SK = paths(own, loop.bank_SB[:, :most], values_SK)
+        return t_SK[:, -1] >= special.stdtrit(own.df(most), 1 - level), np.full(len(t_SK), most)
+
+    return decide
+
+
+def groups(own: SequentialDesign, loop: RunningSessions) -> Iterator[tuple[np.ndarray, SequentialDesign]]:
+    """Sessions whose bank and degrees of freedom are alike, with their design."""
+    stated_S = STEPS[np.searchsorted(STEPS, loop.df_S, side="right") - 1]
+    for bank, df in sorted(set(zip(loop.banked_S.tolist(), stated_S.tolist(), strict=True))):
+        yield (loop.banked_S == bank) & (stated_S == df), replace(own, bank=bank, history_df=float(df))
+
+
+def e_ends(own: SequentialDesign, t_SK: np.ndarray, level_S: np.ndarray) -> Ends:
+    """Kept where the e-value reaches 1 / the level; a discard ends the runs as ever."""
+    looks = range(1, own.most + 1)
+    e_SK = np.stack([e_values(t_SK[:, k - 1], own.df(k), own.information(k)) for k in looks], axis=1)
+    keep_SK, discard_SK = e_SK >= 1 / level_S[:, None], t_SK <= np.array(edges(own).discard)
+    stopped_SK = keep_SK | discard_SK
+    stopped_SK[:, -1] = True
+    last_S = stopped_SK.argmax(axis=1)
+    return keep_SK[np.arange(len(last_S)), last_S], last_S + 1
+
+
+@cache
+def edges(own: SequentialDesign) -> Boundary:
+    """The boundary of a design, by the fine grid alone."""
+    return computed(own)[0]

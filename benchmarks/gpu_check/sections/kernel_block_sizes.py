@@ -1,0 +1,123 @@
+"""Which rows a program of a kernel holds and walks over, and by how many warps and stages: times at paper size.
+
+Today's choice (`plumbline.kernels.tiles.blocks_for`) is by what the compiler says of registers and shared memory; this
+is what it costs. The first choice is today's at this width. A row is a kernel with one choice: forward and backward as
+the mixer takes them, and how far its numbers are from those of today's choice. One that needs more shared memory than
+the device has fails, and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.gpu_check import base_scale_specs
+from benchmarks.gpu_check.call_settings import SectionCall
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+from benchmarks.gpu_check.results_page import table
+from benchmarks.gpu_check.sections import attention_times, kernel_accuracy
+
+TITLE = "Blocks of the kernels"
+SHARE = 0.35
+AHEAD = True
+
+#: Mixers by the kernels that their weights run through, the study's own first.
+MIXERS: tuple[dict[str, Any], ...] = (
+    {"name": "softpick"},
+    {"name": "selective"},
+    {"name": "softmax_cap"},
+    {"name": "sigmoid"},
+    {"name": "softpick", "variant": "original"},
+)
+#: Rows held, rows walked, warps, stages. All kernels with one choice before the next: (128, 64, 8, 2) is the one whose
+#: products the compiler makes wide without spilling.
+CHOICES = (
+    (128, 32, 8, 2),
+    (128, 64, 8, 2),
+    (64, 64, 4, 2),
+    (64, 32, 4, 3),
+    (128, 64, 4, 2),
+    (128, 32, 4, 2),
+    (128, 64, 8, 3),
+    (64, 32, 4, 2),
+    (128, 32, 8, 3),
+    (64, 64, 4, 3),
+    (128, 128, 8, 2),
+    (64, 64, 8, 2),
+)
+
+
+def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
+    """A row for each choice and kernel; two choices at toy sizes."""
+    choices = CHOICES if setting.size.compiles else CHOICES[:2]
+    return {
+        f"{kernel_accuracy.label(one)}, {'/'.join(map(str, choice))}": functools.partial(_measure, one, choice, setting)
+        for choice in choices
+        for one in MIXERS
+    }
+
+
+def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting: SectionCall) -> dict[str, Any]:
+    import torch
+
+    from plumbline.model.attention_mask import AttentionMask
+
+    spec = base_scale_specs.runs(setting.size.preset)[base_scale_specs.BASELINE].model
+    made = functools.partial(
+        kernel_accuracy.built, chosen, spec.head_width, heads=spec.heads, groups=spec.key_value_heads
+    )
+    mixer = made(context=spec.context).to(setting.device)
+    draw = torch.Generator(setting.device).manual_seed(5)
+    # Not a whole number of blocks: the last one has an edge of its own.
+    length = spec.context - 3
+    inputs = [
+        torch.randn(1, length, heads, spec.head_width, generator=draw, device=setting.device).bfloat16().transpose(1, 2)
+        for heads in (spec.heads, mixer.groups, mixer.groups)
+    ]
+    attention_mask = AttentionMask.of(torch.zeros(1, length, dtype=torch.long, device=setting.device), None, None)
+    expected = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
+    with launched_with(mixer.kernel, choice, setting.device):
+        found = kernel_accuracy.results(mixer, inputs, mixer, attention_mask)
+        row = attention_times.timed(chosen, spec.context, spec, setting)
+    pairs = zip(found, expected, strict=True)
+    errors = [((one.double() - two.double()).norm() / two.double().norm()).item() for one, two in pairs]
+    finite = all(error == error for error in errors)
+    told = {"label": kernel_accuracy.label(chosen), "choice": list(choice), "error": max(errors) if finite else "nan"}
+    return row | told | {"equal": all(error <= kernel_accuracy.TOLERANCE["bfloat16"] for error in errors)}
+
+
+@contextlib.contextmanager
+def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -> Iterator[None]:
+    """Have a kernel launched with these blocks; a processor runs none."""
+    if device == "cpu":
+        yield
+        return
+    from plumbline.kernels.selection import TABLE
+    from plumbline.kernels.tiles import BlockSizes
+
+    held, walked, warps, stages = choice
+    module: Any = importlib.import_module(str(TABLE[kernel].module))
+    before = module.blocks_for
+    module.blocks_for = lambda q_BHTW: BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
+    try:
+        yield
+    finally:
+        module.blocks_for = before
+
+
+def page(state: MeasuredRows) -> list[str]:
+    """Times by kernel and choice, over those of the first choice."""
+    measured = state.rows("kernel_block_sizes")
+    first = {row["label"]: row["milliseconds"] for row in measured.values() if row["choice"] == list(CHOICES[0])}
+    lines = []
+    for row in sorted(measured.values(), key=lambda row: (row["label"], row["milliseconds"]["both"])):
+        cells: list[Any] = [row["label"], "/".join(map(str, row["choice"])), row["path"]]
+        for which in ("forward", "both"):
+            today = first.get(row["label"])
+            cells += [row["milliseconds"][which], row["milliseconds"][which] / today[which] if today else None]
+        lines.append((*cells, row["error"], row["equal"]))
+    columns = ("kernel", "held/walked/warps/stages", "path", "forward ms", "over today's", "both ms", "over today's")
+    return table((*columns, "off today's numbers", "equal"), lines)

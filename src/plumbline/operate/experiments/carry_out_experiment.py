@@ -1,0 +1,167 @@
+"""Carries an experiment out, whoever trains its arms: into the ledger, run, written with its page, and told."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import visible
+from plumbline.core.files import canonical_json, sha256_text
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
+from plumbline.experiment.decision import announced_looks, decision_page
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_sentences import sentence, session_line
+from plumbline.experiment.decision.experiment_question import ExperimentQuestion
+from plumbline.experiment.decision.fix_design import fix_design
+from plumbline.experiment.decision.loop import Experiment, RunOrder, Trainer
+from plumbline.experiment.decision.outcome import BASELINE, Decision, ExperimentTerms
+from plumbline.experiment.formatting import counted, seconds
+from plumbline.experiment.ledger import LedgerEntry
+from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettledExperiment:
+    """An experiment that is settled: its terms, the order of its runs, and what trains them.
+
+    Attributes:
+        entry: of the ledger.
+        record: what was asked for, to be asked again.
+        checks: the report of the checks before the runs.
+    """
+
+    terms: ExperimentTerms
+    plan: RunOrder
+    trainer: Trainer
+    bank: Bank
+    entry: LedgerEntry
+    record: Mapping[str, Any]
+    checks: Mapping[str, Any] = field(default_factory=dict)
+
+
+def entry_of(
+    asked: ExperimentQuestion, trainer: Trainer, baseline: str, test: str, record: Mapping[str, Any]
+) -> LedgerEntry:
+    """Make the entry of the ledger; `baseline` is what it calls what candidates are compared with."""
+    arms = [trainer.method(BASELINE), trainer.method(asked.candidate)]
+    return LedgerEntry(
+        kind="try",
+        name=asked.name,
+        fingerprint=sha256_text(canonical_json(arms)),
+        baseline=baseline,
+        metric=asked.metric,
+        test=test,
+        commit=record["arms"][0]["commit"] if "arms" in record else "",
+    )
+
+
+def settle_try(
+    place: ExperimentFolders,
+    asked: ExperimentQuestion,
+    trainer: Trainer,
+    bank: Bank,
+    baseline: str,
+    record: Mapping[str, Any],
+    checks: Mapping[str, Any] | None = None,
+) -> SettledExperiment:
+    """Settle a try by what the ledger has of its session.
+
+    Raises:
+        PlumblineError: its runs were looked at by another rule, or it is none that its session has room for.
+    """
+    entry, ledger = entry_of(asked, trainer, baseline, announced_looks.rule(asked), record), place.tried()
+    level = announced_looks.session_level(asked, entry, ledger)
+    question = replace(asked, alpha=level, bank_since=announced_looks.last_keep(entry, ledger))
+    terms, plan = fix_design(question, trainer, bank)
+    announced_looks.require_announced(entry, plan, trainer, bank, ledger)
+    return SettledExperiment(
+        terms=terms, plan=plan, trainer=trainer, bank=bank, entry=entry, record=record, checks=checks or {}
+    )
+
+
+def decide(
+    place: ExperimentFolders,
+    settled: SettledExperiment,
+    looked_at: Callable[[Decision], Decision] = lambda decision: decision,
+) -> Decision:
+    """Enter a try, run it, look at the decision once more, and write it with its page."""
+    terms, entry = settled.terms, settled.entry
+    ledgers.append(place.ledger, [entry])
+    of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
+    tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)}")
+    decision = Experiment(
+        terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
+    ).conduct()
+    decision = looked_at(replace(decision, checks=settled.checks))
+    runs = len(settled.bank.runs)
+    decided = replace(entry, verdict=decision.verdict, sentence=decision.sentence, at=decision.at, runs=runs)
+    with ledgers.entered(place.ledger, [decided]) as ledger:
+        decision = replace(
+            decision,
+            asked=settled.record,
+            ledger=ledger_pages.statement(ledger, place.pages),
+            tries=ledger.tries(entry.baseline, entry.metric),
+        )
+        decision_page.write(decision, page_of(place, terms.name))
+    return decision
+
+
+def require_plausible(decision: Decision, words: str | None, *, looked_at: bool) -> Decision:
+    """Keep nothing for a gain that no modification had (`words`: which), before somebody says that it was looked at."""
+    if words is None:
+        return decision
+    found = replace(decision, checks={**decision.checks, "implausible": {decision.terms.candidate: words}})
+    if looked_at:
+        return replace(
+            found, notes=(*found.notes, "So large a gain was said to have been looked at (--accept-implausible).")
+        )
+    found = replace(found, verdict="implausible", more=None)
+    return replace(found, sentence=sentence(found))
+
+
+def page_of(place: ExperimentFolders, name: str) -> Path:
+    """Name the page of an experiment."""
+    return place.pages / f"{name}.md"
+
+
+def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
+    """Print a decision, and return its exit code; `more` goes into the object of JSON."""
+    if as_json:
+        print(json.dumps(decision_page.numbers(decision) | {"page": str(page)} | more), flush=True)
+        return decision.exit_code
+    from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
+
+    print_decision(decision)
+    own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
+    fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
+    print(f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}")
+    print(*([] if decision.terms.claim else [session_line(decision)]), _near(page), sep="\n", flush=True)
+    return decision.exit_code
+
+
+def _near(page: Path) -> str:
+    """A path as it is shortest from here."""
+    return min(str(page), os.path.relpath(page), key=len)
+
+
+def rule(terms: ExperimentTerms) -> str:
+    """Say in a sentence what decides."""
+    design = terms.design
+    if terms.claim:
+        return f"Fresh seeds: {design.bank} of each, one t test at {design.alpha:g}, one-sided."
+    order = {"bank": f"{design.bank} runs of the baseline, then", "paired": "pairs of runs:"}.get(
+        design.plan, "in turn:"
+    )
+    level = f"an e-value of {1 / design.alpha:.3g}" if design.e_value else f"one-sided error {design.alpha:g} in all"
+    return f"Rule: {order} at most {design.most} of the candidate, a look after each, {level}."
+
+
+def tell(line: str) -> None:
+    """Print a line of what goes on, beside what is printed at the end."""
+    print(visible(line), file=sys.stderr, flush=True)

@@ -1,0 +1,50 @@
+"""Looks at what is about to be kept once more: whether it holds with the weights that it was trained to, and whether
+anything ever gained so much.
+
+A leak may open in training, and a gain that no modification ever had is more often a leak than a discovery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from plumbline.experiment.decision.decision_sentences import sentence
+from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.experiment.own_method import implausible_gain
+from plumbline.operate.experiments.carry_out_experiment import require_plausible
+from plumbline.project.arms import METRIC, StudyArms
+
+
+def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_at: bool) -> Decision:
+    """Check causality and the loss of both arms again, each with the weights of a finished run, before a keep is said.
+
+    Returns the decision with what was seen; one that cannot be judged where an arm has a leak, which is named; and one
+    that is implausible where nothing ever gained so much, unless it is said to have been `looked_at`.
+
+    Raises:
+        PlumblineError: weights of a run cannot be read.
+    """
+    if decision.verdict != "keep":
+        return decision
+    from plumbline.experiment.checks import trained_checks
+
+    held: dict[str, str] = {}
+    for arm, label in ((BASELINE, decision.terms.baseline), (decision.terms.candidate, decision.terms.candidate)):
+        run = next(run for run in decision.runs if run.arm == arm and run.has_value)
+        spec = arms.spec_of(arm, run.seed)
+        pack = trained_checks.held_out_pack(Path(arms.project.paths.work), spec)
+        seen = trained_checks.look(arms.folder(arm, run.seed), spec, pack)
+        if seen.leak is not None:
+            why = (
+                f"with the weights that {label} was trained to ({spec.key}), {seen.leak}; what was gained may be the "
+                "tokens that it was to predict"
+            )
+            refused = replace(decision, verdict="cannot be judged", estimate=None, p=None, more=None)
+            return replace(refused, sentence=sentence(refused, reason=why))
+        held[label] = seen.words
+    decision = replace(decision, checks={**decision.checks, "trained_weights": held})
+    terms, at, values = decision.terms, decision.looks[-1], decision.baseline_values
+    mean = sum(values) / len(values)
+    words = implausible_gain.flagged(at.gain, at.sigma, at.df, mean, preset, loss=terms.metric == METRIC)
+    return require_plausible(decision, words, looked_at=looked_at)

@@ -1,0 +1,87 @@
+"""Names where experiments lie that are compared with each other: pages, ledger and bank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plumbline.core import process_record
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
+from plumbline.experiment.decision import decision_page, decision_records
+from plumbline.experiment.decision.bank import Bank
+from plumbline.experiment.decision.decision_sentences import sentence
+from plumbline.experiment.decision.outcome import Decision
+from plumbline.experiment.ledger import Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentFolders:
+    """Where experiments lie that are compared with each other: a preset's, or those of a trainer of one's own.
+
+    Attributes:
+        pages: the folder of pages.
+        work: the folder of the bank, which one process at a time holds.
+        ledger: the ledger, one for everything that is compared here.
+        where: which place it is, as the end of a sentence: `at preset demo`.
+        first: the command that makes the first experiment here.
+    """
+
+    pages: Path
+    work: Path
+    ledger: Path
+    where: str
+    first: str
+
+    def bank(self) -> Bank:
+        """Read the bank."""
+        return Bank(self.work / "runs.jsonl")
+
+    def tried(self) -> Ledger:
+        """Read the ledger."""
+        return ledgers.read(self.ledger)
+
+    def decisions(self) -> list[Path]:
+        """List the decisions, the newest last: in the order of the ledger, which no clock can change."""
+        names = [entry.name for entry in self.tried().entries if entry.verdict]
+        newest = reversed(dict.fromkeys(reversed(names)))
+        return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
+
+    def withdraw(self, name: str, why: str) -> None:
+        """Take a keep back, in its page and in the ledger, where the candidate was lost after it."""
+        decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
+        entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
+        lost = replace(decision, verdict="crashed", estimate=None, p=None, at=process_record.now())
+        lost = replace(lost, sentence=sentence(lost, reason=why))
+        said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
+        with ledgers.entered(self.ledger, [said]) as ledger:
+            lost = replace(lost, ledger=ledger_pages.statement(ledger, self.pages))
+            decision_page.write(lost, self.pages / f"{name}.md")
+
+    def named(self, name: str | None, *, kept: bool = False) -> Decision:
+        """Read a decision by its name, or the newest one; `kept`: of a candidate that was kept.
+
+        Raises:
+            PlumblineError: there is none.
+        """
+        known = self.decisions()
+        if name is not None:
+            there = [path.stem for path in known]
+            if name not in there:
+                like = nearest(name, there) or "; plumbline log lists them"
+                raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
+            decision = decision_records.read(self.pages / f"{name}.json")
+            if kept and (decision.verdict != "keep" or decision.terms.claim):
+                which = "is a claim" if decision.terms.claim else f"ended as {decision.verdict!r}"
+                raise PlumblineError(
+                    f"{name} {which}, and only what a try kept is run again for a claim: fresh seeds for what was not "
+                    "kept are a second chance that nothing paid for"
+                )
+            return decision
+        for path in reversed(known):
+            decision = decision_records.read(path)
+            if not kept or (decision.verdict == "keep" and not decision.terms.claim):
+                return decision
+        what = "that was kept" if kept else "yet"
+        raise PlumblineError(f"there is no experiment {what} {self.where}: {self.first}")

@@ -1,0 +1,99 @@
+"""Reads from a command line and from `plumbline.toml` what is asked of a candidate: its arms, and what decides."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from typing import Any
+
+from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.experiment.decision.experiment_question import ExperimentQuestion
+from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.own_trainer.command_trainer import CommandTrainer
+from plumbline.own_trainer.snapshot import Arm, Repository
+
+
+def require_baseline(given: argparse.Namespace, repository: Repository) -> None:
+    """Refuse a baseline that names no commit.
+
+    Raises:
+        UsageError: it names none; the branch or tag that is most like it is named.
+    """
+    if given.baseline is not None and not repository.has(given.baseline):
+        known = repository.names()
+        raise UsageError(
+            f"--baseline: {given.baseline!r} names no commit of {repository.top}{nearest(given.baseline, known)} (git "
+            "log --all --oneline lists them)"
+        )
+
+
+def arms_of(given: argparse.Namespace, baseline: FolderBaseline) -> tuple[Arm, Arm]:
+    """The candidate and what it is compared with; the baseline's flags are the candidate's too."""
+    repository = baseline.repository
+    other = baseline.arm if given.baseline is None else repository.arm(given.baseline)
+    candidate = repository.candidate([*other.flags, *given.flags], words=given.message)
+    if candidate.method == other.method:
+        raise PlumblineError(
+            f"there is nothing to try: the working tree is the baseline ({other.words}, {other.commit[:7]}); change "
+            "something, name flags (plumbline try -m WORDS -- FLAGS), or another baseline (--baseline HEAD~1)"
+        )
+    return candidate, other
+
+
+def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, other: Arm) -> ExperimentQuestion:
+    """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
+    asked = baseline.file.decide
+    order = "paired" if given.paired else "interleaved" if given.interleave_baseline else None
+    order = order or ("paired" if asked.pair else "interleaved" if asked.interleave else "bank")
+    name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
+    name += "" if order == "bank" else f"-{order}"
+    question = question_again(baseline, candidate, other, baseline.trainer(candidate, other), name)
+    return replace(
+        question,
+        bank=given.baseline_runs or asked.bank,
+        most=given.max_runs or asked.max_seeds,
+        alpha=asked.alpha if given.alpha is None else given.alpha,
+        min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
+        worth=given.useful_gain_sigmas or asked.worth,
+        plan=order,  # type: ignore[arg-type]
+        session=given.session or asked.session,
+        planned=given.planned_candidates or (asked.planned if given.session in (None, asked.session) else 0) or None,
+        first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
+    )
+
+
+def question_again(
+    baseline: FolderBaseline, candidate: Arm, other: Arm, trainer: CommandTrainer, name: str
+) -> ExperimentQuestion:
+    """What is the same of a try and of a claim."""
+    file = baseline.file
+    return ExperimentQuestion(
+        name=name,
+        baseline=other.words,
+        candidate=candidate.words,
+        metric=trainer.metric,
+        higher=file.metric.direction == "higher",
+        min_gain=file.decide.min_gain,
+        first_seed=baseline.first_seed,
+        unit=file.metric.unit,
+        trainer=" ".join(file.run.command.replace("{flags}", "").split()),
+        budget=f"at most {file.run.timeout} a run" if file.run.timeout else "",
+        varies="what the trainer's seed changes",
+    )
+
+
+def record_of(question: ExperimentQuestion, candidate: Arm, other: Arm, trainer: CommandTrainer) -> dict[str, Any]:
+    """What was asked for, to be asked again."""
+    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
+    return {
+        "trainer": trainer.group,
+        "design": [*design, question.first_seed, question.session, question.planned],
+        "arms": [candidate.record, other.record],
+        "methods": [candidate.method, other.method],
+    }
+
+
+def slug(words: str) -> str:
+    """Words as a part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:40] or "try"

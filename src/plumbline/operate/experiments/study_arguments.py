@@ -1,0 +1,187 @@
+"""Reads from a command line what is asked of a candidate: its arms, its budget, and what decides."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.experiment.decision.experiment_question import BANK, MOST, QUICK_BANK, QUICK_MOST, ExperimentQuestion
+from plumbline.experiment.decision.outcome import BASELINE, ExperimentTerms
+from plumbline.project import Project, load
+from plumbline.project.arms import METRIC, UNIT, StudyArms
+from plumbline.specs import experiment_runs
+from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import load_config, read_yaml, studies
+
+#: Steps of a run of a quick look.
+QUICK_STEPS = 60
+
+
+def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
+    """The project, and `config.experiment` without its seeds."""
+    own = given.what.endswith((".yaml", ".yml"))
+    name = _extended(given.what) if own else given.study or config["main_study"]
+    if name not in (there := studies()):
+        raise PlumblineError(f"--study: there is no study {name!r}{nearest(name, there)} (there are {there})")
+    mine = given.what if own else ""
+    project = load(config | {"studies": [name], "main_study": name, "mine": mine, "experiment": {}})
+    if project.mine is not None:
+        method, against, study = _of_file(given, project), given.baseline, project.mine.study
+        against = against or project.mine.against[method]
+        scale = given.scale or project.mine.scale
+    else:
+        study = project.study(name)
+        method, against = given.what, given.baseline or study.reference
+        if against is None:
+            raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --baseline")
+        here = [one for one, presets in study.definition["scales"].items() if study.preset in presets]
+        scale = given.scale or here[0]
+    asked: dict[str, Any] = {"study": study.name, "scale": scale, "method": method, "against": against}
+    if given.vary_by_seed != experiment_runs.INITIALISATION:
+        asked["vary"] = given.vary_by_seed
+    if given.time_budget:
+        asked |= _fitted(given, project, study, method, against)
+    elif given.steps or given.quick:
+        steps = given.steps or QUICK_STEPS
+        asked |= experiment_runs.budget(study, scale, steps, project.corpora[study.corpus], project.runs.values())
+    return project, asked
+
+
+def _extended(path: str) -> str:
+    said = read_yaml(Path(path))
+    if not isinstance(said, dict) or not isinstance(said.get("extends"), str):
+        raise PlumblineError(f"{path}: says no `extends:`; name the study whose method or baseline it changes")
+    return str(said["extends"])
+
+
+def _of_file(given: argparse.Namespace, project: Project) -> str:
+    """The method of a user's own file that is meant."""
+    mine = project.mine
+    assert mine is not None
+    if mine.asked["decides"] != METRIC:
+        raise PlumblineError(
+            f"{mine.path}: decides: {mine.asked['decides']} needs evaluations, which the page of "
+            f"`snakemake results/verdict/{mine.name}.md --config mine={mine.path}` reads; try reads {METRIC}"
+        )
+    there = list(mine.against)
+    if given.method is None and len(there) == 1:
+        return there[0]
+    if given.method not in there:
+        raise PlumblineError(f"{mine.path} has the methods {there}; name one with --method")
+    return str(given.method)
+
+
+def _fitted(given: argparse.Namespace, project: Project, study: Study, method: str, against: str) -> dict[str, Any]:
+    """The scale and the budget that fit a time."""
+    from plumbline.plan import fit_to_time
+
+    bank, most = _sizes(given)
+    found = fit_to_time.fitted(project, study, method, against, given.time_budget, runs=bank + most, scale=given.scale)
+    print(found.words, file=sys.stderr)
+    return found.given
+
+
+def _sizes(given: argparse.Namespace) -> tuple[int, int]:
+    bank, most = (QUICK_BANK, QUICK_MOST) if given.quick else (BANK, MOST)
+    return given.baseline_runs or bank, given.max_runs or most
+
+
+def arms_of(project: Project, asked: dict[str, Any], words: list[str]) -> StudyArms:
+    """Make the two arms, with what of the machine runs at once."""
+    from plumbline.plan import machines
+
+    at_once = machines.load(project.config["machine"]).devices_at_once
+    arms = StudyArms(project=project, given=asked, candidate=asked["method"], words=words, at_once=at_once)
+    arms.run_of(BASELINE)  # refuses what cannot be meant
+    return arms
+
+
+def question_of(given: argparse.Namespace, project: Project, arms: StudyArms) -> ExperimentQuestion:
+    """Say what is asked of a candidate: what decides, and how many runs there are."""
+    mine, asked = project.mine, arms.given
+    bank, most = _sizes(given)
+    minimum = mine.asked["minimum_gain"] if mine and given.minimum_gain is None else given.minimum_gain or 0.0
+    paired = given.paired or bool(mine and mine.asked["paired"] and not given.interleave_baseline)
+    order = "paired" if paired else "interleaved" if given.interleave_baseline else "bank"
+    name = f"{asked['study']}-{arms.spec.scale}-{asked['method']}-against-{asked['against']}"
+    name += "" if order == "bank" else f"-{order}"
+    question = ExperimentQuestion(
+        name=name,
+        baseline=asked["against"],
+        candidate=asked["method"],
+        metric=METRIC,
+        higher=False,
+        bank=bank,
+        most=most,
+        alpha=given.alpha,
+        min_gain=minimum,
+        worth=given.useful_gain_sigmas,
+        plan=order,  # type: ignore[arg-type]
+        session=given.session,
+        planned=given.planned_candidates,
+        first_seed=given.first_seed,
+    )
+    return _with_words(question, arms)
+
+
+def question_again(terms: ExperimentTerms, arms: StudyArms) -> ExperimentQuestion:
+    """The question of a decision's terms, to be asked again of fresh seeds."""
+    question = ExperimentQuestion(
+        name=terms.name,
+        baseline=terms.baseline,
+        candidate=terms.candidate,
+        metric=terms.metric,
+        higher=terms.higher,
+        min_gain=terms.min_gain,
+    )
+    return _with_words(question, arms)
+
+
+def _with_words(question: ExperimentQuestion, arms: StudyArms) -> ExperimentQuestion:
+    varies = "initialisation and data order" if arms.given.get("vary") == experiment_runs.BOTH else "initialisation"
+    scope = "Results at one size and budget say nothing about others."
+    return replace(
+        question,
+        unit=UNIT,
+        trainer=arms.trainer,
+        budget=arms.budget,
+        varies=varies,
+        scope=scope,
+        differs=arms.differs,
+    )
+
+
+def record_of(project: Project, asked: dict[str, Any], question: ExperimentQuestion, arms: StudyArms) -> dict[str, Any]:
+    """What was asked for, to be asked again."""
+    design = [question.bank, question.most, question.alpha, question.min_gain, question.worth, question.plan]
+    return {
+        "preset": project.name,
+        "study": arms.study.code,
+        "mine": project.mine.path if project.mine else "",
+        "experiment": asked,
+        "design": [*design, question.first_seed, question.session, question.planned],
+        "methods": [arms.method(BASELINE), arms.method(question.candidate)],
+    }
+
+
+def configuration_of(given: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """The configuration, and the user's own words for Snakemake's --config."""
+    from plumbline.project import config_arguments
+
+    profiles = [config_arguments.profile_file(one) for one in getattr(given, "profile", [])]
+    of_profiles = [word for one in profiles for word in config_arguments.profile_words(one)]
+    config = load_config()
+    if of_profiles or given.config:
+        config = config_arguments.changed(config, [*of_profiles, *given.config])
+    if given.preset:
+        config["preset"] = given.preset
+    return config, ["--config", *given.config] if given.config else []
+
+
+def profile_words(given: argparse.Namespace) -> list[str]:
+    """Spell the Snakemake profiles as words of its command line."""
+    return [word for one in given.profile for word in ("--profile", one)]

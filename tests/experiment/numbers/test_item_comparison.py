@@ -1,0 +1,97 @@
+"""Two models on the same items: McNemar and the paired test against scipy's, and what cannot be paired."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.__main__ import main
+from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.judge import VerdictSentences
+from plumbline.experiment.numbers.item_comparison import judge_items, mcnemar
+from plumbline.experiment.numbers.readers.lm_eval_items import LmEvalItem, read_items
+
+UP = ComparisonTerms(higher=True)
+
+
+def items(values) -> dict[str, LmEvalItem]:
+    return {str(place): LmEvalItem(float(value), "") for place, value in enumerate(values)}
+
+
+def write(folder: Path, task: str, values, *, date: str = "2026-01-02T03-04-05.678", **more: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [
+        {"doc_id": place, "doc_hash": f"h{place}", "filter": "none", "metrics": ["acc"], "acc": value} | more
+        for place, value in enumerate(values)
+    ]
+    (folder / f"samples_{task}_{date}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_of_one_task_of_right_and_wrong_mcnemar_decides() -> None:
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.random(200) < 0.6, rng.random(200) < 0.5
+    judged = judge_items("a", {"t": items(ours)}, "b", {"t": items(theirs)}, UP, tries=2)
+    better, worse = int((ours & ~theirs).sum()), int((~ours & theirs).sum())
+    assert judged.exact and (judged.tasks[0].better, judged.tasks[0].worse) == (better, worse)
+    expected = stats.binomtest(better, better + worse, alternative="greater").pvalue
+    assert judged.p == pytest.approx(expected) == mcnemar(better, worse) and judged.p_corrected == min(1, 2 * judged.p)
+
+
+def test_of_several_tasks_it_is_the_paired_difference_and_each_weighs_the_same() -> None:
+    rng = np.random.default_rng(1)
+    ours, theirs = rng.normal(0.3, size=50), rng.normal(size=50)
+    alone = judge_items("a", {"t": items(ours)}, "b", {"t": items(theirs)}, UP)
+    assert not alone.exact
+    assert alone.p == pytest.approx(stats.ttest_rel(ours, theirs, alternative="greater").pvalue)
+    tasks = ({"t": items(ours), "u": items(ours[:5])}, {"t": items(theirs), "u": items(theirs[:5])})
+    both = judge_items("a", tasks[0], "b", tasks[1], UP)
+    assert both.gain == pytest.approx(((ours - theirs).mean() + (ours - theirs)[:5].mean()) / 2)
+    down = judge_items("b", tasks[1], "a", tasks[0], ComparisonTerms(higher=False))
+    assert (down.gain, down.p) == (pytest.approx(both.gain), pytest.approx(both.p))
+
+
+def test_pairing_finds_what_is_lost_in_how_hard_items_are() -> None:
+    rng = np.random.default_rng(2)
+    hard = rng.random(2000)
+    sides = [{"t": items(hard + rng.normal(scale=0.05, size=2000) < level)} for level in (0.53, 0.5)]
+    judged = judge_items("a", sides[0], "b", sides[1], UP)
+    values = [[item.value for item in side["t"].values()] for side in sides]
+    assert judged.outcome is VerdictSentences.IMPROVES and stats.ttest_ind(*values, alternative="greater").pvalue > 0.01
+
+
+def test_two_folders_give_a_page_and_an_exit_code(tmp_path: Path, capsys) -> None:
+    rng = np.random.default_rng(3)
+    base = (rng.random(300) < 0.5).astype(float)
+    write(tmp_path / "base" / "model", "arc_easy", base)
+    write(tmp_path / "mine" / "model", "arc_easy", 1 - base, date="2025-01-01T00-00-00.000")  # an older file
+    write(tmp_path / "mine" / "model", "arc_easy", np.maximum(base, rng.random(300) < 0.1))
+    flags = ["--baseline", str(tmp_path / "base"), "--metric", "acc", "--higher-is-better", "--exit-code-of", "mine"]
+    assert main([str(tmp_path / "mine"), *flags]) == 0
+    assert capsys.readouterr().out.startswith("`mine` improves `acc` over `base` by 0.0")
+    page = (tmp_path / "mine.verdict.md").read_text()
+    assert "McNemar's exact test" in page and "with another seed would give the same is another question" in page
+    assert main(["--check-page", str(tmp_path / "mine.verdict.md")]) == 0
+    flags[1] = str(tmp_path / "mine")
+    assert main([str(tmp_path / "base"), *flags[:-1], "base"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("values", "more", "words"),
+    [
+        ([1.0, 0.0], {}, "1 items are of one model only"),
+        ([1.0, 0.0, 0.0], {"doc_hash": "other"}, "read different documents"),
+        ([1.0, 0.0, "x"], {}, r"line 3: 'acc' is no finite number; name one of \['acc'\] with --metric"),
+        ([1.0, 0.0, float("nan")], {}, "line 3: 'acc' is nan: the model has no score of this item"),
+        ([1.0, 0.0, 1.0], {"doc_id": 7}, "line 2: item 7 is there twice"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused(tmp_path: Path, values, more, words: str) -> None:
+    write(tmp_path / "a", "t", [1.0, 1.0, 0.0])
+    write(tmp_path / "b", "t", values, **more)
+    with pytest.raises(PlumblineError, match=words):
+        judge_items("b", read_items(tmp_path / "b", "acc"), "a", read_items(tmp_path / "a", "acc"), UP)

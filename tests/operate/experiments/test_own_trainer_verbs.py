@@ -1,0 +1,518 @@
+"""The verbs of a folder with a `plumbline.toml`, on a trainer of milliseconds: what a user and a loop are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.core import process_record
+from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.operate.experiments import setup_guesses, setup_trainer
+from plumbline.operate.experiments.__main__ import main
+from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.snapshot import Repository
+from plumbline.own_trainer.trainer_file import load
+from tests import run_in_process
+from tests.operate import fake_terminal
+
+TRAINER = """\
+import argparse, random
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--worse", type=float, default=0.0)
+given = parser.parse_args()
+open("data/input.txt").read()
+GAIN = 0.0
+print(f"step 10: train loss {3.5 - GAIN}")
+print(f"val_loss: {3 + given.worse - GAIN + random.Random(given.seed).gauss(0, 0.01):.6f}")
+"""
+Done = subprocess.CompletedProcess[str]
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def repository_of(folder: Path, script: str) -> Path:
+    """A repository with a script, and with data that git ignores."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "data/input.txt").write_text("text")
+    (folder / ".gitignore").write_text("data/\n")
+    (folder / "train.py").write_text(script)
+    git(folder, "init", "-q")
+    for key, value in (("user.name", "a"), ("user.email", "a@b")):
+        git(folder, "config", key, value)
+    git(folder, "add", "--all")
+    git(folder, "commit", "-qm", "start")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def agreed(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    folder = repository_of(tmp_path_factory.mktemp("trainer") / "there", TRAINER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        return folder, run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+
+
+@pytest.fixture
+def folder(made: tuple[Path, Done], tmp_path: Path) -> Path:
+    """A folder that is set up, of the test's own."""
+    copy = shutil.copytree(made[0], tmp_path / "own")
+    assert plumbline(copy, "try", "-n", "-m", "x", "--trust", "--", "--worse", "1").returncode == 0
+    return copy
+
+
+def plumbline(folder: Path, *words: object) -> Done:
+    return run_in_process.run(main, *words, cwd=folder)
+
+
+def change(folder: Path, what: str = "GAIN = 0.2", was: str = "GAIN = 0.0") -> None:
+    text = (folder / "train.py").read_text()
+    assert was in text
+    (folder / "train.py").write_text(text.replace(was, what))
+
+
+def banked(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / ".plumbline/runs.jsonl").read_text().splitlines()]
+
+
+def test_a_first_run_says_the_metric_the_seed_and_what_git_ignores(made: tuple[Path, Done]) -> None:
+    folder, done = made
+    assert done.returncode == 0, done.stderr
+    said = load(folder)
+    assert (said.run.seed, said.run.share) == ("--seed {seed}", ("data",))
+    assert (said.metric.called, said.metric.direction) == ("val_loss", "lower")
+    assert "metric: val_loss, 2.99" in done.stderr and "is better: the last in 'val_loss: 2.99" in done.stderr
+    assert "also seen: --metric train_loss, 3.5: the last in 'step 10: train loss 3.5'" in done.stderr
+    assert [line["run"]["seed"] for line in banked(folder)] == [42, 43, 44, 45, 46]
+    assert "sigma 0.0" in done.stdout and "from 5 runs of 1 arm." in done.stdout
+    assert git(folder, "status", "--short") == "?? plumbline.toml\n" and not (folder / ".plumbline/.gitignore").exists()
+    before = (folder / "plumbline.toml").read_text()
+    again = run_in_process.run(setup_trainer.main, "python other.py", cwd=folder)
+    assert again.returncode == 1 and "is never written over" in again.stderr
+    assert (folder / "plumbline.toml").read_text() == before
+
+
+@pytest.mark.slow
+def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> None:
+    change(folder)
+    before = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
+    done = plumbline(folder / "data", "try", "-m", "halve the batch")
+    assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
+    assert re.search(
+        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+, \+\d+\.\d sigma; after 1 run .*: one more run, seed 1043",
+        done.stderr,
+    )
+    assert "a fixed number with the same power: 6" in done.stdout
+    assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
+    assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
+    after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
+    assert after == before
+    mine = [line["run"]["seed"] for line in banked(folder) if line["method"] != banked(folder)[0]["method"]]
+    assert mine == [1042, 1043, *range(1044, 1049)]
+    rows = [line.split("\t") for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows[0] == ["commit", "val_loss", "memory_gb", "status", "description", "seeds", "p"]
+    assert rows[1][2:6] == ["0.0", "keep", "baseline", "5"] and rows[2][2:6] == ["0.0", "keep", "halve the batch", "2"]
+    nothing = plumbline(folder, "try", "-m", "the same again")
+    assert nothing.returncode == 1 and "the working tree is the baseline (halve the batch, " in nothing.stderr
+    # What is next is compared with the fresh runs alone, and the claim is of all that was kept against the start.
+    worse = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3")
+    said = json.loads(worse.stdout)
+    assert worse.returncode == said["exit_code"] == 10
+    assert [run["seed"] for run in said["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
+    assert "; gain -0." in worse.stderr
+    claim = plumbline(folder, "confirm", "--json")
+    claimed = json.loads(claim.stdout)
+    assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
+    assert not {run["seed"] for run in claimed["runs"]} & {line["run"]["seed"] for line in banked(folder)[:-10]}
+    log, page = plumbline(folder, "log", "--json"), plumbline(folder, "page")
+    logged = json.loads(log.stdout)["log"]
+    assert [(one["verdict"], one["exit_code"]) for one in logged] == [("keep", 0), ("discard", 10), ("keep", 0)]
+    assert "GAIN = 0.2" in git(folder, "show", f"{logged[0]['commit']}:train.py")
+    assert page.stdout.startswith("# `halve the batch` against `baseline`")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("GAIN = 0.2; assert given.seed != 1045", "seed 1045 of its fresh runs crashed"),
+        ("print('val_loss: 2.8'); raise SystemExit", "it gives 2.8 whatever the seed"),
+    ],
+    ids=["a crash", "a constant"],
+)
+def test_what_breaks_in_its_fresh_runs_is_not_kept(folder: Path, what: str, why: str) -> None:
+    change(folder, what)
+    head = git(folder, "rev-parse", "HEAD")
+    for _ in range(2):  # the same seeds again: luck gives no second chance
+        done = plumbline(folder, "try", "-m", "broken", "--commit")
+        assert done.returncode == 12 and why in " ".join(done.stdout.split()), done.stderr
+    assert git(folder, "rev-parse", "HEAD") == head and "keep\tbroken" not in (folder / "results.tsv").read_text()
+    change(folder, "GAIN = 0.1", what)
+    done = plumbline(folder, "try", "-m", "sound")
+    assert done.returncode == 0 and "sound against baseline" in done.stderr, done.stderr
+
+
+@pytest.mark.slow
+def test_a_try_that_was_stopped_before_its_fresh_runs_is_carried_on_by_the_next(folder: Path) -> None:
+    change(folder)
+    words = ("try", "-m", "better")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FolderBaseline, "settle_pending", lambda *_: "")
+        assert plumbline(folder, *words).returncode == 0
+    assert load(folder) and not (folder / ".git/refs/plumbline/start").exists()
+    done = plumbline(folder, "try", "-m", "worse", "--", "--worse", "1")
+    assert done.returncode == 10 and "It is the baseline now" in done.stderr
+    assert "worse against better" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_gain_like_that_of_a_leak_is_kept_when_somebody_has_looked(folder: Path) -> None:
+    change(folder, "GAIN = 1.0")
+    words = ("try", "-m", "too good", "--commit")
+    done = plumbline(folder, *words, "--json")
+    assert done.returncode == json.loads(done.stdout)["exit_code"] == 14
+    runs = banked(folder)
+    assert plumbline(folder, *words).returncode == 14 and "Flagged: `too good`" in plumbline(folder, "page").stdout
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert log[-1]["verdict"] == "implausible" and "is not kept" in log[-1]["sentence"]
+    assert git(folder, "log", "--format=%s").split("\n")[0] == "start"
+    looked = plumbline(folder, *words, "--accept-implausible")
+    assert looked.returncode == 0 and "Committed: too good" in looked.stderr
+    assert banked(folder)[: len(runs)] == runs and len(banked(folder)) == len(runs) + 5  # the fresh runs of a keep
+    rows = [line.split("\t")[3] for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows == ["status", "keep", "implausible", "keep"]
+
+
+def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeated(folder: Path) -> None:
+    change(folder)
+    hook = folder / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 1 and "git commit says: nothing; a hook may have refused it" in done.stderr
+    assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
+    hook.unlink()
+    done = plumbline(folder, "try", "-m", "better", "--commit")
+    assert done.returncode == 0 and "Committed: better" in done.stderr
+    done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
+    assert done.returncode == 0 and "Next: plumbline confirm" in done.stderr, done.stderr  # nothing is there to commit
+    assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
+    assert git(folder, "status", "--short") == ""
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        ("GAIN = float('nan')", 12, "1 diverged (seed 1042: `val_loss is nan`), while none of `baseline` did"),
+        ("raise SystemExit('what is this')", 12, "1 crashed (seed 1042: `exit code 1: what is this`)"),
+        ("print('No space left on device'); raise SystemExit(1)", 1, "the disk is full"),
+        ("raise SystemExit(127)", 12, "1 crashed (seed 1042: `there is no such command: "),
+        (
+            "GAIN = 0.0; given.seed = 7",
+            12,
+            "has no effect: seeds 1042, 1043 all gave 2.997441; the trainer ignores its seed",
+        ),
+    ],
+    ids=["nan", "a crash", "a full disk", "another command", "a seed without effect"],
+)
+def test_a_candidate_that_gives_no_numbers(folder: Path, what: str, code: int, said: str) -> None:
+    change(folder, what)
+    done = plumbline(folder, "try", "-m", "broken")
+    assert done.returncode == code and said in " ".join((done.stdout + done.stderr).split()), done.stderr
+    rows = (folder / "results.tsv").read_text() if (folder / "results.tsv").exists() else ""
+    assert ("crash\tbroken" in rows) == (code == 12)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_no_discard_and_the_same_command_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change(folder)
+    real, left = os.fsync, [3]
+
+    def full(descriptor: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(28, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = plumbline(folder, "try", "-m", "better")
+    assert done.returncode == 1 and "no disk space" in done.stderr and ".plumbline" in done.stderr
+    monkeypatch.undo()
+    again = plumbline(folder, "try", "-m", "better", "--trust")
+    assert again.returncode == 0, again.stderr
+
+
+FIRST = "print('begin'); print('nothing here'); "
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "said"),
+    [
+        (TRAINER, ["pythn train.py"], "there is no such command: "),
+        (TRAINER, ["python train.py", "--metric", "accuracy"], "did not say accuracy (seen: val_loss, train_loss)"),
+        (FIRST, ["python train.py"], "said no metric that is known by its name: print a line METRIC name=value"),
+        (
+            "import random; print('METRIC q=2.12345')",
+            ["python train.py", "--seed", "--seed {seed}"],
+            'write seed = "inject"',
+        ),
+        ("import json; print('loss 1.5')", ["python train.py"], "no call that sets a seed was seen"),
+    ],
+    ids=["no such command", "another metric", "no metric", "a seed that is ignored", "a constant"],
+)
+def test_what_cannot_be_set_up_says_what_to_do(tmp_path: Path, script: str, words: list[str], said: str) -> None:
+    folder = repository_of(tmp_path / "own", script)
+    done = run_in_process.run(setup_trainer.main, *words, cwd=folder)
+    assert done.returncode == 1 and said in done.stderr, done.stderr
+    if script is FIRST:
+        assert (
+            done.stderr.endswith("ends with:\n  begin\n  nothing here\n") and not (folder / "plumbline.toml").exists()
+        )
+
+
+def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path: Path) -> None:
+    script = """\
+        import json, random
+        random.seed(1)
+        last = 2 + random.random()
+        print(f"step 500 train loss: {last + 1} test loss: {last}")
+        print("test loss: 1.5 is the best so far, saving")
+        json.dump({"eval": {"nll": last}}, open("out.json", "w"), indent=1)
+        """
+    folder = repository_of(tmp_path / "own", textwrap.dedent(script))
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "metric: test_loss, 2." in done.stderr and "the last in 'step 500 train loss: " in done.stderr
+    assert "--metric best_test_loss, 1.5: the last in 'test loss: 1.5 is the best so far, saving'" in done.stderr
+    assert "random.seed x 1. Every seed that random, numpy (seed, default_rng) and torch are given" in done.stderr
+    for words in (["--metric", "best_test_loss"], ["--metric", "out.json:eval.nll", "--direction", "higher"]):
+        (folder / "plumbline.toml").unlink()
+        done = run_in_process.run(setup_trainer.main, "python train.py", *words, cwd=folder)
+        assert f"metric: {words[1].rpartition(':')[2]}, " in done.stderr, done.stderr
+        assert done.returncode == (0 if len(words) > 2 else 1)  # the best is a constant here
+    assert load(folder).metric.direction == "higher"
+
+
+def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
+    (seen,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
+    assert (seen.said, seen.text) == ({"json": "metrics.json:val_loss"}, "2.5")
+
+
+def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    script = f"open('{folder}/data/input.txt')\nopen('{folder}/words.txt')\nraise SystemExit(3)\n"
+    repository_of(folder, script)
+    (folder / "README.md").write_text(f"cd {folder}\n")
+    git(folder, "add", "README.md")
+    git(folder, "commit", "-qm", "words")
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    told = done.stderr.split("the first run, seed 42")[0]
+    assert f"mind: train.py names {folder}/words.txt: there every run reads your own tree" in told, done.stderr
+    assert "README" not in told
+    assert "input.txt" not in told  # git ignores it: it is one for all arms
+    assert done.returncode == 1 and "\n" not in git(folder, "worktree", "list").strip()
+
+
+def test_a_folder_that_a_run_writes_into_is_its_own(tmp_path: Path) -> None:
+    script = TRAINER.replace('print(f"val_loss: {', 'open("runs/loss.jsonl", "w").write(f"{{\\"val_loss\\": {')
+    folder = repository_of(tmp_path / "own", script.replace(':.6f}")', ':.6f}}}")'))
+    (folder / ".gitignore").write_text("data/\nruns/\n")
+    git(folder, "commit", "-qam", "ignores")
+    (folder / "runs").mkdir()
+    (folder / "runs/loss.jsonl").write_text("mine")
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    file = load(folder)
+    assert (file.run.share, file.run.output) == (("data",), ("runs",))
+    assert file.metric.json == "runs/loss.jsonl:val_loss" and (folder / "runs/loss.jsonl").read_text() == "mine"
+
+
+def test_without_git_or_with_a_dirty_submodule_nothing_is_run(folder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    done = run_in_process.run(setup_trainer.main, "python train.py", cwd=bare)
+    assert done.returncode == 1 and "git init && git add -A && git commit -m start" in done.stderr
+    library = repository_of(tmp_path / "library", "x = 1\n")
+    git(folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "library")
+    git(folder, "commit", "-qm", "a library")
+    (folder / "library/train.py").write_text("x = 2\n")
+    done = plumbline(folder, "try", "-m", "the library")
+    assert done.returncode == 1 and "library is a repository of its own with changes" in done.stderr
+    assert len(banked(folder)) == 5
+
+
+def test_a_command_from_elsewhere_is_run_when_it_was_agreed_to(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    shutil.rmtree(folder / ".plumbline")
+    (folder / "plumbline.toml").write_text(f"[run]\ncommand = 'touch {tmp_path}/run'\n[metric]\nname = 'q'\n")
+    for words in (("try", "-m", "x"), ("confirm",)):
+        done = plumbline(folder, *words)
+        assert done.returncode == 1 and "would run 'touch " in done.stderr and "--trust" in done.stderr
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 1 and "--trust" in done.stderr and not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, Done], tmp_path: Path) -> None:
+    folder = shutil.copytree(made[0], tmp_path / "theirs")
+    text = (folder / "plumbline.toml").read_text()
+    hidden = r'command = "touch run; \u001b[2K\rpython train.py {flags}"'
+    (folder / "plumbline.toml").write_text(re.sub("command = .*", hidden.replace("\\", r"\\"), text))
+    command = [sys.executable, "-m", "plumbline", "try", "-n", "-m", "x", "--", "--worse", "1"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    for typed, code in ((b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
+        said, ended = fake_terminal.run(command, folder, environment, typed)
+        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in said, said
+        assert said.count("[y/N]") == 1
+    assert "[y/N]" not in fake_terminal.run(command, folder, environment)[0]
+
+
+@pytest.mark.slow
+def test_means_cross_no_machine_and_no_torch(folder: Path) -> None:
+    words = ("try", "-m", "worse", "--", "--worse", "1")
+    results = sorted((folder / ".plumbline/runs").glob("*.result.json"))
+    found = {path: json.loads(path.read_text()) for path in results}
+
+    def made_on(**parts: str) -> None:
+        for path, said in found.items():
+            path.write_text(json.dumps(said | {"fingerprint": said["fingerprint"] | parts}))
+
+    made_on(cpu="another one")
+    done = plumbline(folder, *words)
+    assert done.returncode == 1 and "cpu: another one, " in done.stderr and "setup-trainer --again" in done.stderr
+    made_on(torch="2.5.1")
+    runs = folder / ".plumbline/runs.jsonl"
+    runs.write_text(re.sub(r'"fingerprint":"\w+"', '"fingerprint":"of torch 2.5.1"', runs.read_text()))
+    done = plumbline(folder, *words)
+    assert done.returncode == 13 and "torch: 2.5.1, none" in " ".join(done.stdout.split()), done.stdout
+    again = run_in_process.run(setup_trainer.main, "--again", "--trust", cwd=folder)
+    assert again.returncode == 0, again.stderr
+    assert plumbline(folder, *words).returncode == 10
+
+
+def test_a_second_try_is_told_who_holds_the_folder(folder: Path) -> None:
+    with Folder(folder).held("plumbline try -m first"):
+        done = plumbline(folder, "try", "-m", "second", "--", "--worse", "1")
+    assert done.returncode == 1 and f"process {os.getpid()} " in done.stderr
+    assert "(plumbline try -m first)" in done.stderr and len(banked(folder)) == 5
+
+
+@pytest.mark.slow
+def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> None:
+    change(folder)
+    words = [sys.executable, "-m", "plumbline", "try", "-m", "better"]
+    for line in ("runs of baseline are there", "seed 1042", "runs again with fresh seeds"):
+        with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            assert process.stderr is not None
+            assert any(line in each.decode() for each in process.stderr)
+            process.terminate()
+        assert process.returncode == 75, line
+    assert plumbline(folder, "try", "-m", "better").returncode == 0
+
+
+@pytest.mark.slow
+def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
+    text = (folder / "plumbline.toml").read_text()
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned = 5'))
+    done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
+    terms = json.loads(done.stdout)["terms"]
+    assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
+    done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned = 5'))
+    done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
+    assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
+
+
+def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plumbline(folder, "try", "-m", "first", "--", "--worse", "1").returncode == 10
+    monkeypatch.setattr(process_record, "now", lambda: "2001-01-01T00:00:00Z")
+    assert plumbline(folder, "try", "-m", "second", "--", "--worse", "2").returncode == 10
+    (page,) = (folder / ".plumbline/pages").glob("second-*.json")
+    os.utime(page, (1, 1))
+    assert plumbline(folder, "page").stdout.startswith("# `second` against `baseline`")
+
+
+def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
+    done = plumbline(tmp_path, "try")
+    assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
+    done = plumbline(tmp_path, "try", "qknorm", "-m", "x")
+    assert done.returncode == 2 and "--message is of a folder with plumbline.toml" in done.stderr
+    done = plumbline(folder, "try", "-m", "x", "--quick")
+    assert done.returncode == 2 and "--quick is of METHOD|FILE.yaml" in done.stderr
+    done = plumbline(folder, "confirm")
+    assert done.returncode == 1 and "nothing was kept yet" in done.stderr
+
+
+def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
+    git(folder, "branch", "no-such")
+    done = plumbline(folder, "try", "-m", "x", "--json", "--baseline", "nosuch")
+    said = json.loads(done.stdout)
+    assert done.returncode == said["exit_code"] == 2 and "did you mean 'no-such'?" in said["error"], done
+    session = folder / ".plumbline/session.json"
+    for content, at in (
+        ("[1]", "object"),
+        ('{"first_seed": "a"}', "first_seed"),
+        ('{"pending": {}}', "pending"),
+        ("{", ""),
+    ):
+        session.write_text(content)
+        done = plumbline(folder, "try", "-m", "x", "--json", "--", "--worse", "1")
+        error = json.loads(done.stdout)["error"]
+        assert done.returncode == 1 and str(session) in error and at in error and "delete it" in error, done
+    assert "--json" not in plumbline(folder, "try", "-m", "x", "--", "--json").stdout  # the trainer's own flag
+
+
+def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "plumbline", "noise"]
+    done = subprocess.run(command, cwd=folder, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_runs_a_folders_verbs(folder: Path, repository: Path) -> None:
+    for words, code in ((["try", "-m", "worse", "--", "--worse", "1"], 10), (["noise"], 0), (["log"], 0)):
+        command = [sys.executable, "-m", "tests.cli.without_pipeline_packages", "plumbline", *words]
+        path = {"PYTHONPATH": f"{repository}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=os.environ | path)
+        assert done.returncode == code and done.stdout, done.stderr
+
+
+def test_a_message_that_steers_a_terminal_is_shown_escaped(folder: Path) -> None:
+    change(folder)
+    asked = ("try", "-m", "wider\u202e\x1b[31m")
+    for done in (plumbline(folder, *asked, "--dry-run"), plumbline(folder, *asked), plumbline(folder, "log")):
+        assert "wider\\u202e\\x1b[31m" in done.stdout and not re.search("[\u202e\x1b]", done.stdout + done.stderr)
+
+
+def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
+    change(folder, "GAIN = -0.2")
+    git(folder, "commit", "-qam", "a step back")
+    change(folder, "GAIN = 0.0", "GAIN = -0.2")
+    change(folder, "GAIN = 0.00")
+    done = plumbline(folder, "try", "-m", "no step back", "--baseline", "HEAD")
+    assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr
+    file = load(folder)
+    assert FolderBaseline(file, Folder(folder), Repository(folder), print).arm.words == "baseline"

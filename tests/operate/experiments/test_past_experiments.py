@@ -1,0 +1,22 @@
+"""What a name brings to a console is shown and does nothing there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from plumbline.experiment.decision import noise_of_a_run as noises
+from plumbline.operate.experiments import past_experiments
+
+
+def test_the_noise_of_a_trainer_whose_name_steers_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"group": "python a\u202eb\x1b[2J.py {flags}", "sigma": 0.1, "low": 0.05, "high": 0.3, "runs": 4, "arms": 1}
+    row |= {"bank": 3, "resolves": dict.fromkeys(map(str, noises.SEEDS), 0.2)}
+    monkeypatch.setattr(past_experiments, "noise", lambda bank: [row])
+    place = SimpleNamespace(bank=lambda: SimpleNamespace(path="bank.jsonl"), first="plumbline try")
+    assert past_experiments.print_noise(SimpleNamespace(json=False), place) == 0
+    shown = capsys.readouterr().out
+    assert "\u202e" not in shown and "\x1b" not in shown and r"python a\u202eb\x1b[2J.py: sigma" in shown

@@ -1,0 +1,40 @@
+"""The words of `plumbline try`: those of `plumbline verdict` where they mean the same, and others where they do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import VERBS, VerbCommand
+from plumbline.operate.experiments.__main__ import arguments, main
+from tests import run_in_process
+
+
+def test_a_try_is_told_what_decides_in_the_words_of_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict, own = (VerbCommand(name, VERBS[name]).options() for name in ("verdict", "try"))
+    assert {"--paired", "--minimum-gain", "--alpha", "--json"} <= verdict & own
+    given = arguments().parse_args(
+        ["try", "softpick", "--paired", "--minimum-gain", "0.01", "--useful-gain-sigmas", "3"]
+    )
+    assert (given.paired, given.minimum_gain, given.useful_gain_sigmas) == (True, 0.01, 3)
+    assert "--useful-gain" in verdict
+    with pytest.raises(SystemExit) as ended:
+        arguments().parse_args(["try", "softpick", "--useful-gain", "0.01"])  # nats there, and would be sigmas here
+    assert ended.value.code == 2 and "unrecognized arguments: --useful-gain" in capsys.readouterr().err
+
+
+def test_a_dry_run_waits_for_no_numbers(repository: Path) -> None:
+    words = ["x", "try", "value_residual", "-n", "--preset", "smoke"]
+    code = f"""import sys; sys.argv = {words}
+from plumbline.operate.experiments.__main__ import main
+main(); print(sorted({{"numpy", "scipy", "torch", "pandas", "snakemake"}} & set(sys.modules)))"""
+    said = subprocess.check_output([sys.executable, "-c", code], cwd=repository, text=True)
+    assert said.splitlines()[0].startswith("value_residual against baseline") and said.splitlines()[-1] == "[]"
+
+
+def test_a_session_that_cannot_be_meant_is_an_error_of_the_command_line(repository: Path) -> None:
+    done = run_in_process.run(main, "try", "value_residual", "--preset", "smoke", "--session", "fwer", cwd=repository)
+    assert done.returncode == 2 and "--session fwer needs --planned-candidates N" in done.stderr
