@@ -1,7 +1,7 @@
 """Rules that keep a change, on changes whose truth is known: what they keep of nothing, find of gains, and cost.
 
     python benchmarks/experiment_rules.py                        # 100 s of one quiet core; experiment_rules.md
-    python benchmarks/experiment_rules.py --worlds 2000 --out /tmp/quick.md
+    python benchmarks/experiment_rules.py --comparisons-per-row 2000 --out /tmp/quick.md
 
 Nothing is trained: runs are drawn, with a fixed seed, so that two runs of this script give one table. Gains are in
 sigma, the spread of one run. Figures come with their Monte-Carlo standard error.
@@ -40,7 +40,7 @@ SECTIONS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Simulates rules that keep a change")
-    parser.add_argument("--worlds", type=int, default=40_000, help="comparisons a row")
+    parser.add_argument("--comparisons-per-row", type=int, default=40_000, help="comparisons a row")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
     page, start = RatesPage(arguments.worlds), time.process_time()

@@ -3,7 +3,7 @@
     make gpu-check                                                      # on a machine with a GPU; again: goes on
     python -m benchmarks.gpu_check --minutes 60                         # the same with more time
     python -m benchmarks.gpu_check --out NEW --continue-from OLD        # the same, from what a call left in OLD
-    python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --page-only # only the page, of what is there
+    python -m benchmarks.gpu_check --out NEW/gpu_check_x.json --write-page-only # only the page, of what is there
     python -m benchmarks.gpu_check --device cpu --sizes tiny            # a rehearsal without a GPU, some minutes
 
 From the repository's root; on a machine without an index by `benchmarks.gpu_check.bare_machine`. Sections come in the
@@ -147,16 +147,16 @@ def arguments() -> argparse.ArgumentParser:
         help="what an earlier call left: go on from its JSON",
     )
     parser.add_argument(
-        "--page-only", action="store_true", help="measure nothing: draw the page of the JSON that --out is"
+        "--write-page-only", action="store_true", help="measure nothing: draw the page of the JSON that --out is"
     )
     return parser
 
 
 def main() -> int:
     given = arguments().parse_args()
-    if given.page_only:
+    if given.write_page_only:
         if given.out is None or not given.out.is_file():
-            raise PlumblineError("--page-only draws one JSON: name it with --out")
+            raise PlumblineError("--write-page-only draws one JSON: name it with --out")
         print(draw(given.out))
         return 0
     if given.device == "cpu" and given.sizes != "tiny":

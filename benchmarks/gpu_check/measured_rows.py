@@ -20,7 +20,7 @@ NOT_HERE = "not to be had here"
 _FINAL = (MEASURED, FAILED, NO_MEMORY)
 
 
-class MissingHere(PlumblineError):
+class MissingOnThisMachine(PlumblineError):
     """Something is not on this machine that a section needs: the same command would not go on with it."""
 
 

@@ -18,7 +18,15 @@ from pathlib import Path
 
 from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.compile_ahead import carry_out_ahead
-from benchmarks.gpu_check.measured_rows import FAILED, GOES_ON, MEASURED, NO_MEMORY, NOT_HERE, MeasuredRows, MissingHere
+from benchmarks.gpu_check.measured_rows import (
+    FAILED,
+    GOES_ON,
+    MEASURED,
+    NO_MEMORY,
+    NOT_HERE,
+    MeasuredRows,
+    MissingOnThisMachine,
+)
 from benchmarks.gpu_check.section_processes import end_with_the_call, free, said
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 
@@ -30,7 +38,7 @@ def carry_out(name: str, module: str, state: MeasuredRows, setting: SectionCall)
     try:
         section = importlib.import_module(module)
         rows = section.rows(setting)
-    except MissingHere as error:
+    except MissingOnThisMachine as error:
         state.end(name, f"{NOT_HERE}: {error}")
         return 1
     except Exception as error:

@@ -82,7 +82,7 @@ def _by_layer(probes: pd.DataFrame, keys: list[str], probe: str) -> pd.DataFrame
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StartAndFinal:
+class StartAndFinalValues:
     """What a probe read of an arm before the first step (`start`) and after the last (`final`), by layer; empty, with
     the `word` for it, where no run of the arm completed. `runs` are the keys behind it, `n` how many completed."""
 
@@ -97,7 +97,7 @@ class StartAndFinal:
         return self.final - self.start
 
 
-def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinal:
+def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinalValues:
     """The ends of an arm's curves, the mean over the seeds that completed.
 
     Raises:
@@ -108,19 +108,19 @@ def end(frames: RunFrames, arm: str, probe: str) -> StartAndFinal:
     keys = tuple(str(key) for key in runs.index)
     nothing = pd.Series(dtype=float)
     if done.empty:
-        return StartAndFinal(
+        return StartAndFinalValues(
             start=nothing, final=nothing, runs=keys, n=0, word=absent(runs["outcome"]) if keys else MISSING
         )
     over = _by_layer(frames.probes, list(done.index), probe)
     if over.empty:
-        return StartAndFinal(start=nothing, final=nothing, runs=keys, n=0, word=MISSING)
+        return StartAndFinalValues(start=nothing, final=nothing, runs=keys, n=0, word=MISSING)
     first, last, steps = over.index[0], over.index[-1], int(done["steps"].max())
     if (first, last) != (0, steps):
         raise PlumblineError(
             f"studies/key_norms/study.yaml: recipe.probes: {probe} was read from step {first} to step {last} of "
             f"{steps}; a change needs both ends, which `every: N` reads"
         )
-    return StartAndFinal(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
+    return StartAndFinalValues(start=over.iloc[0], final=over.iloc[-1], runs=keys, n=len(done), word="")
 
 
 def mean_over(values: pd.Series, layers: Iterable[int]) -> float:

@@ -34,7 +34,7 @@ SMALL = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedSizes:
+class MatchedModelSizes:
     """Sizes of the paper's two matched models."""
 
     single: ModelSpec
@@ -47,11 +47,11 @@ class MatchedSizes:
 
 
 @cache
-def sizes(study: str) -> MatchedSizes:
+def sizes(study: str) -> MatchedModelSizes:
     """Of the GPT-style block and of the one with SwiGLU, at paper size."""
     document = study_config.load(study, "paper")
     single, gated = (document.runs[f"{study}/{BASE}/{method}/s42"].spec.model for method in ("gpt", "gpt_swiglu"))
-    return MatchedSizes(single, gated)
+    return MatchedModelSizes(single, gated)
 
 
 def heads(model: ModelSpec) -> list[PathwayHead]:
@@ -101,12 +101,12 @@ def ratio_of_steps(found: PathwayHead, share: float = 0.25) -> float:
     return frobenius(aligned.moved(rate, rate)) / (share**2 * frobenius(found.moved(rate, rate)))
 
 
-def rho(these: MatchedSizes, gate: Gate) -> float:
+def rho(these: MatchedModelSizes, gate: Gate) -> float:
     """Theorem 2's ratio for the two matched models."""
     return energy_ratio(these.single.ffn_width, these.gated.ffn_width, these.variance, gate=gate)
 
 
-def drawn_energies(these: MatchedSizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
+def drawn_energies(these: MatchedModelSizes, gate: Gate, seed: int = 0) -> tuple[float, float, float, float]:
     """Of networks drawn at full width: energies of single and gated output, and of the stream plus each.
 
     P_out is the whole stream, which is layer-normalised; output weights are divided by the root of twice the depth, as

@@ -19,7 +19,7 @@ from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Study
 from plumbline.theory import initial_scores, norm_semiconjugacy, query_elimination_checks, skip_absorption
-from plumbline.theory.initial_scores import ScoreSpread
+from plumbline.theory.initial_scores import InitialScoreSd
 from plumbline.theory.theorem_check import TheoremCheck
 
 from .run_values import BASELINE, spec_of
@@ -53,20 +53,20 @@ def theorems() -> dict[str, TheoremCheck]:
     return {one.id: one for one in made}
 
 
-def by_formula(model: ModelSpec, length: float = 1.0) -> ScoreSpread:
+def by_formula(model: ModelSpec, length: float = 1.0) -> InitialScoreSd:
     """Standard deviations of appendix 8.2 for inputs of a length, not yet divided by sqrt(d_k)."""
     return initial_scores.expected(width=model.width, heads=model.heads, init_std=model.init_std, length=length)
 
 
 @cache
-def _drawn(width: int, heads: int, init_std: float) -> ScoreSpread:
+def _drawn(width: int, heads: int, init_std: float) -> InitialScoreSd:
     sizes = {"width": width, "heads": heads, "init_std": init_std, "length": 1.0}
     found = [initial_scores.drawn(**sizes, seed=seed) for seed in range(DRAWS)]
     standard, reduced = ([getattr(one, name) for one in found] for name in ("standard", "reduced"))
-    return ScoreSpread(standard=float(np.mean(standard)), reduced=float(np.mean(reduced)))
+    return InitialScoreSd(standard=float(np.mean(standard)), reduced=float(np.mean(reduced)))
 
 
-def drawn(model: ModelSpec, length: float = 1.0) -> ScoreSpread:
+def drawn(model: ModelSpec, length: float = 1.0) -> InitialScoreSd:
     """The same of drawn weights and inputs, the mean of several draws. (Scores go by the square of the length.)"""
     return _drawn(model.width, model.heads, model.init_std).divided(1 / length**2)
 

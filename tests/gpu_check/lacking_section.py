@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from benchmarks.gpu_check.call_settings import SectionCall
-from benchmarks.gpu_check.measured_rows import MeasuredRows, MissingHere
+from benchmarks.gpu_check.measured_rows import MeasuredRows, MissingOnThisMachine
 from tests.gpu_check import toy_rows
 
 TITLE, SHARE = "Lacking", 1.0
 
 
 def rows(setting: SectionCall) -> toy_rows.Rows:
-    raise MissingHere("no Snakemake")
+    raise MissingOnThisMachine("no Snakemake")
 
 
 def page(state: MeasuredRows) -> list[str]:

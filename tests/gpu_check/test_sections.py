@@ -17,7 +17,7 @@ import torch
 from benchmarks.gpu_check import __main__ as command_line
 from benchmarks.gpu_check import base_scale_specs, compile_ahead, output_folders
 from benchmarks.gpu_check.call_settings import REHEARSAL, SectionCall
-from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingHere
+from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingOnThisMachine
 from benchmarks.gpu_check.results_page import page
 from benchmarks.gpu_check.sections import (
     MODULES,
@@ -234,7 +234,7 @@ def test_an_arm_of_key_norms_is_a_run_of_the_study_and_leaves_its_records(
 
 def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_norms, "PACKS", tmp_path)
-    with pytest.raises(MissingHere, match=r"base\.json is not here: `make gpu-check-packs`"):
+    with pytest.raises(MissingOnThisMachine, match=r"base\.json is not here: `make gpu-check-packs`"):
         key_norms.rows(GPU)
     for name in ("train/base.json", "validation/validation.json"):
         (tmp_path / name).parent.mkdir()
@@ -246,7 +246,7 @@ def test_key_norms_at_paper_size_reads_packs_that_are_named(tmp_path: Path, monk
 
 def test_without_snakemake_the_table_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingHere, match="Snakemake is not installed here"):
+    with pytest.raises(MissingOnThisMachine, match="Snakemake is not installed here"):
         table2_at_mini.rows(GPU)
 
 

@@ -20,7 +20,7 @@ from plumbline.probes import __main__ as probes
 from plumbline.runtime.finished_run import FinishedRun
 from plumbline.theory import eliminate_query
 from plumbline.theory.equal_logits import apart, in_double
-from plumbline.theory.query_absorption import DecoderParts
+from plumbline.theory.query_absorption import DecoderWeights
 from tests.model_specs import run_spec
 from tests.theory.models_to_eliminate import (
     BIASED,
@@ -212,11 +212,11 @@ class TestRuns:
 def test_a_wrong_construction_is_seen_by_the_tool_itself(monkeypatch, tmp_path, forgotten):
     """Biases left where they are: the logits differ, and nothing is written."""
     made(tmp_path / "in", **BIASED)
-    bias = DecoderParts.bias
+    bias = DecoderWeights.bias
 
     def left(parts, role, layer):
         found = bias(parts, role, layer)
         return found.clone() if role in forgotten else found
 
-    monkeypatch.setattr(DecoderParts, "bias", left)
+    monkeypatch.setattr(DecoderWeights, "bias", left)
     refused(monkeypatch, r"by Theorem 4.2 .* the logits differ by \d+(\.\d+)? in float64", tmp_path / "in")

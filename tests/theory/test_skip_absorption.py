@@ -162,6 +162,6 @@ def test_the_rows_of_the_table_hold_and_each_premise_is_needed() -> None:
 
 
 def test_a_search_that_misses_sets_makes_the_row_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = skip_absorption.SubsetSearch(units=None, free=0, left=1.0)
+    nothing = skip_absorption.AbsorbingSetSearch(units=None, free=0, left=1.0)
     monkeypatch.setattr(skip_absorption, "find", lambda *given: nothing)
     assert not any(check.holds for check in checks(widths=(2, 4), seeds=range(2)) if check.id.startswith("thm_8_4"))

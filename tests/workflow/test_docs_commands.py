@@ -36,7 +36,7 @@ PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command
 ELSEWHERE = {
     "make test": ".ci/run",
     "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
-    "python -m benchmarks.gpu_check --page-only": BARE,
+    "python -m benchmarks.gpu_check --write-page-only": BARE,
     "snakemake results/table2.csv --profile slurm -n": PAPER,
     "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
     "python -m plumbline.plan --profile slurm": BEFORE,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu_check.call_settings import SectionCall
-from benchmarks.gpu_check.measured_rows import GOES_ON, MeasuredRows, MissingHere
+from benchmarks.gpu_check.measured_rows import GOES_ON, MeasuredRows, MissingOnThisMachine
 from benchmarks.gpu_check.output_folders import PACKS, RUNS
 from benchmarks.gpu_check.results_page import table
 from benchmarks.gpu_check.section_processes import end_with_the_call
@@ -60,7 +60,7 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
     read = {name: PACKS / name / file for name, file in (("train", "base.json"), ("validation", "validation.json"))}
     missing = [str(path) for path in read.values() if not path.is_file()]
     if missing and not toy:
-        raise MissingHere(f"{missing[0]} is not here: `make gpu-check-packs` makes it, and a bundle has it")
+        raise MissingOnThisMachine(f"{missing[0]} is not here: `make gpu-check-packs` makes it, and a bundle has it")
     return {
         run.spec.method: functools.partial(_arm, run.spec, None if toy else read, setting)
         for run in study.runs.values()

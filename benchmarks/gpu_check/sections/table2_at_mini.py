@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_check.call_settings import SectionCall
-from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingHere
+from benchmarks.gpu_check.measured_rows import GOES_ON, MEASURED, MeasuredRows, MissingOnThisMachine
 from benchmarks.gpu_check.results_page import table
 from plumbline.core.errors import PlumblineError
 
@@ -51,7 +51,9 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
         MissingHere: there is no Snakemake.
     """
     if importlib.util.find_spec("snakemake") is None:
-        raise MissingHere("Snakemake is not installed here, which makes the table; the other sections do without")
+        raise MissingOnThisMachine(
+            "Snakemake is not installed here, which makes the table; the other sections do without"
+        )
     return {target(setting): lambda: _make(setting)}
 
 

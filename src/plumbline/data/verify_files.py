@@ -43,7 +43,7 @@ Record = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class ListedFiles:
+class ChecksumList:
     """Files by their names with their SHA-256 (`expected`), as the file `manifest` in their folder lists them.
 
     `kind` (shard, file) and `rule`, which makes them, are for messages. Of files of token ids: the ids' `dtype`, and
@@ -73,11 +73,11 @@ def verify_documents(path: Path) -> str | None:
         sha256: str = read_documents(manifest)["splits"][path.stem]["sha256"]
     except (KeyError, TypeError) as error:
         raise PlumblineError(f"{manifest} has no sha256 of {path.name}: rerun the rule `documents`") from error
-    verify_files(ListedFiles(manifest, {path.name: sha256}, "file", "documents"))
+    verify_files(ChecksumList(manifest, {path.name: sha256}, "file", "documents"))
     return sha256
 
 
-def verify_files(listed: ListedFiles) -> int:
+def verify_files(listed: ChecksumList) -> int:
     """Verify files, unless this machine has done so already; returns how many were read.
 
     Processes of one machine take turns, so that one of them reads and the others find its record. Where the folder
@@ -102,7 +102,7 @@ def verify_files(listed: ListedFiles) -> int:
                 _write(listed, record, known | found)
 
 
-def _read_through(listed: ListedFiles, known: Record, found: Record) -> int:
+def _read_through(listed: ChecksumList, known: Record, found: Record) -> int:
     """Hash the files that `known` does not vouch for and add them to `found`; returns how many there were."""
     expected = listed.expected
     paths = {name: listed.manifest.parent / name for name in expected}
@@ -141,7 +141,7 @@ def read(file: IO[bytes], dtype: np.dtype | None) -> tuple[str, int]:
     return digest.hexdigest(), largest
 
 
-def _facts(status: os.stat_result, sha256: str, listed: ListedFiles) -> dict[str, Any]:
+def _facts(status: os.stat_result, sha256: str, listed: ChecksumList) -> dict[str, Any]:
     return {
         "inode": status.st_ino,
         "size": status.st_size,
@@ -173,14 +173,14 @@ def _recorded(record: Path) -> Record:
     return content if isinstance(content, dict) else {}
 
 
-def _write(listed: ListedFiles, record: Path, content: Record) -> None:
+def _write(listed: ChecksumList, record: Path, content: Record) -> None:
     try:
         atomic_write_json(record, content)
     except OSError as error:
         _unrecorded(listed, record, error)
 
 
-def _unrecorded(listed: ListedFiles, record: Path, error: OSError) -> None:
+def _unrecorded(listed: ChecksumList, record: Path, error: OSError) -> None:
     print(
         f"{record}: {error.strerror}: cannot record that {listed.manifest} was verified, so the next start reads all "
         "its files again",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.data.loader import Pack
-from plumbline.data.verify_files import ListedFiles, verify_files
+from plumbline.data.verify_files import ChecksumList, verify_files
 
 
 def verify_once(pack: Pack) -> int:
@@ -13,4 +13,4 @@ def verify_once(pack: Pack) -> int:
         PlumblineError: a shard's bytes are not those that were packed, or it holds an id that the tokenizer lacks.
     """
     expected = {entry["file"]: entry["sha256"] for entry in pack.manifest["shards"]}
-    return verify_files(ListedFiles(pack.path, expected, "shard", "pack", pack.dtype, pack.vocabulary))
+    return verify_files(ChecksumList(pack.path, expected, "shard", "pack", pack.dtype, pack.vocabulary))

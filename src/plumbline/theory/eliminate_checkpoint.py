@@ -18,7 +18,7 @@ from plumbline.runtime.provenance import code, packages
 from plumbline.specs.spec import RunSpec
 from plumbline.theory.elimination_source import CheckpointOfKnownArchitecture
 from plumbline.theory.equal_logits import apart, at_precision, in_double, random_tokens
-from plumbline.theory.query_absorption import DecoderParts
+from plumbline.theory.query_absorption import DecoderWeights
 from plumbline.theory.query_elimination_rules import RULES, EliminationRule, conditions
 from plumbline.theory.theorem_check import ROUNDING
 
@@ -41,7 +41,7 @@ def eliminate(
     candidates = fitting(source, layer)
     layers = list(range(source.spec.layers)) if layer is None else [layer]
     original = source.open()
-    parts = DecoderParts(original.decoder)
+    parts = DecoderWeights(original.decoder)
     faults = {rule.name: rule.faults(parts, layers, limit) for rule in candidates}
     rule = next((rule for rule in candidates if not faults[rule.name]), None)
     if rule is None:

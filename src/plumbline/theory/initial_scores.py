@@ -24,7 +24,7 @@ from plumbline.core.errors import PlumblineError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ScoreSpread:
+class InitialScoreSd:
     """Standard deviation of initial scores with a learned query (`standard`), and with W_Q = I (`reduced`)."""
 
     standard: float
@@ -35,20 +35,20 @@ class ScoreSpread:
         """Spread of the scores with W_Q = I, relative to that with a learned query."""
         return self.reduced / self.standard
 
-    def divided(self, by: float) -> ScoreSpread:
+    def divided(self, by: float) -> InitialScoreSd:
         """The spread after scores were divided by `by`, such as sqrt(W)."""
-        return ScoreSpread(standard=self.standard / by, reduced=self.reduced / by)
+        return InitialScoreSd(standard=self.standard / by, reduced=self.reduced / by)
 
 
-def expected(*, width: int, heads: int, init_std: float, length: float) -> ScoreSpread:
+def expected(*, width: int, heads: int, init_std: float, length: float) -> InitialScoreSd:
     """The spread by the formulas, for inputs of the given `length`: 1 in the paper, sqrt(D) behind a LayerNorm."""
     head_width = _head_width(width, heads)
-    return ScoreSpread(
+    return InitialScoreSd(
         standard=init_std**2 * math.sqrt(head_width) * length**2, reduced=init_std * length**2 / math.sqrt(heads)
     )
 
 
-def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int = 64, seed: int = 0) -> ScoreSpread:
+def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int = 64, seed: int = 0) -> InitialScoreSd:
     """The spread of drawn weights and inputs, over all heads and pairs of tokens; each input has the given `length`."""
     head_width = _head_width(width, heads)
     draw = np.random.default_rng(seed)
@@ -61,7 +61,7 @@ def drawn(*, width: int, heads: int, init_std: float, length: float, tokens: int
         queries_THW = queries_TD.reshape(tokens, heads, head_width)
         return float(np.einsum("qhw,khw->hqk", queries_THW, keys_THW).std())
 
-    return ScoreSpread(standard=spread(x_TD @ query_DD), reduced=spread(x_TD))
+    return InitialScoreSd(standard=spread(x_TD @ query_DD), reduced=spread(x_TD))
 
 
 def neutral_divisor(*, width: int, init_std: float) -> float:

@@ -24,7 +24,7 @@ from plumbline.specs.spec import ModelSpec
 READERS = ("query", "key", "value", "gate", "up")
 
 
-class DecoderParts:
+class DecoderWeights:
     """A decoder's weights in float64, found by role and layer, to be changed in place."""
 
     def __init__(self, model: Decoder) -> None:
@@ -83,7 +83,7 @@ class DecoderParts:
         return model
 
 
-def absorb_one_head(parts: DecoderParts, layers: list[int]) -> None:
+def absorb_one_head(parts: DecoderWeights, layers: list[int]) -> None:
     """Merge W_Q into W_K in `layers` by Proposition 4.1: W_K <- W_K W_Q^t, b_K <- b_K W_Q^t.
 
     With a query bias b, the bias of the norm before attention grows by c, where c W_Q = b, and the biases of keys and
@@ -102,7 +102,7 @@ def absorb_one_head(parts: DecoderParts, layers: list[int]) -> None:
             _unseen(parts, layer, shift_D, merged_DD, value_DD)
 
 
-def change_bases(parts: DecoderParts, layers: list[int]) -> None:
+def change_bases(parts: DecoderWeights, layers: list[int]) -> None:
     """Change the basis of the stream so that W_Q becomes I: Theorem 4.2 for all `layers`, or Theorem 4.1 for one.
 
     Theorem 4.1 applies where a skip stands around the FFN. Layer l reads the stream in the basis Theta_l: that of its
@@ -138,7 +138,7 @@ def change_bases(parts: DecoderParts, layers: list[int]) -> None:
         _move_stream(parts, layer)
 
 
-def _move_stream(parts: DecoderParts, layer: int) -> None:
+def _move_stream(parts: DecoderWeights, layer: int) -> None:
     """The query bias of a layer, in the basis of its queries, brought to attention's reading and taken away again."""
     shift_D = _present(parts.bias("query", layer))
     if layer > 0:
@@ -151,7 +151,7 @@ def _move_stream(parts: DecoderParts, layer: int) -> None:
     _present(parts.bias("output", layer)).sub_(shift_D)
 
 
-def _unseen(parts: DecoderParts, layer: int, shift_D: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+def _unseen(parts: DecoderWeights, layer: int, shift_D: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
     """Keys and values as they were before attention's reading was moved."""
     _present(parts.bias("key", layer)).sub_(shift_D @ key)
     _present(parts.bias("value", layer)).sub_(shift_D @ value)

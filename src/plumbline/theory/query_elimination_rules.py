@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from plumbline.specs.spec import ModelSpec
-from plumbline.theory.query_absorption import DecoderParts, absorb_one_head, change_bases
+from plumbline.theory.query_absorption import DecoderWeights, absorb_one_head, change_bases
 
 #: Mixers whose weights depend on a query and a key through their product alone.
 OF_PRODUCTS = ("softmax", "scaled_softmax", "softmax_cap", "ssmax", "sigmoid", "softpick")
@@ -49,8 +49,8 @@ class EliminationRule:
     local: bool
     always_inverts: bool
     obstacles: Callable[[ModelSpec], list[str]]
-    faults: Callable[[DecoderParts, list[int], float], list[str]]
-    apply: Callable[[DecoderParts, list[int]], None]
+    faults: Callable[[DecoderWeights, list[int], float], list[str]]
+    apply: Callable[[DecoderWeights, list[int]], None]
 
 
 def single_head(spec: ModelSpec) -> list[str]:
@@ -93,7 +93,7 @@ def one_layer(spec: ModelSpec) -> list[str]:
     return found
 
 
-def conditions(parts: DecoderParts, layers: list[int]) -> dict[int, float]:
+def conditions(parts: DecoderWeights, layers: list[int]) -> dict[int, float]:
     """Condition number of each layer's W_Q; infinite where it is singular, NaN where it is not finite."""
     weights = {layer: parts.weight("query", layer) for layer in layers}
     return {
@@ -138,7 +138,7 @@ def _other_residual(name: str) -> str:
     return f"model.residual {name!r} is neither a standard stream nor a skip around attention only"
 
 
-def _ill_conditioned(parts: DecoderParts, layers: list[int], limit: float) -> list[str]:
+def _ill_conditioned(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
     return [
         f"W_Q of layer {layer} has the condition number {found:.3g}, and the limit is {limit:g} "
         "(--max-condition-number)"
@@ -147,7 +147,7 @@ def _ill_conditioned(parts: DecoderParts, layers: list[int], limit: float) -> li
     ]
 
 
-def _of_bases(parts: DecoderParts, layers: list[int], limit: float) -> list[str]:
+def _of_bases(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
     """A W_Q that is not to be inverted; query biases that no parameter before the layer can bring into the stream."""
     spec, found = parts.spec, _ill_conditioned(parts, layers, limit)
     biased = parts.biased_queries(layers)
@@ -165,7 +165,7 @@ def _of_bases(parts: DecoderParts, layers: list[int], limit: float) -> list[str]
     return found
 
 
-def _before_a_norm(parts: DecoderParts, layers: list[int], limit: float) -> list[str]:
+def _before_a_norm(parts: DecoderWeights, layers: list[int], limit: float) -> list[str]:
     """Query biases that the bias of the norm before attention cannot bring."""
     biased = parts.biased_queries(layers)
     if not biased:

@@ -35,7 +35,7 @@ ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SubsetSearch:
+class AbsorbingSetSearch:
     """The result of a search for a set J of hidden units that absorbs the skip.
 
     Attributes:
@@ -91,7 +91,7 @@ def with_absorbing_set(
     return changed
 
 
-def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> SubsetSearch:
+def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> AbsorbingSetSearch:
     """Search for a set J with W2[:, J] W1[J, :] = -S (`skip_hh`, default I), in float64.
 
     Raises:
@@ -111,7 +111,7 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> S
     left = wanted - columns[:, bound] @ (inverse @ wanted)
     if np.linalg.norm(left) > ROUNDING * size:
         certificate = left.reshape(width, width)
-        return SubsetSearch(
+        return AbsorbingSetSearch(
             units=None, free=len(free), left=float(np.linalg.norm(left)) / size, certificate=certificate
         )
     if len(free) > MOST_FREE:
@@ -129,8 +129,8 @@ def find(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> S
         least = min(least, float(off_C[best]))
         if off_C[best] <= ROUNDING:
             units = tuple(int(unit) for unit in np.flatnonzero(members_Cm[best]))
-            return SubsetSearch(units=units, free=len(free), left=float(off_C[best]))
-    return SubsetSearch(units=None, free=len(free), left=least)
+            return AbsorbingSetSearch(units=units, free=len(free), left=float(off_C[best]))
+    return AbsorbingSetSearch(units=None, free=len(free), left=least)
 
 
 def nearest(w1: np.ndarray, w2: np.ndarray, skip_hh: np.ndarray | None = None) -> tuple[tuple[int, ...], float]:

@@ -17,7 +17,7 @@ from ..norm_curves import (
     KEY_NORM,
     NO_DECAY,
     SCALE,
-    StartAndFinal,
+    StartAndFinalValues,
     decay,
     end,
     groups,
@@ -41,7 +41,7 @@ class Evidence(claim_registry.ClaimEvidence):
             raise MissingRun(MISSING, f"{SCALE}/{AS_PUBLISHED}")
         return found
 
-    def end(self, probe: str, arm: str = AS_PUBLISHED) -> StartAndFinal:
+    def end(self, probe: str, arm: str = AS_PUBLISHED) -> StartAndFinalValues:
         """What a probe read of an arm at both ends of its training."""
         found = end(self.frames, arm, probe)
         if found.word:

@@ -32,7 +32,7 @@ from ..norm_curves import (
     KEY_NORM,
     NO_DECAY,
     SCALE,
-    StartAndFinal,
+    StartAndFinalValues,
     decay,
     end,
     groups,
@@ -111,11 +111,11 @@ def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
     )
 
 
-def _cell(one: StartAndFinal, layers: tuple[int, ...]) -> Cell:
+def _cell(one: StartAndFinalValues, layers: tuple[int, ...]) -> Cell:
     return number(mean_over(one.final, layers), one.word, one.runs)
 
 
-def found(study: Study, norms: dict[str, StartAndFinal]) -> list[str]:
+def found(study: Study, norms: dict[str, StartAndFinalValues]) -> list[str]:
     """What these runs say about the question, in numbers: what decay alone does to a norm, how far each layer went of
     that way in each arm, and which changes are there without decay."""
     own = spec_of(study, AS_PUBLISHED)
@@ -144,7 +144,7 @@ def found(study: Study, norms: dict[str, StartAndFinal]) -> list[str]:
     return said
 
 
-def _arm(study: Study, arm: str, one: StartAndFinal, alone: float) -> str:
+def _arm(study: Study, arm: str, one: StartAndFinalValues, alone: float) -> str:
     """How far each layer's norm went, as a share of what decay alone does."""
     label, change = study.label(arm), one.change()
     if one.word:

@@ -18,7 +18,7 @@ ARITHMETIC = {"scope": "arithmetic"}
 ROUNDING = 1e-9
 
 
-def _sizes(e: Evidence) -> theorem_numbers.MatchedSizes:
+def _sizes(e: Evidence) -> theorem_numbers.MatchedModelSizes:
     return theorem_numbers.sizes(e.study.code)
 
 

@@ -18,8 +18,8 @@ COLUMNS = [
     *labels("method", "Method"),
     ours("validation_loss", "val. loss", ".4f", narrow=True),
     published_column("validation_loss", "val. loss", narrow=True),
-    ours("loss_gap", "gap (nats)", "+.4f"),
-    ours("loss_gap_pct", "gap (%)", "+.2f", narrow=True),
+    ours("loss_minus_baseline", "gap (nats)", "+.4f"),
+    ours("loss_minus_baseline_pct", "gap (%)", "+.2f", narrow=True),
     ours("climb_avg", "CLIMB-avg", ".4f", narrow=True),
     published_column("climb_avg", "CLIMB-avg"),
     ours("z", "z", "+.2f", narrow=True),
@@ -48,10 +48,16 @@ def table7(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         runs = tuple(dict.fromkeys((*loss.runs, *base.runs)))
         if isinstance(loss.value, float) and isinstance(base.value, float):
             gap = loss.value - base.value
-            row |= {"loss_gap": Cell(gap, runs), "loss_gap_pct": Cell(100 * gap / base.value, runs)}
+            row |= {
+                "loss_minus_baseline": Cell(gap, runs),
+                "loss_minus_baseline_pct": Cell(100 * gap / base.value, runs),
+            }
         else:
             word = loss.word or base.word
-            row |= {"loss_gap": Cell(None, runs, word=word), "loss_gap_pct": Cell(None, runs, word=word)}
+            row |= {
+                "loss_minus_baseline": Cell(None, runs, word=word),
+                "loss_minus_baseline_pct": Cell(None, runs, word=word),
+            }
         rows.append(row | printed_cells(print7, method, PRINTED))
     return make_table(
         "table7",

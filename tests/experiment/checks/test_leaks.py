@@ -23,7 +23,7 @@ from plumbline.model.mixers.softmax import Softmax
 from plumbline.model.roles import ConstantInit, parameter
 from plumbline.operate.experiments.checks_before_keep import looked_at_again
 from plumbline.specs.spec import ModelSpec
-from tests.experiment.decision.test_loop import QUESTION, Numbers, conducted, noisy
+from tests.experiment.decision.test_loop import QUESTION, NumbersTrainer, conducted, noisy
 from tests.model_specs import run_spec, small
 from tests.train import small_runs
 
@@ -334,7 +334,7 @@ def test_a_try_says_no_keep_of_an_arm_that_leaks_with_its_trained_weights(
     spec, work = run_spec(), trained(Gated)
     paths = SimpleNamespace(paths=SimpleNamespace(work=str(work)))
     arms: Any = SimpleNamespace(folder=lambda *_: work / "out", spec_of=lambda *_: spec, project=paths)
-    kept = conducted(tmp_path / "bank", Numbers(noisy(8)), replace(QUESTION, metric="validation_loss"))
+    kept = conducted(tmp_path / "bank", NumbersTrainer(noisy(8)), replace(QUESTION, metric="validation_loss"))
     asked = looked_at_again(kept, arms, "paper", looked_at=False)
     assert (asked.verdict, asked.exit_code) == ("implausible", 14)
     assert "is not kept" in asked.sentence and "--accept-implausible" in asked.sentence

@@ -159,11 +159,13 @@ def test_what_suppresses_nothing_is_no_suppressor_and_what_keeps_little_keeps_no
     assert found.loc[names, "verdict"].eq("not reproduced").all(), found.loc[names, "why"]
 
 
-def _wider(study: str) -> theorem_numbers.MatchedSizes:
+def _wider(study: str) -> theorem_numbers.MatchedModelSizes:
     """Models whose feed-forward widths do not match, at another start."""
     these = SIZES(study)
     gated = msgspec.structs.replace(these.gated, ffn_width=2048)
-    return theorem_numbers.MatchedSizes(msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated)
+    return theorem_numbers.MatchedModelSizes(
+        msgspec.structs.replace(these.single, ffn_width=5120, init_std=0.03), gated
+    )
 
 
 SIZES, MOVED, WEAKENED, NEEDED = (

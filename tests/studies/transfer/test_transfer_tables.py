@@ -203,8 +203,8 @@ def test_what_was_not_read_of_attention_has_a_word(tmp_path):
 def test_table7(tables):
     frame = tables["table7"].frame.set_index("method")
     assert list(frame.index) == [row["method_id"] for row in printed_rows("table7")]
-    assert frame.loc["sigmoid_attn", "loss_gap_pct"] == pytest.approx(2.35, abs=0.01)
-    assert frame.loc["attnres", "loss_gap"] == pytest.approx(0.3275)
+    assert frame.loc["sigmoid_attn", "loss_minus_baseline_pct"] == pytest.approx(2.35, abs=0.01)
+    assert frame.loc["attnres", "loss_minus_baseline"] == pytest.approx(0.3275)
 
 
 def test_noise_floor(tables):
