@@ -50,7 +50,7 @@ def loop(label: str, folder: Path, group: Any) -> TrainingLoop:
     (folder / "state").mkdir()
     settings = TrainerSettings(
         training_pack=pack, validation_pack=pack, state=folder / "state", out=folder, checkpoint_seconds=math.inf,
-        report_seconds=math.inf, device="cpu", background_io=False, metric_lag=0,
+        report_seconds=math.inf, device="cpu", background_io=False, metric_lag_steps=0,
     )  # fmt: skip
     run_lock: Any = SimpleNamespace(check=lambda: None)
     made = untrained(spec, settings, StopRequest(), group, run_lock)

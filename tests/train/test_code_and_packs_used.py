@@ -31,7 +31,7 @@ SPEC = run_spec(probes=PROBES)
 def test_the_manifest_tells_what_code_made_which_steps(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = settings(packs, tmp_path, starts_without_progress=0)
+    chosen = settings(packs, tmp_path, max_starts_without_progress=0)
 
     def start(code: str, polls: int) -> int:
         monkeypatch.setattr(provenance, "code_sha256", lambda: code)

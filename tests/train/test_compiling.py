@@ -70,7 +70,7 @@ def test_what_an_intervention_watches_is_seen_where_layers_are_computed_again(
 
     backend(counting)
     assert train(of, settings(packs, tmp_path / "plain")) == 0
-    assert train(of, compiled(packs, tmp_path / "compiled", recompute=True)) == 0
+    assert train(of, compiled(packs, tmp_path / "compiled", recompute_activations=True)) == 0
     assert len(graphs) == 2 and read(tmp_path / "compiled/out/manifest.json")["compiled"] is True
     assert_alike(tmp_path / "compiled", tmp_path / "plain")
 
@@ -210,7 +210,7 @@ def test_two_ranks_train_as_one(
     packs: Path, tmp_path: Path, undisturbed: Path, strategy: Any, backends: str, reason: str | None
 ) -> None:
     """Each layer a graph that knows what to compute again; and a rank that cannot compile, whom the others follow."""
-    chosen = compiled(packs, tmp_path, micro_batch=2, strategy=strategy, recompute=strategy == "fsdp")
+    chosen = compiled(packs, tmp_path, micro_batch=2, strategy=strategy, recompute_activations=strategy == "fsdp")
     assert train_ranks(2, run_spec(), chosen, COMPILE_BACKENDS=backends) == [0, 0]
     manifest = read(tmp_path / "out/manifest.json")
     assert (manifest["compiled"], manifest["not_compiled"]) == (reason is None, reason)

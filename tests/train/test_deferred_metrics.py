@@ -115,13 +115,15 @@ def left(work: Path) -> dict[str, Any]:
 def test_a_run_is_the_same_to_the_byte(packs: Path, tmp_path: Path, kind: str) -> None:
     """Checkpoints, points and validations included; stopped at one place or another and resumed."""
     spec = the_run(kind)
-    for name, metric_lag in (("now", 0), ("late", LATE)):
-        chosen = settings(packs, tmp_path / name, metric_lag=metric_lag, checkpoint_steps=3, keep_checkpoints=9)
+    for name, metric_lag_steps in (("now", 0), ("late", LATE)):
+        chosen = settings(
+            packs, tmp_path / name, metric_lag_steps=metric_lag_steps, checkpoint_steps=3, keep_checkpoints=9
+        )
         assert train(spec, chosen) == 0
-        assert read(chosen.out / "manifest.json")["metric_lag"] == metric_lag
+        assert read(chosen.out / "manifest.json")["metric_lag_steps"] == metric_lag_steps
     whole = left(tmp_path / "now")
     assert whole == left(tmp_path / "late") and len([name for name in whole if name.endswith("loop.json")]) == 4
-    chosen = settings(packs, tmp_path / "parts", metric_lag=LATE, checkpoint_steps=3, keep_checkpoints=9)
+    chosen = settings(packs, tmp_path / "parts", metric_lag_steps=LATE, checkpoint_steps=3, keep_checkpoints=9)
     with pytest.MonkeyPatch.context() as patch:
         for number in (5, 7, 12):
             stop = StopRequest()
@@ -156,8 +158,11 @@ def test_a_divergence_leaves_what_it_leaves_where_it_is_seen_at_once(
         now, late = tmp_path / f"{number} now", tmp_path / f"{number} late"
         with pytest.MonkeyPatch.context() as patch:
             diverging_at(number, patch)
-            for work, metric_lag in ((now, 0), (late, LATE)):
-                assert train(the_run(kind), settings(packs, work, metric_lag=metric_lag, checkpoint_steps=3)) == 0
+            for work, metric_lag_steps in ((now, 0), (late, LATE)):
+                assert (
+                    train(the_run(kind), settings(packs, work, metric_lag_steps=metric_lag_steps, checkpoint_steps=3))
+                    == 0
+                )
         found = left(now)
         assert found == left(late)
         outcome = found["outcome"]
@@ -168,7 +173,7 @@ def test_a_run_that_had_diverged_is_not_stopped(packs: Path, tmp_path: Path, mon
     diverging_at(6, monkeypatch)
     stop = StopRequest()
     stopping_in(7, stop, monkeypatch)
-    assert train(run_spec(), settings(packs, tmp_path, metric_lag=LATE), stop) == 0 and stop.asked
+    assert train(run_spec(), settings(packs, tmp_path, metric_lag_steps=LATE), stop) == 0 and stop.asked
     assert read(tmp_path / "out/outcome.json")["step"] == 6
 
 
@@ -196,7 +201,9 @@ def is_batch(value: torch.Tensor) -> bool:
 def on_meta(spec: RunSpec, packs: Path, folder: Path, patch: pytest.MonkeyPatch) -> TrainingLoop:
     """A run's loop on the device that has no values: to read one there is an error."""
     pack = step_time.random_pack(folder / "pack.json", spec, spec.sequences_per_batch)
-    chosen = settings(packs, folder, training_pack=pack, validation_pack=pack, metric_lag=LATE, report_seconds=1e9)
+    chosen = settings(
+        packs, folder, training_pack=pack, validation_pack=pack, metric_lag_steps=LATE, report_seconds=1e9
+    )
     spec = step_time.on_random_tokens(spec, step_time.TimingSettings(sequences=spec.sequences_per_batch))
     patch.setattr(deferred_metrics, "sent", lambda values: list)
     loop = pretrain.untrained(spec, chosen, StopRequest(), RankGroup(rank=0, world=1, device=torch.device("meta")))

@@ -48,7 +48,7 @@ def assert_probed_alike(work: Path, reference: Path) -> None:
 def test_two_ranks_train_as_one(packs: Path, tmp_path: Path, probed: Path, strategy: str) -> None:
     """With accumulation, and a validation set that the ranks cannot share evenly (10 sequences, 2 at a time); losses
     are read late, which is the same run."""
-    chosen = settings(packs, tmp_path, micro_batch=2, strategy=strategy, metric_lag=3)
+    chosen = settings(packs, tmp_path, micro_batch=2, strategy=strategy, metric_lag_steps=3)
     assert train_ranks(2, run_spec(probes=PROBES), chosen) == [0, 0]
     assert_alike(tmp_path, probed)
     assert_probed_alike(tmp_path, probed)
@@ -73,7 +73,7 @@ def test_sharded_state_resumes_on_any_number_of_ranks(packs: Path, tmp_path: Pat
 
 def test_a_signal_to_one_rank_stops_them_all(packs: Path, tmp_path: Path) -> None:
     """At the step at which all of them read the wish, two steps later."""
-    processes = start_ranks(2, run_spec(train__steps=100000), settings(packs, tmp_path, metric_lag=2))
+    processes = start_ranks(2, run_spec(train__steps=100000), settings(packs, tmp_path, metric_lag_steps=2))
     progress = tmp_path / "state" / "progress.jsonl"
     while not (progress.exists() and '"step": 3,' in progress.read_text()) and processes[0].is_alive():
         time.sleep(0.02)
@@ -87,7 +87,7 @@ def test_a_signal_to_one_rank_stops_them_all(packs: Path, tmp_path: Path) -> Non
 def test_ranks_that_read_late_agree_about_a_divergence(packs: Path, tmp_path: Path) -> None:
     """Nothing of the steps that follow it is in the weights, which each of them holds in parts."""
     spec = run_spec(optimizer=MUON | {"learning_rate": 1e9})
-    assert train_ranks(2, spec, settings(packs, tmp_path, strategy="fsdp", metric_lag=3)) == [0, 0]
+    assert train_ranks(2, spec, settings(packs, tmp_path, strategy="fsdp", metric_lag_steps=3)) == [0, 0]
     outcome = read(tmp_path / "out/outcome.json")
     assert (outcome["outcome"], outcome["step"], outcome["weights_step"]) == ("diverged", 2, 1)
 

@@ -58,7 +58,7 @@ def failing(patch: pytest.MonkeyPatch, name: str, number: int, place: str) -> No
 def test_a_disk_that_fails_counts_against_no_run(
     packs: Path, tmp_path: Path, undisturbed: Path, operation: str, number: int, place: str, says: str
 ) -> None:
-    chosen = settings(packs, tmp_path, checkpoint_steps=3, starts_without_progress=2)
+    chosen = settings(packs, tmp_path, checkpoint_steps=3, max_starts_without_progress=2)
     for _ in range(2):
         with pytest.MonkeyPatch.context() as patch:
             failing(patch, operation, number, place)
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_synced_ends_a_start_that_was_recorded(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The record is in its place when its folder's sync fails: the next start took it for a kill."""
-    chosen = settings(packs, tmp_path, starts_without_progress=1)
+    chosen = settings(packs, tmp_path, max_starts_without_progress=1)
     for _ in range(3):  # the first one comes no further than to the run's identity
         with monkeypatch.context() as patch:
             failing(patch, "fsync", errno.EIO, r"/state$")

@@ -184,7 +184,7 @@ def test_a_floor_keeps_attention_flatter(packs: Path, tmp_path: Path, unslowed: 
             sum(float(normalised_entropy(hook.mixers[layer], *hook.seen[layer]).detach()) for layer in (2, 3)) / 2
         )
     assert 1.0 > entropies[1] > entropies[0], entropies
-    parts = settings(packs, tmp_path / "parts", starts_without_progress=0, checkpoint_seconds=1e9)
+    parts = settings(packs, tmp_path / "parts", max_starts_without_progress=0, checkpoint_seconds=1e9)
     assert [train(chosen, parts, StopAt(number)) for number in (9, 14, 90)][-1] == 0
     assert products(tmp_path / "parts") == products(tmp_path / "whole")
 

@@ -54,7 +54,7 @@ def test_stopped_anywhere_and_resumed_to_the_same_bits(
 ) -> None:
     """Also in a step between the two sides of an evaluation. Weights, values, and what was decided."""
     of, uninterrupted = whole
-    chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9, micro_batch=4)
+    chosen = settings(packs, tmp_path, max_starts_without_progress=0, checkpoint_seconds=1e9, micro_batch=4)
     codes = [train(of, chosen, StopAt(number)) for number in polls]
     assert codes == [EXIT_RUN_AGAIN] * (len(polls) - 1) + [0]
     assert products(tmp_path) == products(uninterrupted)

@@ -27,7 +27,7 @@ def test_stopped_anywhere_and_resumed_to_the_same_bits(
     packs: Path, tmp_path: Path, slowed: Path, polls: tuple[int, ...]
 ) -> None:
     """Before, at and after the release, and in the middle of the ramp."""
-    chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9)
+    chosen = settings(packs, tmp_path, max_starts_without_progress=0, checkpoint_seconds=1e9)
     codes = [train(spec(slow(**ALWAYS)), chosen, StopAt(number)) for number in polls]
     assert codes == [EXIT_RUN_AGAIN] * (len(polls) - 1) + [0]
     assert products(tmp_path) == products(slowed)
@@ -65,7 +65,10 @@ def test_a_state_that_is_none_of_the_run_is_refused(
     packs: Path, tmp_path: Path, chosen: dict[str, Any], change: Any, says: str
 ) -> None:
     """Its checksums are those of what lies there; without that checkpoint an earlier one is taken."""
-    of, how = spec(chosen, train__steps=12), settings(packs, tmp_path, checkpoint_steps=4, starts_without_progress=1)
+    of, how = (
+        spec(chosen, train__steps=12),
+        settings(packs, tmp_path, checkpoint_steps=4, max_starts_without_progress=1),
+    )
     assert train(of, how) == 0
     expected = products(tmp_path)
     shutil.rmtree(tmp_path / "state/step-0000012")

@@ -89,7 +89,7 @@ def on_machine(name: str, *arguments: Any) -> None:
 
 def start(name: str, packs: Path, place: Path, steps: int) -> Any:
     spec = run_spec(train__steps=steps)
-    chosen = settings(packs, place, checkpoint_steps=1, lock_seconds=2.0, wait_seconds=60.0)
+    chosen = settings(packs, place, checkpoint_steps=1, stale_lock_seconds=2.0, lock_wait_seconds=60.0)
     process = PROCESSES.Process(target=on_machine, args=(name, spec.to_json(), chosen, {}, None))
     process.start()
     return process

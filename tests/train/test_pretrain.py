@@ -88,7 +88,7 @@ def test_accumulation_changes_nothing_but_rounding(packs: Path, tmp_path: Path, 
 
 
 def test_layers_computed_again_give_the_same_bytes(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
-    assert train(run_spec(), settings(packs, tmp_path, recompute=True)) == 0
+    assert train(run_spec(), settings(packs, tmp_path, recompute_activations=True)) == 0
     assert products(tmp_path) == products(undisturbed)
     assert [read(where / "out/manifest.json")["recompute"] for where in (tmp_path, undisturbed)] == [True, False]
 
@@ -112,7 +112,7 @@ def test_killed_at_any_moment_a_run_resumes_to_the_same_bits(
     What probes read is the same to the bit, too.
     """
     moments, spec = random.Random(seed), run_spec(probes=PROBES)
-    chosen = settings(packs, tmp_path, checkpoint_steps=1, starts_without_progress=0)
+    chosen = settings(packs, tmp_path, checkpoint_steps=1, max_starts_without_progress=0)
     reached, process = [], None
     for attempt in range(40):
         if attempt % 4 == 3:
@@ -157,7 +157,7 @@ class StopAt(StopRequest):
 
 def test_a_stop_is_heeded_at_every_poll_and_loses_nothing(packs: Path, tmp_path: Path, undisturbed: Path) -> None:
     """Every place that polls is tried: before the start, in steps, between micro-batches, in validation."""
-    chosen = settings(packs, tmp_path, micro_batch=None, starts_without_progress=0, checkpoint_seconds=1e9)
+    chosen = settings(packs, tmp_path, micro_batch=None, max_starts_without_progress=0, checkpoint_seconds=1e9)
     steps, stops = [], 0
     for polls in (0, 1, 2, 3, 4, 5, 6, 8, 11, 14, 17):
         code = train(run_spec(), chosen, StopAt(polls))
@@ -227,7 +227,7 @@ def test_interventions_and_random_draws_resume_to_the_same_bits(
     assert train(run_spec(), settings(packs, tmp_path / "whole")) == 0
     torch.manual_seed(2)  # what was drawn before is nobody's
     codes = [
-        train(run_spec(), settings(packs, tmp_path / "parts", starts_without_progress=0), StopAt(polls))
+        train(run_spec(), settings(packs, tmp_path / "parts", max_starts_without_progress=0), StopAt(polls))
         for polls in (7, 9, 30)
     ]
     assert codes == [EXIT_RUN_AGAIN, EXIT_RUN_AGAIN, 0]

@@ -117,7 +117,7 @@ def test_a_probe_that_draws_at_random_changes_no_weight(
 
 
 def test_a_stop_at_every_poll_loses_no_reading(packs: Path, tmp_path: Path, probed: Path) -> None:
-    chosen = settings(packs, tmp_path, starts_without_progress=0, checkpoint_seconds=1e9)
+    chosen = settings(packs, tmp_path, max_starts_without_progress=0, checkpoint_seconds=1e9)
     codes = [train(SPEC, chosen, StopAt(polls)) for polls in (3, 5, 4, 8, 9, 30)]
     assert codes[:3] == [EXIT_RUN_AGAIN] * 3 and codes[-1] == 0
     assert read(tmp_path / "out/manifest.json")["attempts"] >= 4

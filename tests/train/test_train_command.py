@@ -40,8 +40,8 @@ def test_a_bad_spec_is_an_error_in_one_line_and_is_recorded(packs: Path, tmp_pat
     [
         (("--micro-batch", "2.5"), "argument --micro-batch: '2.5' is not a whole number from 0 on"),
         (("--micro-batch", "0"), "argument --micro-batch: '0' is not a whole number from 1 on"),
-        (("--metric-lag", "1e3"), "argument --metric-lag: '1e3' is not a whole number from 0 on"),
-        (("--metric-lag", "-1"), "argument --metric-lag: '-1' is not a whole number from 0 on"),
+        (("--metric-lag-steps", "1e3"), "argument --metric-lag-steps: '1e3' is not a whole number from 0 on"),
+        (("--metric-lag-steps", "-1"), "argument --metric-lag-steps: '-1' is not a whole number from 0 on"),
     ],
 )
 def test_a_count_that_is_none_is_said(words: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:

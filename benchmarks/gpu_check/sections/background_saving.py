@@ -52,7 +52,7 @@ def _saved_twice(spec: RunSpec, device: str) -> dict[str, Any]:
         pack = random_pack(folder / "random.json", spec, SEQUENCES)
         settings = TrainerSettings(
             training_pack=pack, validation_pack=pack, state=folder, out=folder, device=device, micro_batch=SEQUENCES,
-            checkpoint_seconds=float("inf"), report_seconds=float("inf"), metric_lag=0,
+            checkpoint_seconds=float("inf"), report_seconds=float("inf"), metric_lag_steps=0,
         )  # fmt: skip
         run_lock: Any = SimpleNamespace(check=lambda: None)
         loop = untrained(spec, settings, StopRequest(), group, run_lock)

@@ -74,7 +74,8 @@ def _steps(spec: RunSpec, device: str) -> dict[str, Any]:
         pack = random_pack(Path(folder) / "random.json", spec, SEQUENCES)
         settings = TrainerSettings(
             training_pack=pack, validation_pack=pack, state=Path(folder), out=Path(folder), device=device,
-            metric_lag=LATE, micro_batch=SEQUENCES // 2, checkpoint_seconds=float("inf"), report_seconds=float("inf"),
+            metric_lag_steps=LATE, micro_batch=SEQUENCES // 2, checkpoint_seconds=float("inf"),
+            report_seconds=float("inf"),
         )  # fmt: skip
         loop = untrained(on_random_tokens(spec, TimingSettings(sequences=SEQUENCES)), settings, StopRequest(), group)
         loop.train_step()

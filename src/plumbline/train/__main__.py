@@ -59,14 +59,14 @@ def arguments() -> argparse.ArgumentParser:
         help="keep compiled code there, for other runs of the same shape",
     )
     add(
-        "--recompute",
+        "--recompute-activations",
         action="store_true",
         help="keep only the residual stream between layers for the backward pass: less memory, a third more work",
     )
     add("--attention", choices=("auto", "reference"), default="auto",
         help="reference: explicit weights instead of fused kernels (default: %(default)s)")  # fmt: skip
     add(
-        "--metric-lag",
+        "--metric-lag-steps",
         type=command_line.not_negative,
         metavar="STEPS",
         help="read losses so many steps after they were computed; no number changes (default: 0 on a CPU; on a GPU 8, "
@@ -74,13 +74,13 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--report-seconds", type=float, default=5.0, help="shortest time between two progress lines")
     add(
-        "--lock-seconds",
+        "--stale-lock-seconds",
         type=float,
         default=120.0,
         help="a trainer without a heartbeat counts as dead after this time",
     )
-    add("--wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
-    add("--starts-without-progress", type=int, default=3, metavar="K",
+    add("--lock-wait-seconds", type=float, default=180.0, help="how long to wait for another trainer of this run")
+    add("--max-starts-without-progress", type=int, default=3, metavar="K",
         help="give up after K faults in the loop from the same step; 0: never (default: %(default)s)")  # fmt: skip
     return parser
 

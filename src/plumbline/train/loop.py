@@ -25,7 +25,7 @@ class TrainingLoop:
     def __init__(self, parts: TrainingContext) -> None:
         self.parts = parts
         self.state = TrainingState(parts.spec, parts.ranks.device)
-        late = steps_late(parts.settings.metric_lag, parts.ranks, parts.optimizer.can_skip)
+        late = steps_late(parts.settings.metric_lag_steps, parts.ranks, parts.optimizer.can_skip)
         self.deferred = DeferredMetrics(parts.ranks, late)
         self.stop_wanted = self.save_wanted = False
         self.factor = learning_rate.factor(parts.spec.schedule, parts.spec.train.steps)

@@ -152,7 +152,7 @@ class _Run:
         hooks = interventions.build(spec.interventions)
         randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
-        model.recompute = settings.recompute
+        model.recompute = settings.recompute_activations
         dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
         attention = choose(model, settings.attention, group.device.type, dtype)
         if settings.micro_batch is None and group.device.type == "cuda" and settings.strategy == "ddp":
@@ -227,9 +227,9 @@ class _Run:
         self.how = {
             "strategy": settings.strategy,
             **compilation,
-            "recompute": settings.recompute,
+            "recompute": settings.recompute_activations,
             "attention": attention,
-            "metric_lag": loop.deferred.late,
+            "metric_lag_steps": loop.deferred.late,
             "micro_batch": batching.micro_batch,
             "accumulation": batching.accumulation,
             "world_size": group.world,

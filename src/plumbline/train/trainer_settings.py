@@ -18,10 +18,11 @@ class TrainerSettings:
     None: a whole share; on a GPU, but for fsdp, the largest that its memory holds, found by trying. `compile_cache`:
     where what `compile` makes is kept for the next run of equal shape on such a processor; None: torch's own place.
     `attention`: "reference" has explicit weights in place of every fused kernel. `background_io`: threads write
-    checkpoints and read the next step's sequences while steps are taken. `metric_lag`: optimizer steps
-    (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it. `lock_seconds`: a lock whose
-    heartbeat is older is stale. `wait_seconds`: how long to wait for another trainer. `starts_without_progress`: starts
-    from one step that fell to a fault in the loop, after which a run is given up (0: never).
+    checkpoints and read the next step's sequences while steps are taken. `metric_lag_steps`: optimizer steps
+    (`plumbline.train.monitoring.deferred_metrics`); None: as the device wants it. `stale_lock_seconds`: a lock whose
+    heartbeat is older is stale. `lock_wait_seconds`: how long to wait for another trainer.
+    `max_starts_without_progress`: starts from one step that fell to a fault in the loop, after which a run is given up
+    (0: never).
     """
 
     training_pack: Path
@@ -33,9 +34,9 @@ class TrainerSettings:
     strategy: Literal["ddp", "fsdp"] = "ddp"
     compile: bool = False
     compile_cache: Path | None = None
-    recompute: bool = False
+    recompute_activations: bool = False
     attention: Literal["auto", "reference"] = "auto"
-    metric_lag: int | None = None
+    metric_lag_steps: int | None = None
     checkpoint_seconds: float | None = None
     checkpoint_steps: int | None = None
     keep_checkpoints: int = 3
@@ -43,9 +44,9 @@ class TrainerSettings:
     tensorboard: Path | None = None
     mlflow: str | None = None
     report_seconds: float = 5.0
-    lock_seconds: float = 120.0
-    wait_seconds: float = 180.0
-    starts_without_progress: int = 3
+    stale_lock_seconds: float = 120.0
+    lock_wait_seconds: float = 180.0
+    max_starts_without_progress: int = 3
 
     def circumstances(self) -> dict[str, Any]:
         """Collect the settings that a deterministic fault may depend on, beside spec and data."""
@@ -54,6 +55,6 @@ class TrainerSettings:
             "device": self.device,
             "strategy": self.strategy,
             "compile": self.compile,
-            "recompute": self.recompute,
+            "recompute": self.recompute_activations,
             "attention": self.attention,
         }

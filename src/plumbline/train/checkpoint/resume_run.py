@@ -43,7 +43,7 @@ def locked(settings: TrainerSettings, stop: StopRequest) -> Iterator[RunLock]:
         StopRequested: asked to stop while waiting.
         DiskFull, UnreadableFile: the disk has something against it.
     """
-    mine = RunLock(settings.state, limit=settings.lock_seconds, wait=settings.wait_seconds, stop=stop)
+    mine = RunLock(settings.state, limit=settings.stale_lock_seconds, wait=settings.lock_wait_seconds, stop=stop)
     with contextlib.ExitStack() as stack:
         with readable(settings.state):
             guarded(settings.state, lambda: stack.enter_context(mine))
@@ -176,7 +176,7 @@ class RunResumer:
             details |= {"packages": provenance.packages(), "lock_sha256": provenance.lock_sha256()}
             recorded = len(records.starts)
             try:
-                records.start(step, directory.settings.starts_without_progress, details, directory.circumstances)
+                records.start(step, directory.settings.max_starts_without_progress, details, directory.circumstances)
             except OSError as error:  # the record may be in its place, and the sync of its folder have failed
                 directory.started = len(records.starts) > recorded
                 directory.end_by(error, step, {}, in_loop=False)
