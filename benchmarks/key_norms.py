@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 from machine_description import describe
-from step_time import seconds, trainer
+from method_step_times import seconds, trainer
 
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core import command_line

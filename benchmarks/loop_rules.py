@@ -32,7 +32,7 @@ from decision_rules.proposal_sessions import (
 )
 from decision_rules.rates_page import rng_of
 from decision_rules.rules_and_noise_laws import design, in_use
-from driven_loop import SIGMA, drive
+from try_by_exit_codes import SIGMA, drive
 from machine_description import describe
 from tabulate import tabulate
 

@@ -17,7 +17,7 @@ def test_a_file_of_nothing_is_crowned_as_seldom_as_the_page_says(
 ) -> None:
     """Files are written, read and judged as the benchmark does it, which draws 2,000."""
     monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
-    import verdict_numbers as benchmark
+    import numbers_verdict_rates as benchmark
 
     page = (REPOSITORY / "docs/verdict.md").read_text(encoding="utf-8")
     assert "said to improve | at most 2.5 % | 2.0 ± 0.3 % |" in page and "0.020 ± 0.003 |" in (

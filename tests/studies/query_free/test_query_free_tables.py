@@ -59,7 +59,7 @@ def test_table1_has_the_printed_rows_and_a_check_in_each_of_theory(table1: Table
     assert (at["8.4"][0]["label"], at["5.1"][0]["label"]) == ("experimental, see figure 2", "experimental, see table 2")
     assert rows["thm_4_2_tied"]["covers_normalization_published"] == "×"
     assert rows["thm_4_2_tied"]["covers_skip_connections_published"] == "around attention only"
-    assert rows["prop_4_1"]["weight_decay_published"] == "✓ post-training, × during training"
+    assert rows["prop_4_1"]["covers_weight_decay_published"] == "✓ post-training, × during training"
     assert {row["covers_normalization_published"] for row in rows.values() if row["check"].startswith("thm_8_4")} == {
         "no row",
         "",

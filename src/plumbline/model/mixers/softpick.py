@@ -95,7 +95,7 @@ class Softpick(Mixer):
             from plumbline.kernels.softpick_original import softpick_original
 
             return softpick_original(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, epsilon=EPSILON)
-        from plumbline.kernels.bounded_softmax import bounded_softmax
+        from plumbline.kernels.bounded import bounded_softmax
 
         return bounded_softmax(q_BHQW, k_BGKW, v_BGKW, scale=self.scale, cap=None)
 
