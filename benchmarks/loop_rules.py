@@ -32,9 +32,9 @@ from decision_rules.proposal_sessions import (
 )
 from decision_rules.rates_page import rng_of
 from decision_rules.rules_and_noise_laws import design, in_use
-from try_by_exit_codes import SIGMA, drive
 from machine_description import describe
 from tabulate import tabulate
+from try_by_exit_codes import SIGMA, drive
 
 from plumbline.core.files import atomic_write_text
 
