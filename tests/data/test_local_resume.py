@@ -122,9 +122,7 @@ def test_killed_again_and_again_it_comes_to_its_end(texts: Path, whole: dict[str
 
 
 @pytest.mark.parametrize("stage", ["taken", "written"])
-def test_a_source_that_changed_meanwhile_is_read_from_its_start(
-    texts: Path, tmp_path: Path, stage: str
-) -> None:
+def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp_path: Path, stage: str) -> None:
     own = tmp_path / "texts"
     own.mkdir()
     for path in texts.iterdir():

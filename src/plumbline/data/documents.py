@@ -122,8 +122,9 @@ def gather(
                 "documents_of_source": dict(tally.sources[split]),
                 "text_bytes": tally.sizes[split],
             }
-        for split in SPLITS if kept else ():
-            shard_writer.move(kept.folder, out / f"{split}.jsonl")
+        if kept:
+            for split in SPLITS:
+                shard_writer.move(kept.folder, out / f"{split}.jsonl")
     if wanted:
         wanted |= {"read_bytes": tally.bytes, "stream_ended": ended}
     split_by_hash = {

@@ -184,9 +184,7 @@ class DocumentShuffle:
         self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)
 
-    def _keyed(
-        self, after: int = -1, ended: Callable[[int], None] | None = None
-    ) -> Iterator[tuple[bytes, memoryview]]:
+    def _keyed(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
         """Hashes and lines, in order."""
         self._flush()
         for number in sorted(number for number in self._sizes if number > after):

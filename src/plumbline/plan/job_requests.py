@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any
 
 from plumbline.plan.evaluation_workload import amount
-from plumbline.plan.job_needs import LEAST_MB, MEMORY_MARGIN, Need, need
+from plumbline.plan.job_needs import LEAST_MB, Need, need
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.specs.study_config import Run
 
@@ -68,4 +67,3 @@ class JobRequests:
                 self._suites[suite] = 50.0 if there is None else there[0] / 1000
             self._suites.setdefault("", 0.0)
         return max(self._suites.values())
-
