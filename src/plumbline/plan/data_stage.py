@@ -26,8 +26,8 @@ HUB_TOKENS = {"Skylion007/openwebtext": 9.04e9}
 START_SECONDS = 15.0
 #: Shards that profiles/slurm packs into one job, where they are tokenised one after another.
 TOGETHER = 16
-#: Where Arrow stops to read a Parquet file ahead (MB): of one with 2,400 MB of text a process took the 1,580 MB that the
-#: law of `documents` gives for so many.
+#: Where Arrow stops to read a Parquet file ahead (MB): of one with 2,400 MB of text a process took the 1,580 MB that
+#: the law of `documents` gives for so many.
 READ_AHEAD = 1450
 
 
