@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import run_resources
 import yaml
 from machine_description import command, describe
 from tokenize_pack import prose
@@ -32,8 +33,10 @@ from tokenize_pack import prose
 HEAD = """\
 # What the jobs of each rule take. Last measured: {machine}, `{command}`.
 # `measured`: the command of a rule's points ({{units, mb: at the peak, cpu_seconds}}) and of the laws through them: so
-# much whatever the size (`fixed`), and for each unit. `derived`: from what, where no machine was there to measure it;
-# `seconds: plan` is the plan's estimate. tests/plan/test_job_resources.py compares with what rules ask for at `paper`.
+# much whatever the size (`fixed`), and for each unit. `adds`: what is added to them, and `waits`: how long a job waits
+# for a network or a disk; `extrapolated` says what of a law was not measured. `seconds: plan`: the plan's estimate.
+# plumbline/plan/job_needs.py reads the laws for the plan and for what rules ask for; tests/plan/test_job_resources.py
+# compares that at `paper` with the table.
 """
 
 SORT = """
@@ -74,6 +77,9 @@ _, status, used = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ,
 print(json.dumps([status, used.ru_maxrss * 1024 / 1e6, used.ru_utime + used.ru_stime]))
 """
 ROOT = Path(__file__).parents[1]
+
+#: What of a rule's row is not measured, and stays when it is measured again.
+BESIDE = ("adds", "waits", "seconds")
 
 #: Of a step: units and the command line of each point.
 Step = Iterator[tuple[dict[str, float], list[str]]]
@@ -288,6 +294,7 @@ STEPS: dict[str, dict[str, Callable[[Path], Step]]] = {
     "figure": {"runs": _product("figure", "fig1")},
     "claims": {"items": _product("claims")},
     "audit": {"all": audit_all},
+    **run_resources.STEPS,
 }
 
 
@@ -360,10 +367,8 @@ def main() -> None:
         return
     there = yaml.safe_load(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     for rule in given.only_rules:
-        there[rule] = {
-            "measured": f"python benchmarks/job_resources.py --only-rules {rule}",
-            "steps": measured(STEPS[rule]),
-        }
+        made = {"measured": f"python benchmarks/job_resources.py --only-rules {rule}", "steps": measured(STEPS[rule])}
+        there[rule] = made | {name: there.get(rule, {})[name] for name in BESIDE if name in there.get(rule, {})}
         head = HEAD.format(command=command(), machine=describe(with_torch=False))
         rows = yaml.safe_dump(there, sort_keys=False, width=118)
         given.out.write_text(head + rows, encoding="utf-8")

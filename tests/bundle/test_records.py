@@ -112,6 +112,23 @@ def test_the_records_that_are_here_are_whole(repository: Path) -> None:
         assert ro_crate.NAME and kept.studies
 
 
+@pytest.mark.slow
+def test_every_page_of_each_record_comes_out_equal(repository: Path, tmp_path: Path) -> None:
+    """All of its products by the code of its commit, with the packages that are here."""
+    for name in records.names(repository / "records"):
+        kept = records.read(repository / "records" / name)
+        if description.git(repository, "cat-file", "-e", f"{kept.commit}^{{commit}}") is None:
+            pytest.skip(f"{kept.commit}, the commit of {name}, is not in this clone's history")
+        bundle = repository / "records" / name / "bundle.tar.xz"
+        found = rebuild.rebuild(bundle, tmp_path / name, jobs=2, at_commit=True, any_versions=True)
+        if found.otherwise and not found.whole:
+            pytest.skip(f"{name} was made with other packages: {'; '.join(found.otherwise)}")
+        assert found.whole, rebuild.told(found)
+        said = description.parse(archive.read_one(bundle, description.NAME), name)
+        assert len(said.products) == kept.products <= len(found.verdicts)
+        assert set(found.verdicts.values()) == {rebuild.EQUAL}
+
+
 def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path) -> None:
     """By the package of its commit, which today's verb calls: a page that needs no run stands for all products."""
     for name in records.names(repository / "records"):

@@ -112,7 +112,8 @@ def test_requests_of_the_paper_preset_are_granted(workspace: Workspace) -> None:
         assert f"NumNodes={nodes} " in text and f"gres/gpu={8 * nodes}" in text
         # The stand-in's rules give no limit of their own, as the product's do from the plan's model.
         assert "TimeLimit=02:00:00 " in text and "Partition=gpus " in text and "Account=lab " in text
-        assert "MinMemoryNode=800000M " in text and f"NumTasks={nodes} " in text
+        assert "MinMemoryNode=100M " in text, "what the rule asks for: the profile has no number of its own"
+        assert f"NumTasks={nodes} " in text
         assert not re.search(r"Deadline=(N/A|Unknown)", text)
     # Three shards are one SLURM job, on processors alone.
     assert len(driver.jobs()) == 3

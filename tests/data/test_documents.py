@@ -73,7 +73,7 @@ def test_what_a_killed_process_left_goes_with_the_next_start(tmp_path: Path) -> 
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *words, "--out", str(tmp_path / "out")], capture_output=True, text=True
     )
-    assert done.returncode == -signal.SIGKILL and list((tmp_path / "out").glob(".shuffle.*")), done.stderr
+    assert done.returncode == -signal.SIGKILL and list((tmp_path / "out").glob(".local-*")), done.stderr
     local(tmp_path / "texts", tmp_path / "out")
     made = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "out")]
     assert made[0] == made[1]

@@ -19,7 +19,7 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_file
-from plumbline.data import documents, hub_read_cache, pack, sources, tokenize, tokenizer
+from plumbline.data import documents, hub_read_cache, pack, shard_writer, sources, tokenize, tokenizer
 
 CONTEXT, VOCABULARY = 16, 300
 FILES = ("train.jsonl", "validation.jsonl", "documents.json")
@@ -202,8 +202,8 @@ import os, signal, sys
 from plumbline.data import documents, split, hub_read_cache
 hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = 150_000, 60_000, 2_000
 sorted_lines = split.DocumentShuffle.lines
-def killed(shuffle, before=None):
-    for number, line in enumerate(sorted_lines(shuffle, before)):
+def killed(shuffle, *given, **more):
+    for number, line in enumerate(sorted_lines(shuffle, *given, **more)):
         if number == 900:
             os.kill(os.getpid(), signal.SIGKILL)
         yield line
@@ -242,7 +242,7 @@ def test_what_fails_while_it_is_read_or_written_is_not_read_again(
         patch.setattr(sources.hub, "documents", torn)
         fetch(data_set, tmp_path / "out", tokens=30_000)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk"):
-        patch.setattr(documents, "atomic", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
+        patch.setattr(shard_writer, "naming", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
         fetch(data_set, tmp_path / "out", tokens=30_000)
     assert starts[-1].number == 221
     count = len(starts)

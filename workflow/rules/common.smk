@@ -10,7 +10,8 @@ from plumbline.operate import ctrl_c, staleness, verdict_sentence
 from plumbline.operate.console import forecast
 from plumbline.operate.locks import workflow_lock
 from plumbline.operate.preflight import before_first_job, tokenizers
-from plumbline.plan import data_stage
+from plumbline.plan import data_stage, job_needs
+from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import load, snakemake_internals, use_this_interpreter
 from plumbline.project.paths import REPORT_INDEX, RESULTS
@@ -22,6 +23,8 @@ PROJECT.tokens.require()
 snakemake_internals.answer_unknown_targets(PROJECT.unknown_paths.nothing_makes)
 # What jobs will take, from finished runs where there are any: read once, here.
 ESTIMATOR = estimator(PROJECT)
+# Memory and time limits, by benchmarks/job_resources.yaml.
+REQUESTS = JobRequests(ESTIMATOR)
 WORK, MADE, LOGS = PROJECT.paths.work, PROJECT.paths.results, PROJECT.paths.logs
 BENCHMARKS = f"{WORK}/benchmarks"
 COMPILED = f"{WORK}/compiled"
@@ -205,6 +208,55 @@ def evaluate_minutes(wildcards):
 def probe_minutes(wildcards):
     """Time limit of a probe job."""
     return ESTIMATOR.probe_minutes(run_of(wildcards))
+
+
+def run_mb(rule, of=run_of):
+    """Memory of a job of one run, by the law of what it takes."""
+
+    def asked(wildcards, attempt):
+        return REQUESTS.run_mb(rule, of(wildcards), attempt)
+
+    return asked
+
+
+def product_mb(rule):
+    """Memory of a job that makes items or a product; more at each further attempt."""
+
+    def asked(wildcards, attempt):
+        return REQUESTS.product(rule).asked_mb(attempt)
+
+    return asked
+
+
+def product_minutes(rule):
+    """Time limit of such a job."""
+
+    def asked(wildcards):
+        return REQUESTS.product(rule).asked_minutes()
+
+    return asked
+
+
+def verdict_needs():
+    """What a verdict on one's own method needs: its largest trained weights are read."""
+    runs = list(PROJECT.mine.study.runs.values()) if PROJECT.mine else []
+    return REQUESTS.of_largest("verdict", runs)
+
+
+def verdict_mb(wildcards, attempt):
+    """Memory of a verdict; more at each further attempt."""
+    return verdict_needs().asked_mb(attempt, job_needs.LEAST_MB)
+
+
+def verdict_minutes(wildcards):
+    """Time limit of a verdict."""
+    return verdict_needs().asked_minutes()
+
+
+def measure_mb(wildcards, attempt):
+    """Memory of a measurement."""
+    on_gpu = measurement_of(wildcards).device == "gpu"
+    return REQUESTS.measurement(on_gpu).asked_mb(attempt, job_needs.LEAST_MB)
 
 
 def data_mb(rule):

@@ -25,7 +25,8 @@ rule fetch:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=500,
+        mem_mb=product_mb("fetch"),
+        runtime=product_minutes("fetch"),
     params:
         requirement=pinned_requirement,
     shell:

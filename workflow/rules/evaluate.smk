@@ -17,7 +17,8 @@ rule items:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=product_mb("items"),
+        runtime=product_minutes("items"),
     params:
         flags=lambda wildcards: PROJECT.commands.items(wildcards.suite),
         fingerprint=items_fingerprint,
@@ -47,7 +48,7 @@ rule evaluate:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=run_mb("evaluate", scored_run_of),
         runtime=evaluate_minutes,
         launch="python",
     params:

@@ -19,7 +19,7 @@ rule measure:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
+        mem_mb=measure_mb,
         runtime=measure_minutes,
         launch="python",
     params:

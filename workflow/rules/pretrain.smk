@@ -28,7 +28,7 @@ rule pretrain:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=run_mb("pretrain"),
         disk_mb=pretrain_disk_mb,
         runtime=pretrain_minutes,
         launch="python",
@@ -64,7 +64,7 @@ rule probe:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=run_mb("probe"),
         runtime=probe_minutes,
         launch="python",
     params:

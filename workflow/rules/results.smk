@@ -28,7 +28,8 @@ rule table:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=800,
+        mem_mb=product_mb("table"),
+        runtime=product_minutes("table"),
         launch="python",
     params:
         preset=PROJECT.name,
@@ -64,7 +65,8 @@ rule figure:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=800,
+        mem_mb=product_mb("figure"),
+        runtime=product_minutes("figure"),
         launch="python",
     params:
         preset=PROJECT.name,
@@ -99,7 +101,8 @@ rule claims:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=800,
+        mem_mb=product_mb("claims"),
+        runtime=product_minutes("claims"),
         launch="python",
     params:
         preset=PROJECT.name,
@@ -153,7 +156,8 @@ rule audit:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=800,
+        mem_mb=product_mb("audit"),
+        runtime=product_minutes("audit"),
     params:
         fingerprint=fingerprint("audit"),
     shell:

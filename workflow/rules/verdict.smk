@@ -23,7 +23,8 @@ rule verdict:
         "../../envs/plumbline.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=verdict_mb,
+        runtime=verdict_minutes,
     params:
         file=PROJECT.config.get("mine", ""),
         preset=PROJECT.name,

@@ -28,6 +28,7 @@ TRAVELS = (
     "envs/plumbline.post-deploy.sh",
     "examples",
     "benchmarks/*.md",
+    "benchmarks/job_resources.yaml",
     "records/README.md",
     "records/*/record.json",
     "results/README.md",

@@ -31,9 +31,10 @@ from plumbline.core import fingerprint_file
 from plumbline.core.command_line import run, token_id
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic, path_or_none, sha256_file
-from plumbline.data import hub_read_budget, hub_reading, token_files
+from plumbline.data import hub_read_budget, hub_reading, shard_writer, token_files
 from plumbline.data.folder_lock import alone
 from plumbline.data.hub_read_cache import StreamCache, StreamTotals
+from plumbline.data.local_read_cache import LocalReadCache
 from plumbline.data.pinned_packages import PACKAGED, PACKAGED_LARGE, PINS
 from plumbline.data.progress import ProgressCounter
 from plumbline.data.sources import Document, debian, key, local, packaged, tokens
@@ -97,6 +98,8 @@ def gather(
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / "documents.json").unlink(missing_ok=True)  # it vouches for the files beside it, which now change
+    for left in out.glob(f"{_SHUFFLES}*"):  # of killed processes, since `out` is this process's alone
+        shutil.rmtree(left)
     wanted = about.get("budget")
     with contextlib.ExitStack() as stack:
         folder = kept.folder if kept else Path(stack.enter_context(_temporary(out)))
@@ -114,11 +117,14 @@ def gather(
                     f"{key(corpus, 'held_out.percent')}: {validation_percent:g}: of {tally.taken.total()} documents "
                     f"none is left for {split}; give more documents or another percentage"
                 )
-            described[split] = _shuffled(out / f"{split}.jsonl", split, shuffle, kept) | {
+            described[split] = _shuffled(out, split, shuffle, kept) | {
                 "documents_before_cutting": tally.taken[split],
                 "documents_of_source": dict(tally.sources[split]),
                 "text_bytes": tally.sizes[split],
             }
+        if kept:
+            for split in SPLITS:
+                shard_writer.move(kept.folder, out / f"{split}.jsonl")
     if wanted:
         wanted |= {"read_bytes": tally.bytes, "stream_ended": ended}
     split_by_hash = {
@@ -134,9 +140,7 @@ def gather(
 
 
 def _temporary(out: Path) -> contextlib.AbstractContextManager[str]:
-    """Make a folder for the shuffles; those of killed processes go first, since `out` is this process's alone."""
-    for left in out.glob(f"{_SHUFFLES}*"):
-        shutil.rmtree(left)
+    """Make a folder for the shuffles."""
     return tempfile.TemporaryDirectory(prefix=_SHUFFLES, dir=out)
 
 
@@ -160,8 +164,7 @@ def _read(
                     kept.save(taking.shuffles, now=False)
                 progress.add()
     except BaseException:
-        if kept and whole:
-            kept.save(taking.shuffles)
+        if kept and whole and kept.interrupted(taking.shuffles):
             print(
                 f"{kept.folder}: {taking.tally.bytes / 1e6:,.1f} MB of text were read so far and are kept there: the "
                 "same command continues",
@@ -169,15 +172,17 @@ def _read(
             )
         raise
     if kept:
-        kept.save(taking.shuffles)
+        kept.ended(taking.shuffles)
     return taking.tally.bytes < limit
 
 
-def _shuffled(path: Path, split: str, shuffle: DocumentShuffle, kept: StreamCache | None) -> dict[str, Any]:
+def _shuffled(out: Path, split: str, shuffle: DocumentShuffle, kept: StreamCache | None) -> dict[str, Any]:
     """Write one side's lines, merged with those that were finished before; returns their number and checksum."""
-    before = kept.before(split) if kept else None
+    path, before = out / f"{split}.jsonl", kept.before(split) if kept else None
     if kept and before and not shuffle.documents:
         return {"file": path.name} | kept.again(split, path)
+    if kept and before is None:
+        return shard_writer.write(shuffle, kept.folder, path.name)
     return _write(path, shuffle.lines(before))
 
 
@@ -271,6 +276,24 @@ def _source(given: argparse.Namespace) -> tuple[Iterator[Document], dict[str, An
     return (*_packaged(given), None)
 
 
+def _kept_of_local(given: argparse.Namespace, collections: list[dict[str, str]]) -> LocalReadCache | None:
+    """What was read before of the same files, by their hashes.
+
+    None of token files, and under limits given by hand: nothing is kept of them.
+    """
+    names = [one["name"] for one in collections]
+    if given.max_documents or given.max_megabytes or not all(name.endswith((".jsonl", ".txt")) for name in names):
+        return None
+    asked = {
+        "folder": given.local_folder.resolve().name,  # the source of text files beside one another
+        "files": {one["name"]: one["sha256"] for one in collections},
+        "validation_percent": given.validation_percent,
+        "held_out_by": given.held_out_by,
+        "piece_bytes": given.split_documents_at_bytes or 0,
+    }
+    return LocalReadCache(given.out, asked, given.corpus)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the verb `python -m plumbline.data.documents`."""
     parser = argparse.ArgumentParser(prog="python -m plumbline.data.documents", description=__doc__.splitlines()[0])
@@ -320,6 +343,8 @@ def main(arguments: list[str] | None = None) -> None:
         stream, about, kept = _source(given)
         if given.documents_source != "hub":  # has found what is wrong by now, and made nothing
             stack.enter_context(alone(given.out))
+        if given.documents_source == "local" and (kept := _kept_of_local(given, about["collections"])):
+            stream = local.documents(given.local_folder, given.corpus, kept.at)
         about |= {
             "max_documents": given.max_documents,
             "max_megabytes": given.max_megabytes,

@@ -84,6 +84,9 @@ class StreamCache:
     _files: dict[str, Sizes]
     _saved: int
 
+    #: Begins the names of the folders of this kind.
+    prefix = PREFIX
+
     def __init__(self, out: Path, asked: dict[str, Any], corpus: str) -> None:
         """Find what `out` keeps of what is `asked`; what it keeps of anything else is named, and left alone.
 
@@ -91,11 +94,11 @@ class StreamCache:
             PlumblineError: the cursor cannot be read.
         """
         self.corpus, self._asked = corpus, asked
-        self.folder = out / f"{PREFIX}{sha256_text(canonical_json([FORMAT, asked]))[:16]}"
+        self.folder = out / f"{self.prefix}{sha256_text(canonical_json([FORMAT, asked]))[:16]}"
         self._begin()
-        for other in sorted(out.glob(f"{PREFIX}*")):
+        for other in sorted(out.glob(f"{self.prefix}*")):
             if other != self.folder:
-                print(_unused(other), file=sys.stderr)
+                self._found_other(other)
         path = self.folder / _CURSOR
         try:
             cursor = json.loads(path.read_text(encoding="utf-8"))
@@ -119,6 +122,10 @@ class StreamCache:
             "reading continues from there",
             file=sys.stderr,
         )
+
+    def _found_other(self, folder: Path) -> None:
+        """Meet a folder of something else than is asked for."""
+        print(_unused(folder), file=sys.stderr)
 
     def _begin(self) -> None:
         self.at, self.tally, self.measured = START, StreamTotals(), None
@@ -161,6 +168,15 @@ class StreamCache:
             self._files = {split: shuffle.save() for split, shuffle in shuffles.items()}
             self._write()
             self._saved = self.tally.bytes
+
+    def ended(self, shuffles: dict[str, DocumentShuffle]) -> None:
+        """All documents were taken."""
+        self.save(shuffles)
+
+    def interrupted(self, shuffles: dict[str, DocumentShuffle]) -> bool:
+        """Keep what was taken when reading failed or was stopped; whether it is kept."""
+        self.save(shuffles)
+        return True
 
     def _write(self) -> None:
         content = {

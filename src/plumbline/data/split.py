@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -131,16 +131,20 @@ class DocumentShuffle:
         key = _key_of(identity)
         self._put(key[self._level], itertools.chain([key.hex().encode()], _line(identity, source, text, tokens)))
 
-    def lines(self, before: Path | None = None) -> Iterator[memoryview]:
+    def lines(
+        self, before: Path | None = None, *, after: int = -1, ended: Callable[[int], None] | None = None
+    ) -> Iterator[memoryview]:
         """Yield every document as a JSON line (with its line end), shuffled.
 
         Args:
             before: a file of such lines, already in this order, to merge with them.
+            after: leave out the files up to this number, whose lines were taken before.
+            ended: called with the number of a file when all of its lines were taken.
 
         Raises:
             PlumblineError: two documents share an id.
         """
-        keyed = self._keyed()
+        keyed = self._keyed(after, ended)
         if before is not None:
             keyed = heapq.merge(keyed, _keyed_lines(before), key=lambda entry: entry[0])
         last = b""
@@ -180,16 +184,18 @@ class DocumentShuffle:
         self._sizes[number][2] = zlib.crc32(content, self._sizes[number][2])
         self._unsynced.add(number)
 
-    def _keyed(self) -> Iterator[tuple[bytes, memoryview]]:
+    def _keyed(self, after: int = -1, ended: Callable[[int], None] | None = None) -> Iterator[tuple[bytes, memoryview]]:
         """Hashes and lines, in order."""
         self._flush()
-        for number in sorted(self._sizes):
+        for number in sorted(number for number in self._sizes if number > after):
             size, count, crc = self._sizes[number]
             path = self._path(number)
             if size > self._sort_bytes and count > 1:
                 yield from self._split(path, crc)
             else:
                 yield from _sorted(path, crc)
+            if ended is not None:
+                ended(number)
 
     def _split(self, path: Path, crc: int) -> Iterator[tuple[bytes, memoryview]]:
         """The same of a file that is too large to be sorted."""

@@ -32,7 +32,7 @@ from plumbline.core import process_record
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import read_json
-from plumbline.data.hub_read_cache import PREFIX
+from plumbline.data import hub_read_cache, local_read_cache
 from plumbline.train.checkpoint import read_state
 
 KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
@@ -78,8 +78,9 @@ def _packages(work: Path) -> Iterator[UnneededFile]:
 
 
 def _fetched(work: Path) -> Iterator[UnneededFile]:
-    for path in work.glob(f"*/corpora/*/documents/{PREFIX}*"):
-        yield _leftover("fetched", path, None)
+    for prefix in (hub_read_cache.PREFIX, local_read_cache.PREFIX):
+        for path in work.glob(f"*/corpora/*/documents/{prefix}*"):
+            yield _leftover("fetched", path, None)
 
 
 def _finished(state: Path, work: Path) -> bool:

@@ -1,6 +1,6 @@
 """Estimates the data stage: seconds on the longest path, CPU seconds, memory, and disk; and what its jobs ask for.
 
-It runs on processors, and once for all runs. What a job takes goes by laws that benchmarks/job_resources.py measured.
+It runs on processors, and once for all runs. What a job takes goes by the laws of benchmarks/job_resources.yaml.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.data import hub_read_budget
+from plumbline.data import hub_read_budget, split
 from plumbline.data.hub_read_budget import MARGIN_PERCENT
 from plumbline.plan.evaluation_workload import bytes_per_token
+from plumbline.plan.job_needs import LEAST_MB, Need, need
 from plumbline.project import Project
 from plumbline.specs.corpus import Corpus
 from plumbline.specs.study_config import Run
@@ -21,35 +22,30 @@ from plumbline.specs.study_config import Run
 CORPUS_TOKENS = {"packaged": 3.0e6, "packaged_large": 10.8e6}
 #: Tokens of a hub's data sets of which a corpus packs all: with GPT-2's tokenizer, as nanoGPT counted them.
 HUB_TOKENS = {"Skylion007/openwebtext": 9.04e9}
-#: Bytes a second that documents are read and sorted with: 15 MB/s over a network.
-DOCUMENT_BYTES = 15e6
-#: CPU seconds for a megabyte of text, a million distinct words, or a million tokens (benchmarks/job_resources.yaml).
-DOCUMENT_CPU, TOKENIZER_CPU, WORD_CPU, TOKENIZE_CPU, PACK_CPU = 0.03, 0.13, 23.0, 0.1, 0.025
-#: Bytes a second that packs and what they are made of go through a file system with.
-PACKED = 8e7
 #: Seconds of start-up of the five jobs on the path.
 START_SECONDS = 15.0
 #: Shards that profiles/slurm packs into one job, where they are tokenised one after another.
 TOGETHER = 16
-#: A data job asks for so many times the memory that it takes by the law, and at each further attempt for as much more;
-#: no job for less than `LEAST_MB`.
-MEMORY_MARGIN, LEAST_MB = 1.5, 1500
+#: Where Arrow stops to read a Parquet file ahead (MB): of one with 2,400 MB of text a process took the 1,580 MB that
+#: the law of `documents` gives for so many.
+READ_AHEAD = 1450
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataJobCost:
     """What one job of the data stage takes: seconds (None: its size is not known), CPU seconds, MB at its peak, and
-    bytes that it writes.
+    bytes that it writes; and whether that is a measured law beyond the sizes at which it was measured.
     """
 
     seconds: float | None
     cpu_seconds: float
     megabytes: float
     disk: float
+    extrapolated: bool
 
     def asked_mb(self, attempt: int) -> int:
         """Choose the memory to ask for at an attempt: an attempt before it may have been killed for want of some."""
-        return max(LEAST_MB, round(attempt * MEMORY_MARGIN * self.megabytes))
+        return Need(self.megabytes, 0.0, 0.0, self.extrapolated).asked_mb(attempt, LEAST_MB)
 
     def asked_disk_mb(self) -> int:
         """Choose the disk to ask for, of executors that hand it out."""
@@ -87,35 +83,32 @@ def documents(project: Project, name: str) -> DataJobCost:
     """Estimate the job that gathers a corpus's documents.
 
     They are sorted outside memory, so that they lie on the disk twice. Of a hub's data set Parquet's reader is up to a
-    gigabyte ahead, and a tokenizer is trained on its beginning.
+    gigabyte ahead, a tokenizer is trained on its beginning, and a network is waited for.
     """
     text, hub = text_bytes(project, name), project.corpora[name].source == "hub"
-    return DataJobCost(
-        seconds=None if text is None else START_SECONDS + text / DOCUMENT_BYTES,
-        cpu_seconds=DOCUMENT_CPU * (text or 0.0) / 1e6,
-        megabytes=max(1800.0, 400 + 1200 * distinct_words(hub_read_budget.SAMPLE_BYTES / 1e6) / 1e6) if hub else 600.0,
-        disk=2.1 * (text or 0.0),
-    )
+    megabytes = (text or 0.0) / 1e6
+    units = {
+        "text_mb": megabytes,
+        "network_mb": megabytes if hub else 0.0,
+        "file_mb": READ_AHEAD if hub else 0.0,
+        "sample_words_m": distinct_words(hub_read_budget.SAMPLE_BYTES / 1e6) / 1e6 if hub else 0.0,
+        "sorted_mb": min(split.SORT_BYTES / 1e6, megabytes),
+    }
+    return _cost("documents", units, text is not None, disk=2.1 * (text or 0.0))
 
 
 def tokenizer(project: Project, name: str) -> DataJobCost:
     """Estimate the job that makes a corpus's tokenizer: its memory goes by the words that differ in what it reads."""
     megabytes = project.corpora[name].tokenizer.training_megabytes
-    millions = distinct_words(megabytes) / 1e6
-    cpu = TOKENIZER_CPU * megabytes + WORD_CPU * millions
-    return DataJobCost(seconds=START_SECONDS + cpu, cpu_seconds=cpu, megabytes=120 + 1200 * millions, disk=1e7)
+    units = {"words_m": distinct_words(megabytes) / 1e6, "training_mb": megabytes}
+    return _cost("tokenizer", units, True, disk=1e7)
 
 
 def tokenize(project: Project, name: str) -> DataJobCost:
     """Estimate the job that tokenises one shard: it remembers a million words at most."""
     shards, text, total = project.preset["tokenize_shards"], text_bytes(project, name), tokens(project, name)
-    cpu = TOKENIZE_CPU * (text or 0.0) / 1e6 / shards
-    return DataJobCost(
-        seconds=None if text is None else START_SECONDS + cpu,
-        cpu_seconds=cpu,
-        megabytes=500.0,
-        disk=_entry(project.corpora[name]) * (total or 0.0) / shards,
-    )
+    units = {"remembered": 1.0, "shard_mb": (text or 0.0) / 1e6 / shards}
+    return _cost("tokenize", units, text is not None, disk=_entry(project.corpora[name]) * (total or 0.0) / shards)
 
 
 def pack(project: Project, name: str, context: int) -> DataJobCost:
@@ -123,11 +116,23 @@ def pack(project: Project, name: str, context: int) -> DataJobCost:
     total, corpus = tokens(project, name), project.corpora[name]
     there = corpus.sequences_per_shard * context
     size = _entry(corpus) * (total or 0.0)
+    units = {
+        "file_tokens_m": (there if total is None else min(there, total)) / 1e6,
+        "tokens_m": (total or 0.0) / 1e6,
+        "pack_mb": size / 1e6,
+    }
+    return _cost("pack", units, total is not None, disk=size)
+
+
+def _cost(rule: str, units: dict[str, float], known: bool, disk: float) -> DataJobCost:
+    """What the table of needs says of such a job, and its start."""
+    found = need(rule, units)
     return DataJobCost(
-        seconds=None if total is None else START_SECONDS + 2 * size / PACKED,
-        cpu_seconds=PACK_CPU * (total or 0.0) / 1e6,
-        megabytes=100 + 21e-6 * (there if total is None else min(there, total)),
-        disk=size,
+        seconds=START_SECONDS + found.seconds if known else None,
+        cpu_seconds=found.cpu_seconds,
+        megabytes=found.megabytes,
+        disk=disk,
+        extrapolated=found.extrapolated,
     )
 
 

@@ -7,6 +7,7 @@ import textwrap
 import pandas as pd
 from tabulate import tabulate
 
+from plumbline.plan import job_needs
 from plumbline.plan.run_estimate import RunEstimator
 from plumbline.plan.target_costs import NODE, memory_in_words, published, speed_in_words
 from plumbline.specs.yaml_files import ROOT
@@ -86,7 +87,16 @@ def _preparing(frame: pd.DataFrame) -> str:
     hours = f", {_hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
     return (
         f"{words}: about {_number(most['data_cpu_hours'])} CPU-hours{hours}, in jobs of one process that take "
-        f"{most['data_memory_gb']:.2g} GB at most."
+        f"{most['data_memory_gb']:.2g} GB of memory at most, and {_number(most['data_disk_gb'])} GB of disk."
+        + (_beyond() if most["data_extrapolated"] else "")
+    )
+
+
+def _beyond() -> str:
+    """Say up to which sizes the laws of the data stage were measured."""
+    return (
+        f" Extrapolated from jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
+        f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens (benchmarks/job_resources.yaml)."
     )
 
 

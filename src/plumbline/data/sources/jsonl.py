@@ -23,10 +23,16 @@ def read(path: Path, name: str = "") -> Iterator[Document]:
     Raises:
         PlumblineError: a line is not such a document; the message names file, line and key.
     """
+    return (document for _, document in numbered(path, name))
+
+
+def numbered(path: Path, name: str = "", after: int = 0) -> Iterator[tuple[int, Document]]:
+    """Read the same with the number of each line; the lines up to `after` were read before."""
     with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield parse(line, f"{path}:{number}", {"id": f"{name}:{number}", "source": name} if name else {})
+            if number > after and line.strip():
+                named = {"id": f"{name}:{number}", "source": name} if name else {}
+                yield number, parse(line, f"{path}:{number}", named)
 
 
 def parse(line: bytes, where: str, otherwise: dict[str, str] | None = None) -> Document:

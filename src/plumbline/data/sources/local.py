@@ -6,11 +6,12 @@ Token files are found here and read by `plumbline.data.sources.tokens`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 from plumbline.data import token_files
-from plumbline.data.sources import Document, jsonl, key
+from plumbline.data.sources import START, Document, StreamPosition, jsonl, key
 
 #: What is read of a folder; everything else in it is left alone.
 SUFFIXES = (".jsonl", ".txt", *token_files.SUFFIXES)
@@ -47,20 +48,33 @@ def files(folder: Path, corpus: str) -> list[Path]:
     return paths
 
 
-def documents(folder: Path, corpus: str) -> Iterator[Document]:
+def documents(folder: Path, corpus: str, at: StreamPosition = START) -> Iterator[Document]:
     """Read every line of every JSONL file, or every text file, of a folder as a document, in order.
+
+    Args:
+        at: the place to read on from: file, line and documents before it.
 
     Raises:
         PlumblineError: as `files`, or something is not such a document; the message names file, line and key.
     """
-    for path in files(folder, corpus):
+    number = at.number
+    for shard, path in enumerate(files(folder, corpus)):
+        if shard < at.shard:
+            continue
         name = path.relative_to(folder).as_posix()
         if path.suffix == ".jsonl":
-            yield from jsonl.read(path, name)
+            for line, document in jsonl.numbered(path, name, at.row if shard == at.shard else 0):
+                number += 1
+                yield replace(document, end=StreamPosition(shard, line, number))
         else:
             source = path.parent.relative_to(folder).as_posix()
+            number += 1
             yield Document(
-                id=name, source=folder.resolve().name if source == "." else source, text=_text(path), group=name
+                id=name,
+                source=folder.resolve().name if source == "." else source,
+                text=_text(path),
+                group=name,
+                end=StreamPosition(shard + 1, 0, number),
             )
 
 

@@ -1,0 +1,183 @@
+"""A folder of one's own is read on from where a killed process was, to the same bytes; a changed one from its start."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline.data import documents, hub_read_cache, split
+from tests.data.conftest import corpus, write_jsonl
+
+#: Text between two saves, and the documents that it is; a shard of the shuffle is smaller.
+SAVED, DOCUMENTS = 20_000, 3000
+FILES = ("train.jsonl", "validation.jsonl", "documents.json")
+
+#: Kills itself at a document that is taken or at a line that is written; says how many of both there were.
+PROCESS = f"""
+import os, signal, sys
+from plumbline.data import documents, hub_read_cache, shard_writer, split
+hub_read_cache.SAVE_BYTES, split.WRITE_BYTES, split.SORT_BYTES = {SAVED}, 5_000, 30_000
+at = {{"taken": int(sys.argv.pop(1)), "written": int(sys.argv.pop(1))}}
+count = {{"taken": 0, "written": 0}}
+def counted(owner, name, what):
+    inner = getattr(owner, name)
+    def outer(*given):
+        count[what] += 1
+        if count[what] == at[what]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inner(*given)
+    setattr(owner, name, outer)
+counted(documents.DocumentSplitter, "take", "taken")
+counted(shard_writer._ShardWriter, "take", "written")
+documents.main()
+print("COUNTED", count["taken"], count["written"])
+"""
+
+
+def gather(texts: Path, out: Path, *, taken: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
+    """The documents of a folder by a process of its own, killed where it is said."""
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(texts), "--out", str(out)]
+    words += ["--validation-percent", "10"]
+    return subprocess.run(
+        [sys.executable, "-c", PROCESS, str(taken), str(written), *words], capture_output=True, text=True
+    )
+
+
+def counted(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
+    """Documents that a process took, and lines that it wrote."""
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"COUNTED (\d+) (\d+)", done.stdout)
+    return int(found[1]), int(found[2])
+
+
+def made(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.name != ".lock"}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """3,000 documents in three files, one of them ten times as long as another."""
+    folder, rows = tmp_path_factory.mktemp("texts"), corpus(DOCUMENTS)
+    for name, start, stop in (("a", 0, 200), ("b", 200, 2200), ("c", 2200, DOCUMENTS)):
+        write_jsonl(folder / f"{name}.jsonl", rows[start:stop])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What one process makes that is not interrupted, without any of this."""
+    out = tmp_path_factory.mktemp("whole")
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(texts), "--out", str(out)]
+    documents.main([*words, "--validation-percent", "10"])
+    assert set(made(out)) == set(FILES)
+    return made(out)
+
+
+def saved_documents(texts: Path) -> float:
+    """Documents of the text between two saves, with one for the remainder."""
+    size = sum(len(path.read_bytes()) for path in texts.iterdir())
+    return 2 * SAVED / size * DOCUMENTS + 1
+
+
+@pytest.mark.parametrize("at", [1, 180, 1500, 2999])
+def test_killed_while_it_reads_it_takes_no_more_than_one_save_again(
+    texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int
+) -> None:
+    killed = gather(texts, tmp_path, taken=at)
+    assert killed.returncode == -signal.SIGKILL and not (tmp_path / "train.jsonl").exists(), killed.stderr
+    done = gather(texts, tmp_path)
+    again = counted(done)[0] - (DOCUMENTS - (at - 1))
+    assert 0 <= again <= saved_documents(texts), f"{again} documents were taken twice"
+    assert made(tmp_path) == whole, "the same bytes, and nothing is left beside them"
+
+
+@pytest.mark.parametrize("at", [1, 1200, 2999])
+def test_killed_while_it_writes_it_reads_nothing_again_and_writes_no_more_than_one_shard(
+    texts: Path, whole: dict[str, bytes], tmp_path: Path, at: int
+) -> None:
+    killed = gather(texts, tmp_path, written=at)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    done = gather(texts, tmp_path)
+    taken, written = counted(done)
+    assert taken == 0
+    assert 0 <= written - (DOCUMENTS - (at - 1)) <= saved_documents(texts) + 3 * DOCUMENTS / 256
+    assert made(tmp_path) == whole
+
+
+def test_killed_again_and_again_it_comes_to_its_end(texts: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
+    for _ in range(5):
+        assert gather(texts, tmp_path, taken=700).returncode == -signal.SIGKILL or made(tmp_path) == whole
+        if (tmp_path / "documents.json").exists():
+            break
+    for _ in range(6):
+        if not (tmp_path / "documents.json").exists():
+            gather(texts, tmp_path, written=900)
+    assert made(tmp_path) == whole
+
+
+@pytest.mark.parametrize("stage", ["taken", "written"])
+def test_a_source_that_changed_meanwhile_is_read_from_its_start(texts: Path, tmp_path: Path, stage: str) -> None:
+    own = tmp_path / "texts"
+    own.mkdir()
+    for path in texts.iterdir():
+        (own / path.name).write_bytes(path.read_bytes())
+    assert gather(own, tmp_path / "out", **{stage: 2000}).returncode == -signal.SIGKILL
+    there = (own / "a.jsonl").stat()
+    content = bytearray((own / "a.jsonl").read_bytes())  # the file that was read first; its size and time stay
+    content[content.index(b'"text": "') + 9] = ord("Q")
+    (own / "a.jsonl").write_bytes(content)
+    os.utime(own / "a.jsonl", ns=(there.st_atime_ns, there.st_mtime_ns))
+    done = gather(own, tmp_path / "out")
+    assert counted(done)[0] == DOCUMENTS
+    assert "a file of the folder of texts, or what is asked of them, changed: reading starts again" in done.stderr
+    assert not list((tmp_path / "out").glob(".local-*"))
+    gather(own, tmp_path / "anew")
+    assert made(tmp_path / "out") == made(tmp_path / "anew")
+
+
+@pytest.mark.parametrize("damage", ["byte", "short", "gone"])
+def test_shards_that_are_not_what_was_written_are_written_again(
+    texts: Path, whole: dict[str, bytes], tmp_path: Path, damage: str
+) -> None:
+    assert gather(texts, tmp_path, written=2000).returncode == -signal.SIGKILL
+    (part,) = tmp_path.glob(".local-*/train.jsonl.part")
+    content = bytearray(part.read_bytes())
+    content[100] ^= 1
+    part.write_bytes(content[:50] if damage == "short" else content)
+    if damage == "gone":
+        part.unlink()
+    done = gather(texts, tmp_path)
+    assert counted(done)[0] == 0
+    assert damage == "gone" or "not what was written there" in done.stderr
+    assert made(tmp_path) == whole
+
+
+def test_text_files_go_on_as_well(tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for number in range(300):
+        (texts / f"{number:03d}.txt").write_text(f"harbour {number} lantern meadow " * 20)
+    assert gather(texts, tmp_path / "out", taken=250).returncode == -signal.SIGKILL
+    taken, _ = counted(gather(texts, tmp_path / "out"))
+    assert 51 <= taken < 51 + SAVED / 400
+    gather(texts, tmp_path / "anew")
+    assert made(tmp_path / "out") == made(tmp_path / "anew")
+
+
+def test_a_folder_with_a_mistake_keeps_nothing_small(
+    texts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "texts"
+    own.mkdir()
+    (own / "a.jsonl").write_bytes((texts / "a.jsonl").read_bytes() + b"{\n")
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(own)]
+    with pytest.raises(documents.PlumblineError, match="not a line of JSON"):
+        documents.main([*words, "--out", str(tmp_path / "out")])
+    assert not made(tmp_path / "out") and "are kept there" not in capsys.readouterr().err
+    assert hub_read_cache.SAVE_BYTES > 10**8 and split.WRITE_BYTES > 10**7
