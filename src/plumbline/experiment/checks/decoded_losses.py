@@ -20,6 +20,9 @@ CALLS_TIMES_NUMBERS, FEWEST_CALLS = 2e10, 16
 #: whose rounding moves single losses by hundredths.
 SAME, SAME_HALF = 1e-4, 2e-3
 
+#: The loss of a token of an untrained model is that of the decoded one within this, and this share of it: in float32,
+#: through as many layers as are trained.
+OFF, OFF_SHARE = 0.01, 0.002
 #: Predictions whose logits there are at one time.
 CHUNK = 256
 
@@ -99,7 +102,25 @@ def early(at_once_BT: np.ndarray, one: DecodedLosses, *, half: bool) -> str | No
         return None
     row, place = np.unravel_index(int(better_BP.argmax()), better_BP.shape)
     return (
-        f"read at once, {better_BP.size:,} held-out tokens have a loss that is {gain:.3g} below that of the same tokens "
+        f"read at once, {better_BP.size:,} tokens have a loss that is {gain:.3g} below that of the same tokens "
         f"decoded one after another ({whole:.4g}), most of all token {one.places[place]} of sequence {row} (by "
         f"{float(better_BP.max()):.3g}): what it is to predict is read, or how much is to follow"
+    )
+
+
+def other(at_once_BT: np.ndarray, one: DecodedLosses) -> str | None:
+    """Say that a token read at once is predicted otherwise than decoded, better or worse; None where all are alike.
+
+    What leaks into a model that is not trained makes no loss smaller. In float32.
+    """
+    places = np.array(one.places)
+    far_BP = np.abs(at_once_BT[:, places - 1] - one.losses_BP)
+    wrong_BP = ~(far_BP <= OFF + OFF_SHARE * np.abs(one.losses_BP))  # not a number is far
+    if not wrong_BP.any():
+        return None
+    row, place = (int(each[0]) for each in wrong_BP.nonzero())
+    return (
+        f"token {one.places[place]} of row {row} in a batch of {len(far_BP)} is predicted otherwise from "
+        f"{at_once_BT.shape[1] + 1} tokens that are read at once than from those before it alone (its loss is off by "
+        f"{far_BP[row, place]:.2g})"
     )

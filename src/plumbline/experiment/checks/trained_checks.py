@@ -32,7 +32,7 @@ from plumbline.specs.spec import RunSpec
 #: Tokens of a batch that is looked at, and of all sequences whose loss is computed again; more take too long.
 TOKENS, LOSS_TOKENS = 8_192, 65_536
 #: Tokens whose loss is computed again of each further run, and of each group of sequences on which a gain is looked for.
-MORE_TOKENS = 32_768
+MORE_TOKENS = 16_384
 #: Losses agree within this share: in float32 where the run was on a processor too (1e-7 at most in the demo), and
 #: in bfloat16 or on another device.
 SAME, SAME_ELSEWHERE = 1e-5, 0.005

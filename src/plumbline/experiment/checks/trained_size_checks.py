@@ -104,9 +104,9 @@ def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
     shown = leaks.searched(model, asked, length, source)
     if shown is not None:
         return leaks.smallest(model, asked, shown, 1, length, source)
-    for mode in dict.fromkeys((Mode(), TRAINED[False], Mode(half=size.half))):
+    for mode in (Mode(), Mode(training=True)):
         with mode.of(model), torch.no_grad():
-            words = decoded_losses.early(decoded_losses.at_once(model, text_BT), one, half=mode.half)
+            words = decoded_losses.other(decoded_losses.at_once(model, text_BT), one)
         if words is not None:
             return Leak("causality", f"{words}{mode.words}")
     return None
