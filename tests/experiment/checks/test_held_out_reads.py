@@ -19,10 +19,11 @@ from plumbline.experiment.checks import (
     leak_inputs,
     replaced_code,
     trained_checks,
+    trained_run,
     trained_size_checks,
     unread_sequences,
 )
-from plumbline.experiment.checks.trained_checks import TrainedRun
+from plumbline.experiment.checks.trained_run import TrainedRun
 from plumbline.model import component, decoder
 from plumbline.model.decoder import Decoder, create
 from plumbline.model.mixers.softmax import Softmax
@@ -110,9 +111,10 @@ def test_every_run_of_an_arm_is_asked_for_its_loss(
     honest, leaking = TrainedRun(folder=work / "honest", spec=spec), TrainedRun(folder=work / "out", spec=spec)
     shutil.copytree(leaking.folder, honest.folder)
     monkeypatch.setattr(InTheProcessThatTrains, "training_goes_on", False)
-    trained_run = trained_checks._Trained(honest)
-    pack = trained_checks.held_out_pack(work, spec)
-    mean = trained_run.of_sequences(trained_checks._sequences(pack, spec, 0, 10**6)).mean()
+    model = Decoder(spec.model).eval()
+    model.load_state_dict(load_file(honest.folder / "model.safetensors"))
+    rows_BT = torch.from_numpy(Pack(trained_run.held_out_pack(work, spec)).rows(np.arange(10)))
+    mean = decoded_losses.at_once(model, rows_BT).mean()
     outcome = json.loads((honest.folder / "outcome.json").read_text())
     (honest.folder / "outcome.json").write_text(json.dumps(outcome | {"validation_loss": float(mean)}))
     assert trained_checks.of_arm([honest], work, None).leak is None
@@ -140,8 +142,8 @@ def test_a_gain_on_the_sequences_of_the_loss_alone_is_refused(trained: Callable[
     work = trained(Softmax)
     spec = run_spec(train__validation_sequences=16)
     start = TrainedRun(folder=work / "out", spec=spec)
-    held_out = Pack(trained_checks.held_out_pack(work, spec))
-    training = trained_checks.training_pack(work, spec)
+    held_out = Pack(trained_run.held_out_pack(work, spec))
+    training = trained_run.training_pack(work, spec)
     training.parent.mkdir(parents=True)
     for file in ("train.json", "train.bin"):
         shutil.copy(held_out.path.parent / file, training.with_name(file))

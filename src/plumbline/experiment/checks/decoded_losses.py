@@ -6,6 +6,7 @@ that it stands in, the batch, the layer or the width. So the loss of the same to
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ def parts(length: int, numbers: int) -> list[int]:
         return [1] * length
     draw = torch.randperm(length - 1, generator=torch.Generator().manual_seed(length))[: calls - 1]
     ends = [0, *sorted(int(end) + 1 for end in draw), length]
-    return [end - begin for begin, end in zip(ends, ends[1:], strict=False)]
+    return [end - begin for begin, end in itertools.pairwise(ends)]
 
 
 @torch.no_grad()

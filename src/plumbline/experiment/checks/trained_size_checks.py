@@ -158,7 +158,7 @@ def failed(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) 
     deeper = whole_or_deep(spec, size, whole)
     shown = None if deeper is None else leak_in_depth(deeper, size)
     if shown is not None:
-        wide = f" of the width {deeper.width}" if deeper in whole else ""
+        wide = f" of the width {deeper.width}" if deeper is not None and deeper in whole else ""
         return {shown.check: f"{shown.words}, with the {size.layers} layers{wide} that are trained"}
     for name, words in (("prefill = decode", decoding(model, size)), ("loss", loss(model, size))):
         if words is not None:

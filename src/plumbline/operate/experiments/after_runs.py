@@ -27,13 +27,13 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
     """
     if decision.verdict != "keep":
         return decision
-    from plumbline.experiment.checks import trained_checks
+    from plumbline.experiment.checks import trained_checks, trained_run
 
     held: dict[str, str] = {}
     work, candidate = Path(arms.project.paths.work), decision.terms.candidate
     there = {
         arm: [
-            trained_checks.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
+            trained_run.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
             for run in decision.runs
             if run.arm == arm and run.has_value
         ]
