@@ -58,7 +58,8 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
                 if one.words:
                     entry["flagged"][f"parity at {scale}"] = one.words
         found[method] = entry
-    size = known[mine.compared[0]][0].model
+    small, whole = known[mine.compared[0]]
+    size = small.model
     trained = trained_sizes(mine, *mine.against)
     return {
         "fingerprint": of_checks(mine),
@@ -66,7 +67,7 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
             "contexts": sorted({one.context for one in trained}),
-            "words": [trained_size_checks.words(one, size) for one in trained],
+            "words": [trained_size_checks.words(one, size, [*whole.values()]) for one in trained],
         },
         "methods": found,
     }

@@ -34,7 +34,7 @@ DEEP, DEEP_ROW = 24_576, 80
 #: In how many parts a sequence of the trained context is decoded at most: one token at a time, where it is not longer.
 PARTS = 1024
 #: Parameters of a trained model at most that is looked at whole before it is trained.
-NUMBERS = 20_000_000
+NUMBERS = 5_000_000
 
 
 def reduced(spec: ModelSpec, size: TrainedSize) -> ModelSpec:
@@ -166,14 +166,15 @@ def failed(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) 
     return found
 
 
-def words(size: TrainedSize, spec: ModelSpec) -> str:
-    """Say for the page what was looked at."""
-    small = reduced(spec, size)
+def words(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:
+    """Say for the page what was looked at; `whole`: the models that are trained."""
+    small, deeper = reduced(spec, size), whole_or_deep(spec, size, whole)
     length, rows = deep(size)
+    wide = f" of the trained width {deeper.width}" if deeper is not None and deeper in whole else ""
     return (
         f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "
         f"{small.width}), of sequences like text and of random tokens, in training and in evaluation mode, with "
         "gradients enabled and without, in float32 and in bfloat16, in batches of 1, 2, 4 and 7 rows and, of short "
-        f"inputs, up to the {size.rows:,} of a training step, and in {size.layers} layers at {length:,} tokens in "
-        f"batches of {rows} as it is trained and as it is validated"
+        f"inputs, up to the {size.rows:,} of a training step, and in {size.layers} layers{wide} at {length:,} "
+        f"tokens in batches of {rows} as it is trained and as it is validated"
     )
