@@ -24,14 +24,12 @@ LEVEL = 0.001
 
 def unread(pack: Pack, *specs: RunSpec) -> np.ndarray:
     """List the sequences of a training pack that none of some runs was to read, in an order of chance."""
-    read: set[int] = set()
-    for spec in specs:
-        wanted = spec.train.steps * spec.sequences_per_batch
+    read_S = np.zeros(pack.sequences, dtype=bool)
+    for wanted, seed in {(spec.train.steps * spec.sequences_per_batch, spec.data_seed) for spec in specs}:
         if wanted >= pack.sequences:
             return np.zeros(0, dtype=np.int64)
-        read.update(batch_indices(pack, spec.data_seed, 0, wanted).tolist())
-    left = np.array([index for index in range(pack.sequences) if index not in read], dtype=np.int64)
-    return np.random.default_rng(1).permutation(left)
+        read_S[batch_indices(pack, seed, 0, wanted)] = True
+    return np.random.default_rng(1).permutation(np.flatnonzero(~read_S))
 
 
 def short(of_the_loss_S: np.ndarray, elsewhere_S: np.ndarray) -> str | None:
