@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.experiment.checks import model_checks, trained_checks, trained_size_checks
+from plumbline.experiment.checks import model_checks, trained_checks, trained_run, trained_size_checks
 from plumbline.experiment.checks.trained_size import TrainedSize
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.decision import decision_page
@@ -269,7 +269,7 @@ def test_a_mixer_that_counts_its_calls_is_refused(uses: Callable[[type], None]) 
 def looked_at(work: Path) -> trained_checks.TrainedLook:
     """Look at the run of `trained`."""
     spec = run_spec()
-    return trained_checks.look(work / "out", spec, trained_checks.held_out_pack(work, spec))
+    return trained_checks.look(work / "out", spec, trained_run.held_out_pack(work, spec))
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def trained(uses: Callable[[type], None], tmp_path: Path) -> Callable[[type], Pa
 
     def train(mixer: type) -> Path:
         uses(mixer)
-        packs = trained_checks.held_out_pack(tmp_path, run_spec()).parent
+        packs = trained_run.held_out_pack(tmp_path, run_spec()).parent
         packs.mkdir(parents=True)
         small_runs.train(run_spec(), small_runs.settings(small_runs.make_packs(packs), tmp_path))
         return tmp_path

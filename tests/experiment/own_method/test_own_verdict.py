@@ -120,6 +120,18 @@ def test_a_gain_improves_and_nothing_is_ruled_out(tmp_path: Path) -> None:
     assert memory == ["430", "not recorded", "420", "not recorded"]
 
 
+def test_a_gain_of_evaluations_whose_weights_are_gone_has_no_verdict(tmp_path: Path) -> None:
+    """What opens in all evaluations but the last is in the mean, and not in what is computed again."""
+    made = Made(tmp_path, gain=0.05)
+    for seed in made.mine.asked["seeds"]:
+        ours = made.world.root / f"runs/caps/base/capped/s{seed}/outcome.json"
+        outcome = json.loads(ours.read_text())
+        ours.write_text(json.dumps(outcome | {"validation_loss": LOSSES[seed] + 0.001}))
+    with pytest.raises(PlumblineError, match=r"capped: its gain is 0.0\d+ in the evaluations .*: set `last: 0`"):
+        made.write()
+    assert not (tmp_path / "verdict/ledger.jsonl").exists()
+
+
 def test_a_file_below_the_project_is_named_from_there(tmp_path: Path) -> None:
     assert shown(tmp_path / "my/caps.yaml", tmp_path) == "my/caps.yaml" == shown("my/caps.yaml", tmp_path)
     linked = tmp_path / "link"

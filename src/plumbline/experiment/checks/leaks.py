@@ -17,7 +17,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
-from torch.nn import functional
 
 from plumbline.experiment.checks.leak_inputs import Source, cuts, pairs
 from plumbline.model.decoder import Decoder, create
@@ -167,19 +166,6 @@ def of_batch(model: Decoder, mode: Mode, tokens_BT: torch.Tensor, others_BT: tor
                 return leak
         alone_1TV = model.logits(_called(model, mode, tokens_BT[:1])[1].detach())
         return _beside_others(model.logits(hidden_BTD[:1].detach()), alone_1TV, mode, 0, tokens_BT)
-
-
-@torch.no_grad()
-def losses(model: Decoder, tokens_BT: torch.Tensor) -> torch.Tensor:
-    """Compute the cross-entropy of each sequence (B,), nats a token, of its logits."""
-    tokens_BT = tokens_BT.to(model.embedding.device)
-    hidden_BTD = model.hidden(tokens_BT, model.context(tokens_BT, None, None))
-    return torch.stack(
-        [
-            functional.cross_entropy(model.logits(hidden_TD[None, :-1])[0], tokens_T[1:])
-            for hidden_TD, tokens_T in zip(hidden_BTD, tokens_BT, strict=True)
-        ]
-    )
 
 
 def _called(model: Decoder, mode: Mode, tokens_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -35,19 +35,21 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
     # torch, which who only reads a report goes without
     import torch
 
-    from plumbline.experiment.checks import cost_parity, model_checks, trained_size_checks
+    from plumbline.experiment.checks import cost_parity, model_checks, replaced_code, trained_size_checks
 
     torch.set_num_threads(1)  # small models: more threads wait for each other
     found: dict[str, Any] = {}
-    known = models(mine)
+    known, names = models(mine), replaced_code.taken()
     for method, against in mine.against.items():
         (small, whole), (small_baseline, whole_baseline) = known[method], known[against]
         sizes = trained_sizes(mine, method)
-        failed, raised = model_checks.made(small.model, small_baseline.model, sizes)
+        failed, raised = model_checks.made(small.model, small_baseline.model, sizes, whole.values())
         entry: dict[str, Any] = {"against": against, "failed": failed, "raised": raised, "flagged": {}, "parity": {}}
         entry["starts_as"] = None
         if train is not None and "build" not in raised:
             train(mine, method, small, small_baseline, entry)
+        if (words := replaced_code.replaced(names)) is not None:
+            failed[replaced_code.CHECK], names = words, replaced_code.taken()
         if not failed:
             entry["starts_as"] = model_checks.starts_as(small.model, small_baseline.model)
             for scale, model in whole.items():
@@ -56,15 +58,16 @@ def report(mine: OwnMethodsFile, train: Train | None = None) -> dict[str, Any]:
                 if one.words:
                     entry["flagged"][f"parity at {scale}"] = one.words
         found[method] = entry
-    size = known[mine.compared[0]][0].model
+    small, whole = known[mine.compared[0]]
+    size = small.model
     trained = trained_sizes(mine, *mine.against)
     return {
         "fingerprint": of_checks(mine),
-        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS],
+        "checks": [*model_checks.CHECKS, *trained_size_checks.CHECKS, replaced_code.CHECK],
         "size": {"layers": size.layers, "width": size.width, "vocabulary": size.vocabulary},
         "trained": {
             "contexts": sorted({one.context for one in trained}),
-            "words": [trained_size_checks.words(one, size) for one in trained],
+            "words": [trained_size_checks.words(one, size, [*whole.values()]) for one in trained],
         },
         "methods": found,
     }

@@ -230,10 +230,16 @@ def starts_as(spec: ModelSpec, baseline: ModelSpec) -> bool:
     return leaks.differs(mine, theirs) is None
 
 
-def made(spec: ModelSpec, baseline: ModelSpec, sizes: Iterable[TrainedSize] = ()) -> tuple[dict[str, str], list[str]]:
+def made(
+    spec: ModelSpec,
+    baseline: ModelSpec,
+    sizes: Iterable[TrainedSize] = (),
+    whole: Iterable[ModelSpec] = (),
+) -> tuple[dict[str, str], list[str]]:
     """Make every check; returns words for those that do not hold, and the names of those that could not be made.
 
-    At the `sizes` of the runs a model is looked at only where its short inputs have shown nothing.
+    At the `sizes` of the runs a model is looked at only where its short inputs have shown nothing. `whole`: the models
+    that are trained, of which those that a processor reads in seconds are looked at as they are.
 
     A check cannot be made if something was raised, by the component or by what it needs of its environment. What
     several raise alike is said once. A model that cannot be built fails as `build`, and no other check is made of it.
@@ -253,9 +259,10 @@ def made(spec: ModelSpec, baseline: ModelSpec, sizes: Iterable[TrainedSize] = ()
                 found[name] = words
             if raised == ["build"]:
                 break
+        whole = list(whole)
         for size in () if found else sizes:
             try:
-                found |= trained_size_checks.failed(spec, size)
+                found |= trained_size_checks.failed(spec, size, whole)
             except Exception as error:
                 found[AT_SIZE] = f"a sequence of {size.context:,} tokens: {type(error).__name__}: {error}"
                 raised.append(AT_SIZE)

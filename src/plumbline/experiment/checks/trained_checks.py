@@ -1,14 +1,14 @@
 """Looks at finished runs again, with the weights that they were trained to: a leak may open in training, or on text.
 
 The whole model, at its trained context and depth, reads the run's own held-out sequences in batches of as many rows as
-it was trained with: as it was validated, and as it was trained. Then the loss that was validated is computed again: it
-is reproduced by calls in which causality held, or what was gained is not in the weights. One run of each arm and scale,
-that of the first seed that completed.
+it was trained with: as it was validated, and as it was trained. Its loss there has to be that of the same tokens read
+one after another, and the loss that the run says: that one is reproduced by calls in which causality held, or what was
+gained is not in the weights. One run of each arm and scale, that of the first seed that completed; of the others the
+loss is computed again. What a method gained has to be there on sequences that no run was to read, too.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,44 +17,76 @@ import numpy as np
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.core.files import read_json
-from plumbline.core.run_files import REMEDY
-from plumbline.data.loader import Pack
-from plumbline.data.manifest import pack_folder
-from plumbline.experiment.checks import leak_inputs, leaks
+from plumbline.experiment.checks import leak_inputs, leaks, replaced_code, unread_sequences
 from plumbline.experiment.checks.leaks import TRAINED, Leak, Mode
+from plumbline.experiment.checks.trained_run import (
+    TrainedModel,
+    TrainedRun,
+    held_out_pack,
+    opened,
+    sequences,
+    training_pack,
+)
 from plumbline.model.decoder import Decoder
-from plumbline.model.model_folder import load_weights
 from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
-#: Tokens of a batch that is looked at, and of all sequences whose loss is computed again; more take too long.
-TOKENS, LOSS_TOKENS = 8_192, 65_536
-#: Losses agree within this share: in float32 where the run was on a processor too (1e-7 at most in the demo), and
-#: in bfloat16 or on another device.
-SAME, SAME_ELSEWHERE = 1e-5, 0.005
-#: Standard errors within which the loss of a part of the sequences is that of all.
-ERRORS = 4.0
+#: Tokens of all sequences whose loss is computed again of the run that is looked at whole; more take too long.
+LOSS_TOKENS = 65_536
+#: Tokens whose loss is computed again of each further run, and of each group on which a gain is looked for.
+MORE_TOKENS = 16_384
 #: Numbers of a layer's states, times the layers, beyond which layers are computed again for the gradient.
 LARGE = 2**26
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainedLook:
-    """What was seen of a finished run: the leak, in words, or none; and words for the page that say what was read."""
+    """What was seen of finished runs: the leak, in words, or none; and words for the page that say what was read.
+
+    `key`: the run with the leak, or the one that was looked at.
+    """
 
     leak: str | None
     words: str
+    key: str = ""
 
 
-def held_out_pack(work: Path, spec: RunSpec) -> Path:
-    """Spell the path of the manifest of the pack that a run was validated on, below a preset's folder."""
-    folder = pack_folder(f"{work}/corpora/{spec.data.corpus}", spec.model.context, "validation")
-    return Path(folder) / "validation.json"
+def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) -> TrainedLook:
+    """Look at all runs of an arm: at the first whole, at the others' losses, and at what they gained elsewhere.
+
+    Args:
+        work: a preset's folder, with its packs.
+        baseline: a run of what the arm is compared with; None for the baseline itself.
+
+    Raises:
+        PlumblineError: weights cannot be read, or are not those of their spec.
+    """
+    before = replaced_code.taken()
+    first, *others = runs
+    seen = look(first.folder, first.spec, held_out_pack(work, first.spec))
+    if seen.leak is not None:
+        return seen
+    said = [seen.words]
+    for run in others:
+        wrong = _of_loss_alone(run, held_out_pack(work, run.spec))
+        if wrong is not None:
+            return TrainedLook(leak=wrong, words="", key=run.spec.key)
+    if others:
+        said.append(f"the losses of {len(others)} more of its runs were computed again")
+    if baseline is not None:
+        elsewhere = gained_elsewhere(runs, baseline, work)
+        if elsewhere.leak is not None:
+            return elsewhere
+        said.append(elsewhere.words)
+    if (words := replaced_code.replaced(before)) is not None:
+        return TrainedLook(leak=f"{replaced_code.CHECK}: {words}", words="", key=first.spec.key)
+    return TrainedLook(leak=None, words="; ".join(filter(None, said)), key=first.spec.key)
 
 
 def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     """Look for a leak of a finished run's model.
+
+    Held-out tokens are decoded before anything is read at once, so that nothing can remember what follows them.
 
     Args:
         pack: manifest of the held-out sequences; where it is not there, sequences like text are read.
@@ -62,36 +94,72 @@ def look(folder: Path, spec: RunSpec, pack: Path) -> TrainedLook:
     Raises:
         PlumblineError: its weights cannot be read, or are not those of its spec.
     """
-    model = Decoder(spec.model).eval()
-    load_weights(model, folder / "model.safetensors", f"the spec of {spec.key}", REMEDY)
-    manifest, context = read_json(folder / "manifest.json") or {}, spec.model.context
-    at_once = int(manifest.get("micro_batch") or spec.sequences_per_batch)
-    rows = min(at_once, max(1, TOKENS // context))
+    trained, context = TrainedModel(TrainedRun(folder=folder, spec=spec)), spec.model.context
+    model, rows, at_once = trained.model, trained.rows, trained.at_once
     model.recompute = rows * context * spec.model.width * spec.model.layers > LARGE
-    half, compiled = spec.train.precision != "float32", bool(manifest.get("compiled"))
-    validated = Mode(half=half, compiled=compiled)
-    trained = Mode(training=True, gradients=True, half=half, compiled=compiled)
     there = pack.is_file()
-    text_BT = _sequences(pack, spec, rows) if there else leak_inputs.like_text(spec.model.vocabulary)(2 * rows, context)
-    shown = _of_pairs(model, text_BT) or _of_batches(model, [validated, trained], text_BT, rows)
+    text_BT = (
+        sequences(pack, spec, rows, LOSS_TOKENS)
+        if there
+        else leak_inputs.like_text(spec.model.vocabulary)(2 * rows, context)
+    )
+    early = trained.early(text_BT[:rows])
+    wrong, again = trained.loss(text_BT) if there else (None, "")
+    shown = _of_pairs(model, text_BT) or _of_batches(model, [trained.validated, trained.trained], text_BT, rows)
     if shown is not None:
-        return TrainedLook(leak=f"{shown.check}: {shown.words}", words="")
+        return TrainedLook(leak=f"{shown.check}: {shown.words}", words="", key=spec.key)
+    if early is not None or wrong is not None:
+        return TrainedLook(leak=wrong if early is None else f"causality: {early}", words="", key=spec.key)
     whose = "its held-out sequences" if there else "sequences like text (its pack is not there)"
     batch = f"batches of {rows:,}" + (f" of the {at_once:,} rows that it read at once" if rows < at_once else " rows")
-    words = f"held at {context:,} tokens of {whose}, in {batch}, as validated and as trained ({spec.key})"
-    if not there:
-        return TrainedLook(leak=None, words=words)
-    exact = not half and manifest.get("device") == "cpu"
-    outcome = read_json(folder / "outcome.json") or {}
-    wrong, again = _loss(model, validated, text_BT, rows, spec, outcome, SAME if exact else SAME_ELSEWHERE)
-    return TrainedLook(leak=wrong, words=f"{words}{again}")
+    words = (
+        f"held at {context:,} tokens of {whose}, in {batch}, as validated and as trained ({spec.key}), with the loss "
+        f"of the same tokens read one after another{again}"
+    )
+    return TrainedLook(leak=None, words=words, key=spec.key)
 
 
-def _sequences(pack: Path, spec: RunSpec, rows: int) -> torch.Tensor:
-    """The held-out sequences that are read: those of the loss as far as they fit, and a batch of others behind them."""
-    there = Pack(pack, context=spec.model.context)
-    wanted = max(2, rows + min(spec.train.validation_sequences, max(rows, LOSS_TOKENS // spec.model.context)))
-    return torch.from_numpy(there.rows(np.arange(min(wanted, there.sequences))))
+def gained_elsewhere(runs: Sequence[TrainedRun], baseline: TrainedRun, work: Path) -> TrainedLook:
+    """Look for what each run gained on sequences of which no validation loss is computed, and that nothing trained on.
+
+    Raises:
+        PlumblineError: weights cannot be read, or are not those of their spec.
+    """
+    spec = runs[0].spec
+    held_out = opened(held_out_pack(work, spec), spec)
+    if held_out is None:
+        return TrainedLook(leak=None, words="", key=spec.key)
+    most, first = max(1, MORE_TOKENS // spec.model.context), spec.train.validation_sequences
+    own = held_out.rows(np.arange(min(first, most, held_out.sequences)))
+    others = {"held-out sequences behind those of the loss": held_out.rows(np.arange(first, held_out.sequences)[:most])}
+    if (there := opened(training_pack(work, spec), spec)) is not None:
+        left = unread_sequences.unread(there, baseline.spec, *(run.spec for run in runs))
+        others["training sequences that no run was to read"] = there.rows(left[:most])
+    others = {words: rows for words, rows in others.items() if len(rows) >= 2 * unread_sequences.BLOCKS}
+    if not others or len(own) < 2 * unread_sequences.BLOCKS:
+        return TrainedLook(leak=None, words="", key=spec.key)
+    groups = [torch.from_numpy(each) for each in (own, *others.values())]
+    theirs = [TrainedModel(baseline).of_sequences(each) for each in groups]
+    for run in runs:
+        trained = TrainedModel(run)
+        gains = [base_S - trained.of_sequences(each) for base_S, each in zip(theirs, groups, strict=True)]
+        for words, elsewhere_S in zip(others, gains[1:], strict=True):
+            if (short := unread_sequences.short(gains[0], elsewhere_S)) is not None:
+                return TrainedLook(
+                    leak=f"held-out tokens: its gain over {baseline.spec.key} is {short} {words}: the sequences of the "
+                    "loss were read in training, by a component that may not read them",
+                    words="",
+                    key=run.spec.key,
+                )
+    counts = [f"{len(rows):,} {words}" for words, rows in others.items()]
+    return TrainedLook(leak=None, words=f"its gain was looked for on {' and '.join(counts)}", key=spec.key)
+
+
+def _of_loss_alone(run: TrainedRun, pack: Path) -> str | None:
+    if not pack.is_file():
+        return None
+    trained = TrainedModel(run)
+    return trained.loss(sequences(pack, run.spec, 0, MORE_TOKENS))[0]
 
 
 def _of_pairs(model: Decoder, text_BT: torch.Tensor) -> Leak | None:
@@ -116,38 +184,8 @@ def _of_batches(model: Decoder, modes: Sequence[Mode], text_BT: torch.Tensor, ro
     return None
 
 
-@torch.no_grad()
-def _loss(
-    model: Decoder,
-    mode: Mode,
-    text_BT: torch.Tensor,
-    rows: int,
-    spec: RunSpec,
-    outcome: dict[str, float],
-    share: float,
-) -> tuple[str | None, str]:
-    """Compute the validated loss again: words where it is another one by more than `share`; and words for the page."""
-    said, every = outcome.get("validation_loss"), spec.train.validation_sequences
-    if said is None:
-        return None, ""
-    with mode.of(model):
-        parts = [leaks.losses(model, part_BT) for part_BT in text_BT[: min(every, len(text_BT))].split(rows)]
-    losses_B = torch.cat(parts)
-    found, number = float(losses_B.mean()), len(losses_B)
-    error = 0.0
-    if number < every:
-        error = ERRORS * float(losses_B.std()) / math.sqrt(number) if number > 1 else math.inf
-    of = f"all {number:,}" if number == every else f"{number:,} of the {every:,}"
-    if abs(found - said) <= share * abs(said) + error:
-        return None, f", and {of} sequences of its validation loss have it again ({found:.4g})"
-    return (
-        f"loss: the mean over {of} sequences of its validation loss is {found:.4g} with its weights, and the run says "
-        f"{said:.4g}: what the run read or kept besides its weights is in that loss"
-    ), ""
-
-
 def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], Sequence[str]]) -> dict[str, str]:
-    """Look at one run of each arm and scale; returns words for the page, by scale and arm.
+    """Look at the runs of each arm and scale; returns words for the page, by scale and arm.
 
     `completed`: gives the runs of a scale and arm that did not diverge.
 
@@ -155,17 +193,23 @@ def causality(mine: OwnMethodsFile, work: Path, completed: Callable[[str, str], 
         PlumblineError: one has a leak, which is named with its run; or a run did not finish.
     """
     seen: dict[str, str] = {}
-    scales = [mine.scale, *([mine.larger] if mine.larger else [])]
-    for scale in scales:
-        for arm in mine.compared:
-            runs = [run for run in mine.runs(scale, arm) if run.key in completed(scale, arm)]
+    for scale in [mine.scale, *([mine.larger] if mine.larger else [])]:
+        there = {
+            arm: [
+                TrainedRun(folder=work / "runs" / run.key, spec=run.spec)
+                for run in mine.runs(scale, arm)
+                if run.key in completed(scale, arm)
+            ]
+            for arm in mine.compared
+        }
+        for arm, runs in there.items():
             if not runs:
                 continue
-            run = runs[0]
-            one = look(work / "runs" / run.key, run.spec, held_out_pack(work, run.spec))
+            theirs = there.get(mine.against.get(arm, ""), [])
+            one = of_arm(runs, work, theirs[0] if theirs else None)
             if one.leak is not None:
                 raise PlumblineError(
-                    f"{mine.path}: {arm}: with the weights that it was trained to ({run.key}), {one.leak}; it has no "
+                    f"{mine.path}: {arm}: with the weights that it was trained to ({one.key}), {one.leak}; it has no "
                     "verdict: what it gained may be the tokens that it was to predict"
                 )
             seen[f"{scale}/{arm}"] = one.words

@@ -8,15 +8,17 @@ read shorter inputs, as they are trained and as they are validated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import torch
 from torch.nn import functional
 
-from plumbline.experiment.checks import leak_inputs, leaks
+from plumbline.experiment.checks import decoded_losses, leak_inputs, leaks
 from plumbline.experiment.checks.leaks import BATCHES, LONG, MODES, TRAINED, Leak, Mode
 from plumbline.experiment.checks.trained_size import TrainedSize
 from plumbline.model.cache import DecodingCache
-from plumbline.model.decoder import Decoder
+from plumbline.model.decoder import Decoder, on_meta
 from plumbline.specs.spec import ModelSpec
 
 #: What is looked at beside causality, rows and decoding.
@@ -29,8 +31,10 @@ SHORT = (2, 9, LONG)
 TOKENS = 8192
 #: Tokens of the largest batch that a model of the trained depth reads, times its layers; and tokens of a row at least.
 DEEP, DEEP_ROW = 24_576, 80
-#: In how many parts a sequence of the trained context is decoded.
-PARTS = 13
+#: In how many parts a sequence of the trained context is decoded at most: one token at a time, where it is not longer.
+PARTS = 1024
+#: Parameters of a trained model at most that is looked at whole before it is trained.
+NUMBERS = 5_000_000
 
 
 def reduced(spec: ModelSpec, size: TrainedSize) -> ModelSpec:
@@ -71,18 +75,41 @@ def deep(size: TrainedSize) -> tuple[int, int]:
     return length, max(4, size.rows) if size.rows * length * size.layers <= DEEP else 4
 
 
+def whole_or_deep(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> ModelSpec | None:
+    """Choose the model of the trained depth: the one that is trained, where it is small; else one of a small width.
+
+    None where neither is more than the reduced model is.
+    """
+    for model in whole:
+        if (model.context, model.layers) == (size.context, size.layers) and numbers_of(model) <= NUMBERS:
+            return model
+    return msgspec.structs.replace(spec, layers=size.layers, context=size.context) if size.layers > LAYERS else None
+
+
+def numbers_of(spec: ModelSpec) -> int:
+    """Count a model's parameters."""
+    return sum(value.numel() for value in on_meta(spec).parameters())
+
+
 def leak_in_depth(spec: ModelSpec, size: TrainedSize) -> Leak | None:
-    """Look for a leak of a layer that the reduced model has not."""
-    if size.layers <= LAYERS:
-        return None
-    model = leaks.lively(msgspec.structs.replace(spec, layers=size.layers, context=size.context))
+    """Look for a leak of a layer, or of a width, that the reduced model has not; `spec`: of that model."""
+    model = leaks.lively(spec)
     length, rows = deep(size)
     source, asked = leak_inputs.like_text(spec.vocabulary), [(TRAINED[size.half], rows), (Mode(half=size.half), rows)]
     with torch.no_grad():
         if not model(source(2, length)).isfinite().all():
             return None  # off its start, what has no norms grows beyond numbers
+    text_BT = source(rows, length)
+    one = decoded_losses.decoded(model, text_BT)
     shown = leaks.searched(model, asked, length, source)
-    return None if shown is None else leaks.smallest(model, asked, shown, 1, length, source)
+    if shown is not None:
+        return leaks.smallest(model, asked, shown, 1, length, source)
+    for mode in (Mode(), Mode(training=True)):
+        with mode.of(model), torch.no_grad():
+            words = decoded_losses.other(decoded_losses.at_once(model, text_BT), one)
+        if words is not None:
+            return Leak("causality", f"{words}{mode.words}")
+    return None
 
 
 @torch.no_grad()
@@ -118,30 +145,36 @@ def loss(model: Decoder, size: TrainedSize) -> str | None:
     )
 
 
-def failed(spec: ModelSpec, size: TrainedSize) -> dict[str, str]:
-    """Make all checks of one trained size; returns words for those that do not hold, by the check's name."""
+def failed(spec: ModelSpec, size: TrainedSize, whole: Sequence[ModelSpec] = ()) -> dict[str, str]:
+    """Make all checks of one trained size; returns words for those that do not hold, by the check's name.
+
+    `whole`: the models that are trained.
+    """
     model = leaks.lively(reduced(spec, size))
     found: dict[str, str] = {}
     shown = leak(model, size)
     if shown is not None:
         return {shown.check: shown.words}
-    shown = leak_in_depth(spec, size)
+    deeper = whole_or_deep(spec, size, whole)
+    shown = None if deeper is None else leak_in_depth(deeper, size)
     if shown is not None:
-        return {shown.check: f"{shown.words}, with the {size.layers} layers that are trained"}
+        wide = f" of the width {deeper.width}" if deeper is not None and deeper in whole else ""
+        return {shown.check: f"{shown.words}, with the {size.layers} layers{wide} that are trained"}
     for name, words in (("prefill = decode", decoding(model, size)), ("loss", loss(model, size))):
         if words is not None:
             found[name] = f"{words}, at the trained context of {size.context:,}"
     return found
 
 
-def words(size: TrainedSize, spec: ModelSpec) -> str:
-    """Say for the page what was looked at."""
-    small = reduced(spec, size)
+def words(size: TrainedSize, spec: ModelSpec, whole: Sequence[ModelSpec] = ()) -> str:
+    """Say for the page what was looked at; `whole`: the models that are trained."""
+    small, deeper = reduced(spec, size), whole_or_deep(spec, size, whole)
     length, rows = deep(size)
+    wide = f" of the trained width {deeper.width}" if deeper is not None and deeper in whole else ""
     return (
         f"causality and rows held at the trained context of {size.context:,} tokens ({small.layers} layers of width "
         f"{small.width}), of sequences like text and of random tokens, in training and in evaluation mode, with "
         "gradients enabled and without, in float32 and in bfloat16, in batches of 1, 2, 4 and 7 rows and, of short "
-        f"inputs, up to the {size.rows:,} of a training step, and in {size.layers} layers at {length:,} tokens in "
-        f"batches of {rows} as it is trained and as it is validated"
+        f"inputs, up to the {size.rows:,} of a training step, and in {size.layers} layers{wide} at {length:,} "
+        f"tokens in batches of {rows} as it is trained and as it is validated"
     )

@@ -4,14 +4,12 @@ limits.
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.core.errors import PlumblineError
 from plumbline.core.files import shown
 from plumbline.experiment import formatting
 from plumbline.experiment.checks.checks_words import checked, implausible, repeated
@@ -21,6 +19,7 @@ from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers import score_table_page as pages
 from plumbline.experiment.numbers.sentences import headline, sentence
+from plumbline.experiment.own_method import own_tables as tables
 from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
 from plumbline.experiment.own_method.published_means import PublishedMean
@@ -96,15 +95,15 @@ def page(result: VerdictContents) -> str:
         every = list(judged.values())
         sections += [pages.decides(every[0]), pages.evidence(every, baseline), "Also shown, not deciding:"]
         sections += [pages.beside(every), pages.same_seeds(every, "paired: true")]
-    sections += ["### By other metrics, not deciding", _measures(seen)]
-    sections += _downstream(seen)
-    sections += ["## The larger scale", _larger(result), "## Stability and cost", _cost(seen)]
+    sections += ["### By other metrics, not deciding", tables.measures(seen)]
+    sections += tables.downstream(seen)
+    sections += ["## The larger scale", tables.larger(seen), "## Stability and cost", tables.cost(seen)]
     for judged in groups.values():
-        sections += ["## Power", pages.power(list(judged.values())), _hours(seen, judged)]
-    sections += ["## What such a verdict is worth at another scale", _orders(result)]
+        sections += ["## Power", pages.power(list(judged.values())), tables.hours(seen, judged)]
+    sections += ["## What such a verdict is worth at another scale", tables.orders(result.orders)]
     if result.published:
-        sections += ["## Published next to reproduced", _published(result.published)]
-    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", _runs(seen)]
+        sections += ["## Published next to reproduced", tables.published(result.published)]
+    sections += ["## Ledger", _ledger(result), "## Limits", _limits(result), "## Runs", tables.runs(seen)]
     sections += ["## How to repeat", _repeat(result)]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -185,135 +184,6 @@ def _how(result: VerdictContents) -> str:
     )
 
 
-def _measures(seen: FinishedRunReader) -> str:
-    rows = []
-    for method in seen.mine.against:
-        for metric in seen.metrics:
-            if seen.unjudged(method) or metric.name == seen.deciding.name:
-                continue
-            try:
-                one = seen.judged(method, metric)
-            except PlumblineError:
-                rows.append((name(method), metric.label, *["no noise floor"] * 6))
-                continue
-            means = [formatting.fixed(value, one.sigma) for value in (one.mean, one.mean_baseline, one.gain)]
-            found = [f"{one.z:.2f}", formatting.p(one.p), formatting.fixed(one.resolved, one.sigma)]
-            rows.append((name(method), metric.label, *means, *found))
-    nothing = "The study evaluates nothing else."
-    if all(map(seen.unjudged, seen.mine.against)):
-        nothing = "Diverged seeds leave nothing to compare."
-    columns = ("method", "metric", "mean", "baseline's", "gain", "gain / sigma", "one-sided p, of this alone")
-    return grid((*columns, "smallest gain that it resolves"), rows) if rows else nothing
-
-
-def _downstream(seen: FinishedRunReader) -> list[str]:
-    sections = []
-    for method in seen.mine.against:
-        tasks = None if seen.unjudged(method) or seen.mine.study.suite is None else seen.tasks(method)
-        if tasks is None:
-            continue
-        rows = [
-            (
-                str(task),
-                tasks.sources.get(str(task), ""),
-                f"{row['difference']:+.4f}",
-                "none" if math.isnan(row["t"]) else f"{row['t']:.2f}",
-                formatting.p(row["p_greater"]),
-            )
-            for task, row in tasks.each.iterrows()
-        ]
-        joint = tasks.joint
-        with_tasks = (
-            "cannot be estimated" if joint is None else f"Z = {joint.z:.2f}, p = {formatting.p(joint.p_one_sided)}"
-        )
-        missing = f"; {tasks.plain.missing} without a test" if tasks.plain.missing else ""
-        sections += [
-            f"### {name(method)}, task by task",
-            grid(("task", "items", "accuracy more", "Welch's t", "one-sided p"), rows),
-            f"Stouffer over {tasks.plain.tasks} tasks{missing}, one-sided: Z = {tasks.plain.z:.2f}, p = "
-            f"{formatting.p(tasks.plain.p_one_sided)} if tasks were independent; with their correlation over these few "
-            f"seeds {with_tasks}. It does not decide.",
-        ]
-    return sections
-
-
-def _larger(result: VerdictContents) -> str:
-    seen, rows = result.seen, []
-    if seen.mine.larger is None:
-        return f"None was asked for (`larger:` in {name(shown(seen.mine.path))}): nothing follows for other sizes."
-    for method in seen.mine.against:
-        one = seen.larger(method)
-        if one is None:
-            sides = (method, seen.mine.against[method])
-            seeds = " / ".join(str(len(seen.mine.runs(seen.mine.larger, side))) for side in sides)
-            gone = ["diverged" if seen.lost_larger(side) else "not compared" for side in sides]
-            if not any(seen.lost_larger(side) for side in sides):
-                gone = ["no finished run"] * 2
-            rows.append((name(method), seeds, *gone, "none", "none"))
-            continue
-        test = "no noise floor" if one.judged is None else formatting.p(one.judged.p)
-        seeds = f"{one.seeds} / {one.seeds_baseline}"
-        rows.append((name(method), seeds, f"{one.mean:.5g}", f"{one.mean_baseline:.5g}", f"{one.gain:+.4g}", test))
-    columns = ("method", "seeds / baseline's", seen.deciding.name, "baseline's", "gain", "one-sided p, of this alone")
-    return f"`{seen.mine.larger}`, {seen.mine.study.scale_label(seen.mine.larger)}:\n\n{grid(columns, rows)}"
-
-
-def _cost(seen: FinishedRunReader) -> str:
-    rows = []
-    for scale in (seen.mine.scale, *([seen.mine.larger] if seen.mine.larger else [])):
-        for method in seen.mine.compared:
-            one = seen.cost(scale, method)
-            memory = "not recorded" if math.isnan(one.megabytes) else f"{one.megabytes:,.0f}"
-            spike = "none" if math.isnan(one.spike) else f"{one.spike:.1f}"
-            seconds = f"{one.step_seconds:.3g}"
-            diverged = f"{one.diverged} of {one.runs}"
-            rows.append((name(method), scale, diverged, spike, f"{one.parameters:,}", seconds, memory))
-    columns = ("method", "scale", "diverged", "largest gradient norm / median", "parameters", "seconds a step")
-    return (
-        grid((*columns, "peak memory, MB"), rows)
-        + "\n\nSeconds a step are wall time of whole runs, validation included, medians over seeds, next to whatever "
-        "else the machine did: not a benchmark. Peak memory is, on a GPU, what torch allocated on it and, on a "
-        "processor, what "
-        "the trainer's process held; medians over the seeds that recorded it."
-    )
-
-
-def _hours(seen: FinishedRunReader, judged: dict[str, BaselineComparison]) -> str:
-    """What the seeds that would find the seen gain take, by what a run took here."""
-    said = []
-    for method, each in judged.items():
-        if needed := each.seeds_to_decide:
-            ours, theirs = (seen.hours(seen.mine.scale, side) for side in (method, seen.mine.against[method]))
-            said.append(
-                f"- {name(method)}: {needed:,} seeds of each take about {needed * (ours + theirs):.3g} "
-                "device-hours, if "
-                f"a run takes the {ours:.3g} h, and one of the baseline the {theirs:.3g} h, that they took here."
-            )
-    return "\n".join(said)
-
-
-def _orders(result: VerdictContents) -> str:
-    if not result.orders:
-        return "No table of the study's paper has the same methods at two scales, nor do these runs give two pairs."
-    rows = [
-        (one.source, one.metric, str(one.methods), f"{one.alike:g} of {one.pairs}", formatting.percent(one.share))
-        for one in result.orders
-    ]
-    return (
-        "Decision accuracy: of all pairs of methods with a value at both scales, those with the same order "
-        "at both scales. Chance is 50 %.\n\n"
-        + grid(("whose", "by", "methods", "pairs in the same order", "share"), rows)
-    )
-
-
-def _published(rows: Sequence[PublishedMean]) -> str:
-    shown = [
-        (name(one.method), one.metric, one.scale, one.published, f"{one.reproduced:.5g}", str(one.seeds))
-        for one in rows
-    ]
-    return grid(("method", "metric", "scale", "published", "reproduced here", "seeds"), shown)
-
-
 def _ledger(result: VerdictContents) -> str:
     mine, metric = result.seen.mine, result.seen.deciding.name
     said = []
@@ -374,19 +244,6 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
     return said or [
         "The recipe is that of the study: no learning rate was tuned, neither for a method nor for the baseline."
     ]
-
-
-def _runs(seen: FinishedRunReader) -> str:
-    rows = []
-    for key, row in seen.frames.runs.iterrows():
-        value = seen.values(seen.deciding, row["scale"], row["method"]).get(str(row["seed"]))
-        found = "none" if value is None else f"{value:.6g}"
-        rows.append((f"`{key}`", f"`{row['run_id']}`", row["outcome"], found))
-    return (
-        grid(("run", "run id", "outcome", seen.deciding.name), rows)
-        + f"\n\nEach is a folder below `{shown(seen.frames.work)}/runs`, with its spec, commit and data in "
-        "`manifest.json`."
-    )
 
 
 def _repeat(result: VerdictContents) -> str:

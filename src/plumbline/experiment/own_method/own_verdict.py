@@ -29,6 +29,7 @@ from plumbline.experiment.own_method import (
     decision_accuracy,
     decision_accuracy_from_pages,
     implausible_gain,
+    last_evaluation,
     ledger_costs,
     own_page,
 )
@@ -90,6 +91,7 @@ def write(request: VerdictInputs) -> str:
     seen = FinishedRunReader(mine, frames)
     seen.require_there()
     unpaid = judged(seen, {})  # no noise to judge by is no try
+    last_evaluation.require_gains(seen, unpaid)
     found = found | {"trained_weights": trained_checks.causality(mine, request.work, seen.completed)}
     loss, preset = seen.deciding.name == "validation_loss", mine.study.preset
     found["implausible"] = {

@@ -27,17 +27,26 @@ def looked_at_again(decision: Decision, arms: StudyArms, preset: str, *, looked_
     """
     if decision.verdict != "keep":
         return decision
-    from plumbline.experiment.checks import trained_checks
+    from plumbline.experiment.checks import trained_checks, trained_run
 
     held: dict[str, str] = {}
-    for arm, label in ((BASELINE, decision.terms.baseline), (decision.terms.candidate, decision.terms.candidate)):
-        run = next(run for run in decision.runs if run.arm == arm and run.has_value)
-        spec = arms.spec_of(arm, run.seed)
-        pack = trained_checks.held_out_pack(Path(arms.project.paths.work), spec)
-        seen = trained_checks.look(arms.folder(arm, run.seed), spec, pack)
+    work, candidate = Path(arms.project.paths.work), decision.terms.candidate
+    there = {
+        arm: [
+            trained_run.TrainedRun(folder=arms.folder(arm, run.seed), spec=arms.spec_of(arm, run.seed))
+            for run in decision.runs
+            if run.arm == arm and run.has_value
+        ]
+        for arm in (BASELINE, candidate)
+    }
+    for arm, label, baseline in (
+        (BASELINE, decision.terms.baseline, None),
+        (candidate, candidate, there[BASELINE][0]),
+    ):
+        seen = trained_checks.of_arm(there[arm], work, baseline)
         if seen.leak is not None:
             why = (
-                f"with the weights that {label} was trained to ({spec.key}), {seen.leak}; what was gained may be the "
+                f"with the weights that {label} was trained to ({seen.key}), {seen.leak}; what was gained may be the "
                 "tokens that it was to predict"
             )
             refused = replace(decision, verdict="cannot be judged", estimate=None, p=None, more=None)
