@@ -13,15 +13,16 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.own_trainer import pool
+from plumbline.own_trainer import pool, shared
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.processes import REPORT, carriers
-from plumbline.own_trainer.requests import read_request
+from plumbline.own_trainer.requests import read_request, read_result
 from tests.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
 #: Starts a process in a session of its own, as launchers do, and waits for ever.
@@ -100,9 +101,36 @@ def test_what_a_run_changes_of_what_is_shared_is_told(tmp_path: Path) -> None:
     (folder / "data/tokens").write_text("1 2 3")
     write_toml(folder, 'share = ["data"]')
     told: list[str] = []
-    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1)]))
-    (line,) = told
+    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1), ("candidate", 2)]))
+    (line,) = told  # once, whatever the runs
     assert f"while seed 1 of a change ran, {folder}/data/cache changed, which all runs share" in line
+
+
+def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"data/{number}").mkdir(parents=True)
+        (tmp_path / f"data/{number}/tokens").write_text("1 2 3")
+    whole, none = shared.look([str(tmp_path / "data")]), shared.look([str(tmp_path / "data")], seconds=0)
+    assert len(whole.files) == 3 and not whole.left and none.left == {str(tmp_path / "data")}
+    for name in ("data/0/more", "data/new/deep/file", "data/1/tokens"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("4")
+    (tmp_path / "data/2/tokens").unlink()
+    changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
+    assert shared.touched(whole) == [str(tmp_path / name) for name in changed]
+    assert shared.touched(none) == []
+
+
+def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    arms = trainer(make(tmp_path / "mine"), "--gain", "1", told=told)
+    list(arms.run([("candidate", 1)]))
+    result = read_result(arms.folder.runs / f"{arms.run_id('candidate', 1)}.result.json")
+    assert result is not None and not result.unseen and not told
+    for _ in range(2):
+        arms._tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
+    (line,) = told
+    assert "run.share has more files than can be looked at" in line and "400,000 files" in line
 
 
 def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Path) -> None:

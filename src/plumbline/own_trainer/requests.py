@@ -66,6 +66,7 @@ class Result(Struct, frozen=True, kw_only=True):
         seeded: modules that were given a first seed; left_alone: modules whose own seeds cannot be shifted.
         opened: files of the trainer's folder that were opened, where that was asked for; written: those for writing.
         touched: files of what is shared that were written, made or removed while the run ran.
+        looked_at: how many files of what is shared were looked at for that; `unseen`: there are others.
         tail: the last lines of the log.
     """
 
@@ -88,6 +89,8 @@ class Result(Struct, frozen=True, kw_only=True):
     opened: list[str] = []
     written: list[str] = []
     touched: list[str] = []
+    looked_at: int = 0
+    unseen: bool = False
     tail: list[str] = []
     log: str = ""
     exit_code: int | None = None

@@ -82,6 +82,7 @@ class _Run:
         self.late = False
         self.adopts = adopt_orphans()
         self.code_before: int | None = None
+        self.before = shared.Look()
         self.touched: list[str] = []
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
@@ -142,7 +143,7 @@ class _Run:
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is no word of this run
             Path(request.folder, stale).unlink(missing_ok=True)
-        before = shared.stamps(request.shared)
+        self.before = shared.look(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [shell, "-c", request.command],
@@ -157,7 +158,7 @@ class _Run:
             code = self._wait(process, began)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
-        self.touched = shared.touched(before, shared.stamps(request.shared))
+        self.touched = shared.touched(self.before)
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -224,6 +225,8 @@ class _Run:
             memory_gb=told["memory_gb"],
             **{name: told[name] for name in reports.LISTED},
             touched=self.touched,
+            looked_at=len(self.before.files),
+            unseen=bool(self.before.left),
             tail=metric.last_lines(self.log),
             log=request.log,
             exit_code=code,
