@@ -10,7 +10,9 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -143,6 +145,47 @@ def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Pa
     assert made.value == 0.5 and text.startswith("first\n") and text.endswith("x\nlast\n")
     left_out = int(re.search(r"\[plumbline left out (\d+) bytes here\]\n", text)[1])
     assert log.stat().st_size < 21 * 2**20 and left_out > 8 * 2**20
+
+
+def test_a_long_log_takes_no_room_while_the_run_runs_and_is_read_all_the_same(tmp_path: Path) -> None:
+    flood = """\
+        import sys, time
+        print("first")
+        for part in range(6):
+            print(f"val_bpb: 0.{part}", flush=True)
+            for _ in range(160): print(("x" * 99 + "\\n") * 1000, end="")
+            sys.stdout.flush()
+            time.sleep(1)
+        open(sys.argv[-1], "w").write("done")
+        for _ in range(200): print(("y" * 99 + "\\n") * 1000, end="", flush=True)
+        time.sleep(1)
+    """
+    folder, most = make(tmp_path / "mine", textwrap.dedent(flood)), 0
+    write_toml(folder, 'seed = "env:SEED"', command=f"{sys.executable} train.py {tmp_path}/done")
+    arms = trainer(make_changed(folder))
+    log = Folder(folder).log(arms.method("candidate"), 1)
+    with ThreadPoolExecutor(1) as pool_:
+        looking = pool_.submit(largest, log, tmp_path / "done")
+        (made,) = arms.run([("candidate", 1)])
+        most = looking.result()
+    text = log.read_text()
+    assert made.value == 0.5 and text.startswith("first\n") and "\0" not in text
+    assert 30 * 2**20 < most < 70 * 2**20, most  # of 96 MB that it had printed
+    assert int(re.search(r"left out (\d+) bytes", text)[1]) > 80 * 2**20 and log.stat().st_size < 21 * 2**20
+
+
+def make_changed(folder: Path) -> Path:
+    (folder / "train.py").write_text(f"{(folder / 'train.py').read_text()}\n")
+    return folder
+
+
+def largest(path: Path, until: Path) -> int:
+    """The most room that a file takes, in bytes, until another one is there."""
+    most = 0
+    while not until.exists():
+        most = max(most, path.stat().st_blocks * 512 if path.exists() else 0)
+        time.sleep(0.05)
+    return most
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["", "without its mark"])

@@ -84,6 +84,7 @@ class _Run:
         self.code_before: int | None = None
         self.before = shared.Look()
         self.touched: list[str] = []
+        self.left_out = metric.LeftOut()
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -171,7 +172,7 @@ class _Run:
         if code:
             self._require_of_the_arm(code, tail)
         try:
-            read = metric.read(request.metric, self.log, Path(request.folder))
+            read = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
         except PlumblineError as error:
             return self._result(CRASHED, seconds, code, why=str(error))
         if read.value is not None and not math.isfinite(read.value):
@@ -182,6 +183,8 @@ class _Run:
             return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
         if read.value is None:
             where = request.metric.json or request.metric.file or "what it printed"
+            lost = self.left_out.unread
+            where += f" (but for {lost:,} bytes that it printed faster than they could be read)" if lost else ""
             why = f"it ended well, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
         return self._result(FINISHED, seconds, code, read)
@@ -260,6 +263,7 @@ class _Run:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.2)
+            self.left_out = kept_log.bound(self.log, request.metric, self.left_out)
             now = time.monotonic()
             self.late = request.timeout is not None and now - began > request.timeout
             if self.stopped is not None or self.late:
