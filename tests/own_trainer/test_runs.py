@@ -263,6 +263,10 @@ def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, mon
     arms = trainer(folder, "--gain", "1", told=told)
     assert len(list(arms.run([(BASELINE, 1), (BASELINE, 2)]))) == 2
     assert sorted(line.partition(": ")[2].split(" s, ")[1] for line in told) == ["val_bpb 5", "val_bpb 6"]
+    told.clear()
+    (folder / "train.py").write_text("import time\nprint('epoch 1')\ntime.sleep(3.5)\n")
+    list(trainer(folder, told=told).run([("candidate", 1)]))
+    assert told[0].endswith(" s, no metric yet; its last line: epoch 1"), told
 
 
 def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> None:

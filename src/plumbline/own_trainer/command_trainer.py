@@ -18,10 +18,11 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed
+from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
-from plumbline.own_trainer.requests import LEAST_FREE, NO_COMMAND, Request, Result, interrupted_file, read_result
+from plumbline.own_trainer.requests import NO_COMMAND, Request, Result, interrupted_file, read_result
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
 

@@ -13,8 +13,6 @@ from plumbline.own_trainer.trainer_file import MetricPart
 
 #: The form of requests and results; a reader refuses a later one.
 SCHEMA = 1
-#: Bytes; a disk with less is full.
-LEAST_FREE = 2**20
 #: How a shell ends where there is no such command, or where it may not be executed.
 NO_COMMAND = {126: "its command cannot be executed", 127: "there is no such command"}
 

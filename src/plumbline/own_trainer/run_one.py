@@ -35,9 +35,9 @@ from plumbline.core.files import atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.own_trainer import fingerprint, kept_log, metric, reports, shared
+from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.own_trainer.requests import (
-    LEAST_FREE,
     NO_COMMAND,
     Request,
     Result,
@@ -281,7 +281,9 @@ class _Run:
         except PlumblineError:
             return False
         with contextlib.suppress(OSError):
-            Path(request.progress).write_text(json.dumps({"seconds": seconds, "text": read.text}))
+            last = metric.last_lines(self.log, count=1, width=100)
+            said = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
+            Path(request.progress).write_text(json.dumps(said))
         return True
 
     def _stop(self, number: int, frame: FrameType | None) -> None:

@@ -244,6 +244,10 @@ class Repository:
                 )
             _link(self.folder / one, here / one)
         for one in output:
+            if os.path.lexists(here / one) and not (here / one).is_dir():
+                raise PlumblineError(
+                    f"{self.folder / NAME}: run.output: {one!r} is a file that git has, and no folder; take it out"
+                )
             make_folder(here / one)
         return here
 

@@ -250,9 +250,7 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
     return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
 
 
-def _next(
-    decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm, lost: Path | None
-) -> str:
+def _next(decision: Decision, given: argparse.Namespace, baseline: Baseline, candidate: Arm, lost: Path | None) -> str:
     """Say what is next for whoever made the change."""
     if decision.verdict == "keep":
         changed = not baseline.is_head(candidate)
