@@ -130,7 +130,7 @@ def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path)
     result = read_result(arms.folder.runs / f"{arms.run_id('candidate', 1)}.result.json")
     assert result is not None and not result.unseen and not told
     for _ in range(2):
-        arms._tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
+        arms.tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
     (line,) = told
     assert "run.share has more files than can be looked at" in line and "400,000 files" in line
 

@@ -18,8 +18,8 @@ from plumbline.core.files import atomic_write_json, canonical_json, read_json, s
 from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, ArmRun
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed
-from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
 from plumbline.own_trainer.requests import NO_COMMAND, Request, Result, interrupted_file, read_result
@@ -112,10 +112,10 @@ class CommandTrainer:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._not_made(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
-            self._tell_of_shared(arm, result)
+            self.tell_of_shared(arm, result)
             yield self._given(arm, result)
 
-    def _tell_of_shared(self, arm: str, result: Result) -> None:
+    def tell_of_shared(self, arm: str, result: Result) -> None:
         """Tell once of each shared file that changed, and of shared files that were not looked at."""
         if new := [path for path in result.touched if path not in self._touched]:
             self._touched.update(new)

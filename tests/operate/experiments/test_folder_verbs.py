@@ -452,6 +452,31 @@ def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pyt
     assert plumbline(folder, "page").stdout.startswith("# `second` against `baseline`")
 
 
+def test_a_clock_that_steps_while_runs_are_made_changes_no_decision(folder: Path, tmp_path: Path) -> None:
+    steps = """\
+        import itertools, time
+        real, gmtime, steps = time.time, time.gmtime, itertools.cycle((0, -4e7, 9e6, -3600))
+        time.time = lambda: real() + next(steps)
+        time.gmtime = lambda at=None: gmtime(time.time() if at is None else at)
+    """
+    (tmp_path / "clock").mkdir()
+    (tmp_path / "clock/sitecustomize.py").write_text(textwrap.dedent(steps))
+    other, said = shutil.copytree(folder, tmp_path / "other"), {}
+    for where, path in ((folder, []), (other, [str(tmp_path / "clock")])):
+        paths = os.pathsep.join([*path, *filter(None, [os.environ.get("PYTHONPATH")])])
+        for words, code in ((["better", "--", "--worse", "-0.05"], 0), (["worse", "--", "--worse", "0.05"], 10)):
+            command = [sys.executable, "-m", "plumbline", "try", "--trust", "-m", *words]
+            done = subprocess.run(command, cwd=where, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
+            assert done.returncode == code, done.stderr
+        values = [(line["run"]["seed"], line["run"]["value"]) for line in banked(where)]
+        seconds = [line["run"]["seconds"] for line in banked(where)]
+        said[where] = values, (where / "results.tsv").read_text()
+        assert min(seconds) >= 0 and max(seconds) < 60
+    assert said[folder] == said[other]
+    years = {line["at"][:4] for line in banked(other)}
+    assert len(years) > 1, years  # the clock did step
+
+
 def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
     done = plumbline(tmp_path, "try")
     assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
