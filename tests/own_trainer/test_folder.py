@@ -97,6 +97,9 @@ def test_large_data_is_known_by_its_begin_and_its_end(tmp_path: Path, monkeypatc
     before = fingerprint.data(tmp_path, ["data"])
     (tmp_path / "data").write_bytes(b"abcd....efgX")
     assert fingerprint.data(tmp_path, ["data"]) != before != fingerprint.data(tmp_path, ["gone"])
+    os.mkfifo(tmp_path / "pipe")  # its reading would never end
+    with pytest.raises(PlumblineError, match=r"run\.data: .*/pipe is neither a file nor a folder"):
+        fingerprint.data(tmp_path, ["pipe"])
 
 
 def test_a_bank_of_an_older_plumbline_is_read(tmp_path: Path) -> None:

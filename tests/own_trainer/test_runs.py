@@ -10,18 +10,21 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from plumbline.core import process_record
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
-from plumbline.own_trainer import pool
+from plumbline.own_trainer import pool, shared
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.processes import REPORT, carriers
-from plumbline.own_trainer.requests import read_request
+from plumbline.own_trainer.requests import read_request, read_result
 from tests.own_trainer.trainers import METRIC, TRAIN, decide, make, trainer, write_toml
 
 #: Starts a process in a session of its own, as launchers do, and waits for ever.
@@ -100,9 +103,36 @@ def test_what_a_run_changes_of_what_is_shared_is_told(tmp_path: Path) -> None:
     (folder / "data/tokens").write_text("1 2 3")
     write_toml(folder, 'share = ["data"]')
     told: list[str] = []
-    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1)]))
-    (line,) = told
+    list(trainer(folder, "--gain", "1", told=told).run([("candidate", 1), ("candidate", 2)]))
+    (line,) = told  # once, whatever the runs
     assert f"while seed 1 of a change ran, {folder}/data/cache changed, which all runs share" in line
+
+
+def test_what_changes_is_seen_in_as_many_shared_files_as_there_is_time_for(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"data/{number}").mkdir(parents=True)
+        (tmp_path / f"data/{number}/tokens").write_text("1 2 3")
+    whole, none = shared.look([str(tmp_path / "data")]), shared.look([str(tmp_path / "data")], seconds=0)
+    assert len(whole.files) == 3 and not whole.left and none.left == {str(tmp_path / "data")}
+    for name in ("data/0/more", "data/new/deep/file", "data/1/tokens"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("4")
+    (tmp_path / "data/2/tokens").unlink()
+    changed = ["data/0/more", "data/1/tokens", "data/2/tokens", "data/new/deep/file"]
+    assert shared.touched(whole) == [str(tmp_path / name) for name in changed]
+    assert shared.touched(none) == []
+
+
+def test_shared_files_that_are_too_many_to_be_looked_at_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    arms = trainer(make(tmp_path / "mine"), "--gain", "1", told=told)
+    list(arms.run([("candidate", 1)]))
+    result = read_result(arms.folder.runs / f"{arms.run_id('candidate', 1)}.result.json")
+    assert result is not None and not result.unseen and not told
+    for _ in range(2):
+        arms.tell_of_shared("candidate", msgspec.structs.replace(result, unseen=True, looked_at=400_000))
+    (line,) = told
+    assert "run.share has more files than can be looked at" in line and "400,000 files" in line
 
 
 def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Path) -> None:
@@ -115,6 +145,47 @@ def test_of_a_long_log_begin_and_end_are_kept_and_all_of_it_is_read(tmp_path: Pa
     assert made.value == 0.5 and text.startswith("first\n") and text.endswith("x\nlast\n")
     left_out = int(re.search(r"\[plumbline left out (\d+) bytes here\]\n", text)[1])
     assert log.stat().st_size < 21 * 2**20 and left_out > 8 * 2**20
+
+
+def test_a_long_log_takes_no_room_while_the_run_runs_and_is_read_all_the_same(tmp_path: Path) -> None:
+    flood = """\
+        import sys, time
+        print("first")
+        for part in range(6):
+            print(f"val_bpb: 0.{part}", flush=True)
+            for _ in range(160): print(("x" * 99 + "\\n") * 1000, end="")
+            sys.stdout.flush()
+            time.sleep(1)
+        open(sys.argv[-1], "w").write("done")
+        for _ in range(200): print(("y" * 99 + "\\n") * 1000, end="", flush=True)
+        time.sleep(1)
+    """
+    folder, most = make(tmp_path / "mine", textwrap.dedent(flood)), 0
+    write_toml(folder, 'seed = "env:SEED"', command=f"{sys.executable} train.py {tmp_path}/done")
+    arms = trainer(make_changed(folder))
+    log = Folder(folder).log(arms.method("candidate"), 1)
+    with ThreadPoolExecutor(1) as pool_:
+        looking = pool_.submit(largest, log, tmp_path / "done")
+        (made,) = arms.run([("candidate", 1)])
+        most = looking.result()
+    text = log.read_text()
+    assert made.value == 0.5 and text.startswith("first\n") and "\0" not in text
+    assert 30 * 2**20 < most < 70 * 2**20, most  # of 96 MB that it had printed
+    assert int(re.search(r"left out (\d+) bytes", text)[1]) > 80 * 2**20 and log.stat().st_size < 21 * 2**20
+
+
+def make_changed(folder: Path) -> Path:
+    (folder / "train.py").write_text(f"{(folder / 'train.py').read_text()}\n")
+    return folder
+
+
+def largest(path: Path, until: Path) -> int:
+    """The most room that a file takes, in bytes, until another one is there."""
+    most = 0
+    while not until.exists():
+        most = max(most, path.stat().st_blocks * 512 if path.exists() else 0)
+        time.sleep(0.05)
+    return most
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["", "without its mark"])
@@ -192,6 +263,10 @@ def test_each_run_has_its_device_and_its_last_metric_is_told(tmp_path: Path, mon
     arms = trainer(folder, "--gain", "1", told=told)
     assert len(list(arms.run([(BASELINE, 1), (BASELINE, 2)]))) == 2
     assert sorted(line.partition(": ")[2].split(" s, ")[1] for line in told) == ["val_bpb 5", "val_bpb 6"]
+    told.clear()
+    (folder / "train.py").write_text("import time\nprint('epoch 1')\ntime.sleep(3.5)\n")
+    list(trainer(folder, told=told).run([("candidate", 1)]))
+    assert told[0].endswith(" s, no metric yet; its last line: epoch 1"), told
 
 
 def test_a_seed_without_effect_is_said_and_inject_proposed(tmp_path: Path) -> None:

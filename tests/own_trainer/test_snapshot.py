@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.core.errors import PlumblineError
-from plumbline.own_trainer import snapshot
+from plumbline.own_trainer import git_call, snapshot
 from plumbline.own_trainer.snapshot import Repository
 from tests.own_trainer.trainers import decide, git, make, trainer, write_toml
 
@@ -103,6 +103,19 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(PlumblineError, match=r"there is no 'data'"):
         list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
     assert "\n" not in git(folder, "worktree", "list") and list((folder / ".plumbline/worktrees").iterdir()) == []
+    write_toml(folder, 'output = ["train.py"]')
+    with pytest.raises(PlumblineError, match=r"run\.output: 'train\.py' is a file that git has, and no folder"):
+        list(trainer(folder, "--gain", "1").run([("candidate", 1)]))
+
+
+def test_what_git_cannot_do_on_a_full_disk_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = Repository(make(tmp_path / "mine"))
+    with pytest.raises(PlumblineError, match=r"git update-ref in .* ended with \d+: .*") as raised:
+        repository.hold("..", "HEAD")
+    assert "free some" not in str(raised.value)
+    monkeypatch.setattr(git_call, "LEAST_FREE", 2**60)
+    with pytest.raises(PlumblineError, match="free some of that disk, and repeat the command"):
+        repository.hold("..", "HEAD")
 
 
 def test_a_folder_within_a_repository_is_run_with_what_lies_around_it(tmp_path: Path) -> None:

@@ -34,6 +34,13 @@ gpus = "0+1, 2+3"
         ("'^val_bpb:\\s+(\\S+)'", "'(x)'\nfile = '../secret'", r"metric\.file: .* below the folder"),
         ('"1h30m"', '"1h"\nshare = ["/etc"]', r"run\.share: '/etc' is no path below"),
         ('"1h30m"', '"1h"\nseed = "--seed 3"', r"run\.seed: '--seed 3' is neither"),
+        ('"1h30m"', '"1h"\nshare = ["."]', r"run\.share: '\.' is what git or Plumbline keeps, or all of the folder"),
+        ('"1h30m"', '"1h"\noutput = [".git/x"]', r"run\.output: '\.git/x' is what git or Plumbline keeps"),
+        ('"1h30m"', '"1h"\nshare = ["./.plumbline"]', r"run\.share: './\.plumbline' is what git or Plumbline keeps"),
+        ('"1h30m"', '"1h"\nseed = "env:BASH_ENV"', r"run\.seed: BASH_ENV says what is run"),
+        ('"1h30m"', '"1h"\nseed = "env:LD_PRELOAD"', r"run\.seed: LD_PRELOAD says what is run"),
+        ('"1h30m"', '"1h"\nseed = "env:PYTHONPATH"', r"run\.seed: PYTHONPATH says what is run"),
+        ("train.py", "train.py\\u0000", r"run: command or seed has a null character"),
         ("[where]", "[decide]\nalpha = 0.6\n[where]", r"decide\.alpha: 0\.6 cannot be meant; .* 0\.05"),
         ("[where]", "[decide]\nalpha = nan\n[where]", r"decide\.alpha: nan cannot be meant"),
         ("[where]", "where = 3\n[decide]", r"where"),
@@ -53,6 +60,8 @@ def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
     file = trainer_file.load(tmp_path)
     assert (file.metric.called, file.run.timeout_seconds, file.where.devices) == ("val_bpb", 5400.0, ("0,1", "2,3"))
     assert (file.decide.bank, file.decide.max_seeds, file.run.seed) == (5, 8, "--seed {seed}")
+    (tmp_path / "plumbline.toml").write_text(WHOLE.replace("[run]", '[run]\nseed = "env:PYTHONHASHSEED"'))
+    assert trainer_file.load(tmp_path).run.seed == "env:PYTHONHASHSEED"
 
 
 def test_seed_and_flags_go_where_they_are_named_or_to_the_end_of_a_single_command() -> None:

@@ -136,13 +136,31 @@ class VerbCommand(click.Command):
         return set(parser._option_string_actions)
 
 
+class Verbs(click.Group):
+    """The group of the verbs, whose own errors are an object too where `--json` asks for one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb that is named.
+
+        Raises:
+            click.UsageError: there is none.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            command_line.error_in_json(error.format_message(), error.exit_code)
+            raise
+
+
 def _runnable(module: str) -> str:
     """The module itself, or what a package runs."""
     found = find_spec(module)
     return f"{module}.__main__" if found is not None and found.submodule_search_locations else module
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="plumbline-lm", prog_name=NAME)
 def main() -> None:
     """Pretraining studies, rebuilt from scratch and judged against a noise floor.

@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -81,7 +81,7 @@ def run(main: Callable[[], int | None]) -> None:
 
     A PlumblineError, a package of the extra `[pipeline]` that is not installed, a disk that is full or fails and a file
     that belongs to another user are shown as one line, and the exit code is 1, or 2 of a command line that cannot be
-    meant; any other error gives a traceback. With `--json` the error is an object on stdout too.
+    meant; any other error gives a traceback. With `--json` the error is an object on stdout too, and so is a stop.
     Ctrl-C ends the process by its signal, without a word, and so does a reader of its output that is gone (`| head`).
     On a system that Plumbline does not support, nothing is run.
     """
@@ -89,20 +89,23 @@ def run(main: Callable[[], int | None]) -> None:
         sys.exit(f"error: {words}")
     try:
         try:
-            code = main()
+            with _usage_in_json():
+                code = main()
             _flush()
-        except SystemExit:
+        except SystemExit as error:
+            if error.code == EXIT_RUN_AGAIN:
+                error_in_json("stopped on request; the same command goes on", EXIT_RUN_AGAIN)
             _flush()
             raise
         except Exception as error:
             sentence, code = _in_words(error)
-            if _wants_json():
-                said = sentence or f"{type(error).__name__}: {error}"
-                print(json.dumps({"error": said, "exit_code": code}), flush=True)
+            error_in_json(sentence or f"{type(error).__name__}: {error}", code)
             if sentence is None:
                 raise
             print(f"error: {sentence}", file=sys.stderr)
     except KeyboardInterrupt:
+        with suppress(OSError):  # nobody reads it any more
+            error_in_json("interrupted; the same command goes on", 128 + signal.SIGINT)
         interruption.end()
     except BrokenPipeError:
         if not _reader_is_gone():
@@ -123,15 +126,33 @@ def _in_words(error: Exception) -> tuple[str | None, int]:
     return of_disk_in_words(error) if isinstance(error, OSError) else None, 1
 
 
+def error_in_json(words: str, code: int) -> None:
+    """Print an error, or why there is no answer, as the one object that `--json` asks for; else nothing."""
+    words_given = sys.argv[1:]
+    if "--json" in words_given[: words_given.index("--") if "--" in words_given else None]:
+        print(json.dumps({"error": words, "exit_code": code}), flush=True)
+
+
+@contextmanager
+def _usage_in_json() -> Iterator[None]:
+    """Have argparse's own errors be an object too, while a block runs: it prints its words to stderr alone."""
+    own = argparse.ArgumentParser.error
+
+    def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+        error_in_json(f"{parser.prog}: {message}", 2)
+        own(parser, message)
+
+    setattr(argparse.ArgumentParser, "error", error)  # noqa: B010 (a method of a class that is not ours)
+    try:
+        yield
+    finally:
+        setattr(argparse.ArgumentParser, "error", own)  # noqa: B010
+
+
 def _flush() -> None:
     """Have what was printed leave this process, while an error of it can still be told."""
     if sys.stdout is not None:  # None: closed by whoever began this process
         sys.stdout.flush()
-
-
-def _wants_json() -> bool:
-    words = sys.argv[1:]
-    return "--json" in words[: words.index("--") if "--" in words else None]
 
 
 def _reader_is_gone() -> bool:

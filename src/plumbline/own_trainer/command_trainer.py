@@ -19,9 +19,10 @@ from plumbline.experiment.decision.outcome import CRASHED, FINISHED, TIMEOUT, Ar
 from plumbline.experiment.formatting import counted
 from plumbline.own_trainer import fingerprint, seed
 from plumbline.own_trainer.folder import Folder
+from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.pool import pool
 from plumbline.own_trainer.processes import REPORT, TOKEN, kill_carriers
-from plumbline.own_trainer.requests import LEAST_FREE, NO_COMMAND, Request, Result, interrupted_file, read_result
+from plumbline.own_trainer.requests import NO_COMMAND, Request, Result, interrupted_file, read_result
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import INJECT, TrainerFile
 
@@ -51,6 +52,8 @@ class CommandTrainer:
     held_out: bool = False
     _known: dict[str, dict[int, Result]] = field(default_factory=dict)
     _begun: bool = False
+    _touched: set[str] = field(default_factory=set)
+    _unseen: bool = False
 
     def __post_init__(self) -> None:
         if len({arm.method for arm in self.arms.values()}) < len(self.arms):
@@ -109,13 +112,24 @@ class CommandTrainer:
                 kill_carriers(f"{TOKEN}={self.run_id(arm, number)}:")
                 raise self._not_made(arm, number)
             self.repository.remove(self.folder.copy(self.run_id(arm, number)))
-            if result.touched:
-                self.tell(
-                    f"mind: while seed {number} of {self.arms[arm].words or arm} ran, {', '.join(result.touched[:3])} "
-                    "changed, which all runs share: those after it may not be what they would have been; give each "
-                    "run its own (run.output), or have no run write there"
-                )
+            self.tell_of_shared(arm, result)
             yield self._given(arm, result)
+
+    def tell_of_shared(self, arm: str, result: Result) -> None:
+        """Tell once of each shared file that changed, and of shared files that were not looked at."""
+        if new := [path for path in result.touched if path not in self._touched]:
+            self._touched.update(new)
+            self.tell(
+                f"mind: while seed {result.seed} of {self.arms[arm].words or arm} ran, {', '.join(new[:3])} "
+                "changed, which all runs share: those after it may not be what they would have been; give each "
+                "run its own (run.output), or have no run write there"
+            )
+        if result.unseen and not self._unseen:
+            self._unseen = True
+            self.tell(
+                f"mind: {self.file.path}: run.share has more files than can be looked at before and after each run: "
+                f"what a run changes is noticed in {counted(result.looked_at, 'file')} of them, and not in the others"
+            )
 
     def memory_gb(self, runs: Sequence[ArmRun]) -> float | None:
         """The largest memory of a GPU in these runs: `peak_vram_mb` of the other metrics, or what torch counted."""
@@ -211,7 +225,10 @@ class CommandTrainer:
             seen = "no Python of it could be reached (write PYTHONPATH=src:$PYTHONPATH where the command sets it)"
             seen = f"{others} is left alone" if others else seen
             return f"run.seed: 'inject' has no effect: no call that sets a seed was seen, and {seen}; {_BY_HAND}"
-        known = self._known.setdefault(self.arms[arm].method, {})
+        method = self.arms[arm].method
+        if method not in self._known:
+            self._known[method] = self._banked(method)
+        known = self._known[method]
         known[result.seed] = result
         texts = {one.text for one in known.values()}
         digits = len(re.sub(r"\D|[eE].*", "", result.text).strip("0"))
@@ -225,6 +242,12 @@ class CommandTrainer:
         else:
             remedy = 'the trainer ignores its seed; where it fixes one in the code, write seed = "inject"'
         return f"run.seed: {way!r} has no effect: seeds {seeds} all gave {result.text}; {remedy}"
+
+    def _banked(self, method: str) -> dict[int, Result]:
+        """The finished runs of an arm that an earlier try made, by their seeds."""
+        runs = [one.run for one in self.folder.bank().runs if (one.group, one.method) == (self.group, method)]
+        found = ((run.seed, self._result_of(run.run_id)) for run in runs if run.has_value)
+        return {seed: result for seed, result in found if result is not None}
 
     def _others_vary(self, arm: str) -> bool:
         """Whether runs of another arm have gone well here, and differ by their seeds."""

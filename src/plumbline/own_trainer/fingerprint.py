@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import canonical_json, sha256_text
 
 #: Larger files are known by their size and by so many bytes of their begin and their end.
@@ -54,6 +55,13 @@ def of_parts(parts: Mapping[str, Any]) -> str:
 
 
 def _content(path: Path) -> str:
+    """The content's hash.
+
+    Raises:
+        PlumblineError: it is a pipe or a device, which has none, or whose reading never ends.
+    """
+    if path.exists() and not path.is_file():
+        raise PlumblineError(f"plumbline.toml: run.data: {path} is neither a file nor a folder; take it out")
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 
+#: Bytes; a disk with less is full.
+LEAST_FREE = 2**20
 #: Settings of the user that would run something, or change what is checked out, while Plumbline works.
 _QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false")
 
@@ -34,5 +36,15 @@ def git(
     )
     if check and done.returncode:
         said = done.stderr.strip().splitlines() or ["no word"]
-        raise PlumblineError(f"git {words[0]} in {folder} ended with {done.returncode}: {said[-1]}")
+        remedy = (
+            "; free some of that disk, and repeat the command: what is finished is used" if _full(folder, said) else ""
+        )
+        raise PlumblineError(f"git {words[0]} in {folder} ended with {done.returncode}: {said[-1]}{remedy}")
     return done
+
+
+def _full(folder: Path, said: list[str]) -> bool:
+    """Whether the disk is full, by what git says, or by what is left: not every line of git's has the reason."""
+    free = os.statvfs(folder)
+    words = ("No space left on device", "Disk quota exceeded")
+    return free.f_bavail * free.f_frsize < LEAST_FREE or any(word in line for line in said for word in words)

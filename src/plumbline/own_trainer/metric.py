@@ -48,13 +48,35 @@ class LoggedMetric(Struct, frozen=True):
     others: dict[str, float] = {}
 
 
+class LeftOut(Struct):
+    """The part of a log that is no longer there.
+
+    Attributes:
+        begin, end: the bytes that it had.
+        texts: what was read in it before, by the metric's name ("" for the primary one).
+        unread: bytes of it in which nothing was read, as that took too long.
+    """
+
+    begin: int = 0
+    end: int = 0
+    texts: dict[str, str] = {}
+    unread: int = 0
+
+
 def read(
-    metric: MetricPart, log: Path, folder: Path, *, most: int | None = None, seconds: float = SECONDS
+    metric: MetricPart,
+    log: Path,
+    folder: Path,
+    *,
+    most: int | None = None,
+    seconds: float = SECONDS,
+    left_out: LeftOut | None = None,
 ) -> LoggedMetric:
     """Read what a run said: `log` is what it printed, and `folder` where it ran.
 
     Args:
         most: bytes from the end that are looked at; all by default.
+        left_out: what of the log is not there.
 
     Raises:
         PlumblineError: what was found is no number, or the reading took longer than it may.
@@ -63,13 +85,13 @@ def read(
         if metric.json:
             wanted = {"": metric.json, **metric.others}
             texts = _rows(wanted, folder, most)
-        elif metric.pattern:
-            patterns = {"": re.compile(metric.pattern)}
-            patterns |= {name: re.compile(words) for name, words in metric.others.items()}
-            texts = _matches(patterns, folder / metric.file if metric.file else log, most)
+        elif metric.file:
+            texts = _texts(metric, backwards(folder / metric.file, most))
         else:
-            texts = _metric_lines(log, most)
-            texts[""] = texts.pop(metric.name, "")
+            gap = left_out or LeftOut()
+            texts = _texts(metric, backwards(log, most, begin=gap.end))
+            if gap.end:
+                texts = _texts(metric, backwards(log, end=gap.begin)) | gap.texts | texts
     said = texts.pop("", "")
     others = {name: value for name, text in texts.items() if (value := _number(text)) is not None}
     if not said:
@@ -84,6 +106,18 @@ def read(
     )
 
 
+def part(metric: MetricPart, log: Path, begin: int, end: int, seconds: float) -> dict[str, str]:
+    """Read what a part of a log says, as it is written, by the metric's name ("" for the primary one).
+
+    Raises:
+        PlumblineError: the reading took longer than it may.
+    """
+    if metric.json or metric.file:
+        return {}
+    with _alarm(seconds):
+        return _texts(metric, backwards(log, begin=begin, end=end))
+
+
 def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
     """The last lines of a log that say something, each cut to a width."""
     found: list[str] = []
@@ -95,29 +129,39 @@ def last_lines(path: Path, count: int = 12, width: int = 300) -> list[str]:
     return found[::-1]
 
 
-def backwards(path: Path, most: int | None = None) -> Iterator[str]:
-    """Give a file's lines, the last first; nothing of a file that is not there."""
+def backwards(path: Path, most: int | None = None, begin: int = 0, end: int | None = None) -> Iterator[str]:
+    """Give a file's lines, the last first, of all or of a part of its bytes; nothing of a file that is not there."""
     if not path.is_file():
         return
     with open(path, "rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        start = max(0, end - most) if most else 0
+        size = file.seek(0, os.SEEK_END)
+        end = size if end is None else min(size, end)
+        start = max(begin, end - most) if most else begin
         rest = b""
         while end > start:
-            begin = max(start, end - _BLOCK)
-            file.seek(begin)
-            lines = re.split(rb"[\r\n]", file.read(end - begin) + rest)
+            at = max(start, end - _BLOCK)
+            file.seek(at)
+            lines = re.split(rb"[\r\n]", file.read(end - at) + rest)
             rest = lines[0][:LONGEST]
             for line in reversed(lines[1:]):
                 yield line[:LONGEST].decode(errors="replace")
-            end = begin
+            end = at
         if rest:
             yield rest.decode(errors="replace")
 
 
-def _matches(patterns: dict[str, re.Pattern[str]], path: Path, most: int | None) -> dict[str, str]:
+def _texts(metric: MetricPart, lines: Iterator[str]) -> dict[str, str]:
+    """What lines say, by name, each as the first of them has it; "" is the primary metric."""
+    if not metric.pattern:
+        said = _metric_lines(lines)
+        return said | ({"": said.pop(metric.name)} if metric.name in said else {})
+    patterns = {"": re.compile(metric.pattern)}
+    return _matches(patterns | {name: re.compile(words) for name, words in metric.others.items()}, lines)
+
+
+def _matches(patterns: dict[str, re.Pattern[str]], lines: Iterator[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for line in backwards(path, most):
+    for line in lines:
         for name in patterns.keys() - found.keys():
             every = patterns[name].findall(line)
             if every and every[-1]:
@@ -127,9 +171,9 @@ def _matches(patterns: dict[str, re.Pattern[str]], path: Path, most: int | None)
     return found
 
 
-def _metric_lines(path: Path, most: int | None) -> dict[str, str]:
+def _metric_lines(lines: Iterator[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for line in backwards(path, most):
+    for line in lines:
         if match := METRIC_LINE.match(line):
             found.setdefault(match[1], match[2])
     return found

@@ -62,7 +62,8 @@ def say_progress(path: Path, tell: Callable[[str], None]) -> None:
     request = read_request(path)
     said = read_json(request.progress)
     if isinstance(said, dict) and "seconds" in said:
-        at = f"{request.metric.called} {said['text']}" if said.get("text") else "no metric yet"
+        last = f"; its last line: {said['last'].strip()}" if said.get("last") else ""
+        at = f"{request.metric.called} {said['text']}" if said.get("text") else f"no metric yet{last}"
         tell(f"{request.words}, seed {request.seed}: {said['seconds']:.0f} s, {at}")
 
 

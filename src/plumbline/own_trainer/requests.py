@@ -13,8 +13,6 @@ from plumbline.own_trainer.trainer_file import MetricPart
 
 #: The form of requests and results; a reader refuses a later one.
 SCHEMA = 1
-#: Bytes; a disk with less is full.
-LEAST_FREE = 2**20
 #: How a shell ends where there is no such command, or where it may not be executed.
 NO_COMMAND = {126: "its command cannot be executed", 127: "there is no such command"}
 
@@ -66,6 +64,7 @@ class Result(Struct, frozen=True, kw_only=True):
         seeded: modules that were given a first seed; left_alone: modules whose own seeds cannot be shifted.
         opened: files of the trainer's folder that were opened, where that was asked for; written: those for writing.
         touched: files of what is shared that were written, made or removed while the run ran.
+        looked_at: how many files of what is shared were looked at for that; `unseen`: there are others.
         tail: the last lines of the log.
     """
 
@@ -88,6 +87,8 @@ class Result(Struct, frozen=True, kw_only=True):
     opened: list[str] = []
     written: list[str] = []
     touched: list[str] = []
+    looked_at: int = 0
+    unseen: bool = False
     tail: list[str] = []
     log: str = ""
     exit_code: int | None = None

@@ -35,9 +35,9 @@ from plumbline.core.files import atomic_write_json, of_disk, read_json
 from plumbline.core.operating_system import fcntl
 from plumbline.experiment.decision.outcome import CRASHED, DIVERGED, FINISHED, TIMEOUT
 from plumbline.own_trainer import fingerprint, kept_log, metric, reports, shared
+from plumbline.own_trainer.git_call import LEAST_FREE
 from plumbline.own_trainer.processes import REPORT, TOKEN, adopt_orphans, end, end_with_parent
 from plumbline.own_trainer.requests import (
-    LEAST_FREE,
     NO_COMMAND,
     Request,
     Result,
@@ -82,7 +82,9 @@ class _Run:
         self.late = False
         self.adopts = adopt_orphans()
         self.code_before: int | None = None
+        self.before = shared.Look()
         self.touched: list[str] = []
+        self.left_out = metric.LeftOut()
         self.token = f"{request.run_id}:{secrets.token_hex(8)}"
 
     def make(self) -> int:
@@ -142,7 +144,7 @@ class _Run:
             raise _NotOfTheArm(f"its copy is gone ({request.folder})")
         for stale in request.metric.files:  # what the commit has of them is no word of this run
             Path(request.folder, stale).unlink(missing_ok=True)
-        before = shared.stamps(request.shared)
+        self.before = shared.look(request.shared)
         with open(self.log, "wb") as log:
             process = subprocess.Popen(
                 [shell, "-c", request.command],
@@ -157,7 +159,7 @@ class _Run:
             code = self._wait(process, began)
         seconds = time.monotonic() - began
         end(self._mark, 0.0, process.pid)  # what it left behind holds the device
-        self.touched = shared.touched(before, shared.stamps(request.shared))
+        self.touched = shared.touched(self.before)
         self._keep_file()
         if self.stopped is not None:
             raise _NotOfTheArm(f"it was asked to stop ({signal.Signals(self.stopped).name})")
@@ -170,7 +172,7 @@ class _Run:
         if code:
             self._require_of_the_arm(code, tail)
         try:
-            read = metric.read(request.metric, self.log, Path(request.folder))
+            read = metric.read(request.metric, self.log, Path(request.folder), left_out=self.left_out)
         except PlumblineError as error:
             return self._result(CRASHED, seconds, code, why=str(error))
         if read.value is not None and not math.isfinite(read.value):
@@ -181,6 +183,8 @@ class _Run:
             return self._result(CRASHED, seconds, code, read, f"{kind}: {last}")
         if read.value is None:
             where = request.metric.json or request.metric.file or "what it printed"
+            lost = self.left_out.unread
+            where += f" (but for {lost:,} bytes that it printed faster than they could be read)" if lost else ""
             why = f"it ended well, and {request.metric.called} is nowhere in {where}; its log ends with: {last}"
             return self._result(CRASHED, seconds, code, read, why)
         return self._result(FINISHED, seconds, code, read)
@@ -224,6 +228,8 @@ class _Run:
             memory_gb=told["memory_gb"],
             **{name: told[name] for name in reports.LISTED},
             touched=self.touched,
+            looked_at=len(self.before.files),
+            unseen=bool(self.before.left),
             tail=metric.last_lines(self.log),
             log=request.log,
             exit_code=code,
@@ -257,6 +263,7 @@ class _Run:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.2)
+            self.left_out = kept_log.bound(self.log, request.metric, self.left_out)
             now = time.monotonic()
             self.late = request.timeout is not None and now - began > request.timeout
             if self.stopped is not None or self.late:
@@ -274,7 +281,9 @@ class _Run:
         except PlumblineError:
             return False
         with contextlib.suppress(OSError):
-            Path(request.progress).write_text(json.dumps({"seconds": seconds, "text": read.text}))
+            last = metric.last_lines(self.log, count=1, width=100)
+            said = {"seconds": seconds, "text": read.text, "last": last[0] if last else ""}
+            Path(request.progress).write_text(json.dumps(said))
         return True
 
     def _stop(self, number: int, frame: FrameType | None) -> None:

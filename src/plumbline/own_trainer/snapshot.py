@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -183,6 +184,14 @@ class Repository:
         begin = f"{self.prefix}/{AUTO}/" if self.prefix else f"{AUTO}/"
         return [name for name in self._untracked() if name.startswith(begin)]
 
+    def to_commit(self, words: str) -> str:
+        """The command that commits the working tree as it was tried: `git commit -a` leaves out new files."""
+        own = [*self.printed_to(), *self.of_a_loop(), f"{self.prefix}/{NAME}".lstrip("/")]
+        new = [name for name in self._untracked() if name not in own]
+        begin = f"git add {shlex.join(f':/{name}' for name in new)} && " if new else ""
+        begin = "git add -A :/ && " if len(begin) > 200 else begin
+        return f"{begin}git commit -am {shlex.quote(words)}"
+
     def printed_to(self) -> list[str]:
         """List the untracked files that this process prints to (`plumbline try > try.log`), as the top has them."""
         mine = {(one.st_dev, one.st_ino) for one in map(os.fstat, filter(_is_open, (0, 1, 2)))}
@@ -235,6 +244,10 @@ class Repository:
                 )
             _link(self.folder / one, here / one)
         for one in output:
+            if os.path.lexists(here / one) and not (here / one).is_dir():
+                raise PlumblineError(
+                    f"{self.folder / NAME}: run.output: {one!r} is a file that git has, and no folder; take it out"
+                )
             make_folder(here / one)
         return here
 

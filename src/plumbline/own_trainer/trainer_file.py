@@ -25,6 +25,13 @@ ENVIRONMENT, INJECT = "env:", "inject"
 #: Longest time that a run may be given, in seconds.
 LONGEST = 365 * 24 * 3600.0
 
+#: Variables that say what a shell, the linker or Python runs besides the command, and those that a run is given anyway.
+_STEERING = re.compile(
+    r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|IFS|PATH|HOME|LD_\w+|PYTHON(?!HASHSEED)\w*|PLUMBLINE_\w+|GIT_\w+"
+)
+#: What of a folder is neither shared nor made empty.
+_NOT_A_RUNS = (".", ".git", ".plumbline")
+
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -222,6 +229,13 @@ def _check_run(run: RunPart, path: Path) -> None:
             f"{path}: run.seed: {run.seed!r} is neither words with {{seed}}, such as '--seed {{seed}}', nor "
             "'env:NAME', nor 'inject'"
         )
+    if "\0" in run.command + run.seed:
+        raise PlumblineError(f"{path}: run: command or seed has a null character, which no command can; take it out")
+    if run.seed.startswith(ENVIRONMENT) and _STEERING.fullmatch(name := run.seed.removeprefix(ENVIRONMENT)):
+        raise PlumblineError(
+            f"{path}: run.seed: {name} says what is run, or is set for each run anyway; write a variable that the "
+            "trainer alone reads, such as 'env:SEED'"
+        )
     if run.seed.startswith(ENVIRONMENT) and not re.fullmatch(r"[A-Za-z_]\w*", run.seed.removeprefix(ENVIRONMENT)):
         raise PlumblineError(f"{path}: run.seed: {run.seed!r} names no variable; write 'env:SEED'")
     try:
@@ -232,6 +246,11 @@ def _check_run(run: RunPart, path: Path) -> None:
         for one in each:
             if not one.strip() or (key != "data" and not _below(one)):
                 raise PlumblineError(f"{path}: run.{key}: {one!r} is no path below the folder")
+            if key != "data" and (Path(one).parts or (".",))[0] in _NOT_A_RUNS:
+                raise PlumblineError(
+                    f"{path}: run.{key}: {one!r} is what git or Plumbline keeps, or all of the folder; name what a run "
+                    "reads or writes"
+                )
     try:
         _ = run.timeout_seconds
     except PlumblineError as error:

@@ -452,6 +452,31 @@ def test_a_clock_that_steps_back_changes_no_order(folder: Path, monkeypatch: pyt
     assert plumbline(folder, "page").stdout.startswith("# `second` against `baseline`")
 
 
+def test_a_clock_that_steps_while_runs_are_made_changes_no_decision(folder: Path, tmp_path: Path) -> None:
+    steps = """\
+        import itertools, time
+        real, gmtime, steps = time.time, time.gmtime, itertools.cycle((0, -4e7, 9e6, -3600))
+        time.time = lambda: real() + next(steps)
+        time.gmtime = lambda at=None: gmtime(time.time() if at is None else at)
+    """
+    (tmp_path / "clock").mkdir()
+    (tmp_path / "clock/sitecustomize.py").write_text(textwrap.dedent(steps))
+    other, said = shutil.copytree(folder, tmp_path / "other"), {}
+    for where, path in ((folder, []), (other, [str(tmp_path / "clock")])):
+        paths = os.pathsep.join([*path, *filter(None, [os.environ.get("PYTHONPATH")])])
+        for words, code in ((["better", "--", "--worse", "-0.05"], 0), (["worse", "--", "--worse", "0.05"], 10)):
+            command = [sys.executable, "-m", "plumbline", "try", "--trust", "-m", *words]
+            done = subprocess.run(command, cwd=where, env=os.environ | {"PYTHONPATH": paths}, capture_output=True)
+            assert done.returncode == code, done.stderr
+        values = [(line["run"]["seed"], line["run"]["value"]) for line in banked(where)]
+        seconds = [line["run"]["seconds"] for line in banked(where)]
+        said[where] = values, (where / "results.tsv").read_text()
+        assert min(seconds) >= 0 and max(seconds) < 60
+    assert said[folder] == said[other]
+    years = {line["at"][:4] for line in banked(other)}
+    assert len(years) > 1, years  # the clock did step
+
+
 def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
     done = plumbline(tmp_path, "try")
     assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
@@ -480,6 +505,87 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
         error = json.loads(done.stdout)["error"]
         assert done.returncode == 1 and str(session) in error and at in error and "delete it" in error, done
     assert "--json" not in plumbline(folder, "try", "-m", "x", "--", "--json").stdout  # the trainer's own flag
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["try", "-m", "x", "--json", "--bank", "0"], "argument --bank: '0' is not a whole number from 1 on"),
+        (["noise", "--json", "--nosuch"], "unrecognized arguments: --nosuch"),
+        (["tryy", "--json"], "No such command 'tryy'. Did you mean 'try'?"),
+    ],
+)
+def test_a_program_reads_a_wrong_word_as_it_reads_a_decision(tmp_path: Path, words: list[str], said: str) -> None:
+    command = [sys.executable, "-m", "plumbline", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert done.returncode == found["exit_code"] == 2 and said in found["error"] and said in done.stderr, done
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)], ids=["stopped", "Ctrl-C"])
+def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: signal.Signals, code: int) -> None:
+    change(folder, "GAIN = 0.0; import time; time.sleep(60)")
+    command = [sys.executable, "-m", "plumbline", "try", "-m", "slow", "--json"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "5 runs of baseline are there" not in process.stderr.readline():
+            pass
+        process.send_signal(number)
+        said = json.loads(process.communicate()[0])
+    assert process.returncode in (code, -number) and said["exit_code"] == code and "same command" in said["error"]
+
+
+def test_a_decision_whose_commit_is_refused_is_one_object(folder: Path) -> None:
+    change(folder)
+    hook = folder / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    for _ in range(2):
+        done = plumbline(folder, "try", "-m", "better", "--commit", "--json")
+        assert done.returncode == 1 and "a hook may have refused it" in json.loads(done.stdout)["error"]
+    hook.unlink()
+    assert json.loads(plumbline(folder, "try", "-m", "better", "--commit", "--json").stdout)["verdict"] == "keep"
+
+
+def test_what_is_next_after_a_keep_commits_new_files_too(folder: Path) -> None:
+    change(folder, "from the_gain import GAIN")
+    (folder / "the_gain.py").write_text("GAIN = 0.2")
+    done = plumbline(folder, "try", "-m", "better")
+    (command,) = re.findall(r"Next: (.*) \(nothing was committed\)", done.stderr)
+    subprocess.run(command, shell=True, cwd=folder, check=True)
+    assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "the_gain.py", "train.py"]
+
+
+def test_a_baseline_that_breaks_costs_one_run_and_what_mends_it_becomes_the_baseline(tmp_path: Path) -> None:
+    folder = repository_of(tmp_path / "own", "import no_such_module\n" + TRAINER)
+    path = folder / "plumbline.toml"
+    text = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = '{}'\n"
+    path.write_text(text.format(r"val_loss: (\S+)"))
+    done = plumbline(folder, "try", "--trust", "-m", "better", "--json", "--", "--worse", "-1")
+    log = Path(json.loads(done.stdout)["log"])
+    assert done.returncode == 13 and [line["run"]["seed"] for line in banked(folder)] == [42]
+    assert "baseline, seed 42: crashed: exit code 1: ModuleNotFoundError: No module" in done.stderr, done.stderr
+    assert f"{log} ends with:\n  Traceback" in done.stderr and "commit that" in done.stderr and log.exists()
+    (folder / "train.py").write_text(TRAINER)
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 1 and "put that right in plumbline.toml, or in the code, and commit that" in done.stderr
+    git(folder, "commit", "-qam", "mended")
+    path.write_text(text.format(r"val_los: (\S+)"))
+    done = plumbline(folder, "try", "-m", "better", "--", "--worse", "-1")
+    assert done.returncode == 13
+    path.write_text(text.format(r"val_loss: (\S+)"))
+    done = run_in_process.run(setup_trainer.main, cwd=folder)
+    assert done.returncode == 0 and "the baseline is the commit" in done.stderr, done.stderr
+    assert plumbline(folder, "try", "-m", "worse", "--", "--worse", "1").returncode == 10
+
+
+def test_a_metric_without_spread_is_told_again_by_every_try(tmp_path: Path) -> None:
+    folder = repository_of(tmp_path / "own", TRAINER.replace("random.Random(given.seed).gauss(0, 0.01)", "0"))
+    words = "[run]\ncommand = 'python train.py'\nshare = ['data']\n[metric]\npattern = 'val_loss: (\\S+)'\n"
+    (folder / "plumbline.toml").write_text(words)
+    for _ in range(2):
+        done = plumbline(folder, "try", "--trust", "-m", "better", "--", "--worse", "-1")
+        assert done.returncode == 1 and "seeds 42, 43, 44, 45, 46 all gave 3.000000" in done.stderr, done.stderr
 
 
 def test_a_reader_that_is_gone_ends_a_verb_without_a_word(folder: Path) -> None:

@@ -124,7 +124,6 @@ class Experiment:
                 self._told |= {(self.trainer.run_id(*one), one[1]) for one in there}
             self._make(number)
             made = [run for one in step if (run := self._known(*one)) is not None]
-            assert len(made) == len(step)
             self.runs += made
             for run in made[:-1]:
                 self._tell(run)
@@ -168,9 +167,11 @@ class Experiment:
         self.terms = terms
 
     def _make(self, number: int) -> None:
-        """Have the runs of a step made, and of steps after it while there is room beside them."""
+        """Have the runs of a step made, and of steps after it while there is room beside them; where one of its
+        baseline's runs has no value, nothing can be judged, and no more are made.
+        """
         wanted = self._missing(number)
-        if not wanted:
+        if not wanted or self._is_hopeless(number):
             return
         for later in range(number + 1, len(self.plan.steps)):
             if len(wanted) % self.trainer.at_once == 0:
@@ -185,9 +186,16 @@ class Experiment:
             step, look = self.plan.steps[number]
             if (run.arm, run.seed) in (step[:-1] if look else step):  # the last one is told with what it says
                 self._tell(run)
-        if (left := self._missing(number)) and all(self._known(*one) is None for one in left):
+            if self._is_hopeless(number):
+                return
+        if left := self._missing(number):
             arm, seed = left[0]
             raise PlumblineError(f"{self.trainer.method(arm)} with seed {seed} was asked for and not made")
+
+    def _is_hopeless(self, number: int) -> bool:
+        """Whether a step has a run of the baseline without a value."""
+        known = (self._known(arm, seed) for arm, seed in self.plan.steps[number][0] if arm == BASELINE)
+        return any(run is not None and not run.has_value for run in known)
 
     def _missing(self, number: int) -> list[tuple[str, int]]:
         return [(arm, seed) for arm, seed in self.plan.steps[number][0] if self._known(arm, seed) is None]
@@ -285,7 +293,7 @@ class Experiment:
             return
         self._told.add((run.run_id, run.seed))
         took = "" if run.seconds is None else f" ({seconds(run.seconds)})"
-        value = run.outcome
+        value = f"{run.outcome}: {run.why}" if run.why else run.outcome
         if run.outcome == FINISHED and run.value is not None:
             value = fixed(run.value, self.looks[-1].sigma) if self.looks else f"{run.value:.6g}"
         label = self.terms.baseline if run.arm == BASELINE else run.arm

@@ -140,6 +140,15 @@ class FolderBaseline:
                 break
         return known
 
+    def move_where_broken(self, bank: Bank) -> str:
+        """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""
+        arm, head = self.arm, self.repository.arm("HEAD", words="baseline")
+        runs = bank.of(self.trainer().group, arm.method)
+        if arm.method == head.method or "start" in self.said or all(run.has_value for run in runs):
+            return ""
+        self.folder.move_baseline(self.repository, head)
+        return f"the baseline is the commit {head.commit[:7]} now, since {arm.commit[:7]} had no run of every seed"
+
     def take_again(self, bank: Bank) -> None:
         """Let the bank begin with seeds that nothing has used: for another machine, say."""
         self._say(first_seed=max(bank.seeds(self.trainer().group), default=self.first_seed - 1) + 1)
@@ -176,7 +185,7 @@ class FolderBaseline:
         every = {run.value for run in bank.of(self.trainer().group, arm.method) if run.has_value}
         constant = len(every) == 1 and size > 1
         if lost or constant:
-            why = f"it gives {every.pop()} whatever the seed"
+            why = f"it gives {max(every, default=None)} whatever the seed"
             if not constant:
                 why = f"seed {lost[0].seed} of its fresh runs {lost[0].outcome} ({lost[0].why})"
             withdraw(pending["asked"]["page"], why)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +39,11 @@ from plumbline.operate.experiments.folder_arguments import (
     slug,
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
-from plumbline.own_trainer import own_tree, trust
+from plumbline.own_trainer import metric, own_tree, trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Arm, Repository
-from plumbline.own_trainer.trainer_file import TrainerFile, load
+from plumbline.own_trainer.trainer_file import NAME, TrainerFile, load
 
 #: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
 STATUS = {
@@ -98,10 +100,9 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             decision = decision_records.read(page.with_suffix(".json"))
             _append_rows(baseline.trainer(), decision)
             _say_decided(decision)
-            code = told(decision, page, as_json=given.json)
-            if given.commit and not baseline.is_head(baseline.arm):
-                tell(commit(baseline.repository, baseline.arm))
-            return code
+            wanted = given.commit and not baseline.is_head(baseline.arm)
+            rest = [lambda: commit(baseline.repository, baseline.arm)] if wanted else []
+            return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
         if said := own_tree.mind(baseline.repository, candidate.commit, file.run.command):
@@ -125,11 +126,22 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             done = baseline.settle_pending(bank, place.withdraw)
             decision = decision_records.read(page.with_suffix(".json"))
         _append_rows(trainer, decision)
-        log = {"log": str(lost)} if (lost := _lost_log(decision, baseline, candidate)) else {}
-        code = told(decision, page, as_json=given.json, commit=candidate.commit, **log)
-        for line in filter(None, (done, _next(decision, given, baseline, candidate))):
+        lost = _lost_log(decision, baseline, candidate, other)
+        log = {"log": str(lost)} if lost else {}
+        said = partial(told, decision, page, as_json=given.json, commit=candidate.commit, **log)
+        rest = (lambda: done, lambda: _next(decision, given, baseline, candidate, lost))
+        return _told(said, rest, as_json=given.json)
+
+
+def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_json: bool) -> int:
+    """Print a decision, and do and tell what follows it, which may yet be refused (a commit, by a hook): as JSON the
+    decision comes last, since there is one object, and it may be an error.
+    """
+    code = None if as_json else decision()
+    for follow in rest:
+        if line := follow():
             tell(line)
-        return code
+    return decision() if code is None else code
 
 
 def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dict[str, Any]) -> Decision | None:
@@ -238,28 +250,39 @@ def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ..
     return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
 
 
-def _next(decision: Decision, given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm) -> str:
+def _next(
+    decision: Decision, given: argparse.Namespace, baseline: FolderBaseline, candidate: Arm, lost: Path | None
+) -> str:
     """Say what is next for whoever made the change."""
     if decision.verdict == "keep":
         changed = not baseline.is_head(candidate)
         if given.commit and changed:
             return commit(baseline.repository, candidate)
-        change = f"git commit -am {shlex.quote(candidate.words)} (nothing was committed); " if changed else ""
+        change = f"{baseline.repository.to_commit(candidate.words)} (nothing was committed); " if changed else ""
         return f"Next: {change}plumbline confirm for the number to claim."
     if decision.verdict == "crashed":
-        log = _lost_log(decision, baseline, candidate)
-        return f"Next: {f'the whole log is {log}; ' if log else ''}plumbline try again when that is put right."
+        return f"Next: {f'the whole log is {lost}; ' if lost else ''}plumbline try again when that is put right."
     if decision.verdict == "cannot be judged":
-        return ""
+        return "" if lost is None else _of_a_lost_baseline(lost)
     if decision.verdict == "implausible":
         return "Next: look at what the change does (git diff); plumbline try again with --accept-implausible keeps it."
     return "Next: another change" + ("." if given.flags else "; git diff shows this one, git restore FILE undoes it.")
 
 
-def _lost_log(decision: Decision, baseline: FolderBaseline, candidate: Arm) -> Path | None:
-    """The log of the candidate's run that has no value; None where each has one."""
-    lost = next((run for run in decision.runs if run.arm != BASELINE and not run.has_value), None)
-    return None if lost is None else baseline.folder.log(candidate.method, lost.seed)
+def _of_a_lost_baseline(log: Path) -> str:
+    """What is to be done where a run of the baseline has no value."""
+    lines = [f"{log} ends with:", *(f"  {line}" for line in metric.last_lines(log))]
+    lines.append(
+        f"Next: put right what broke the baseline ({NAME}, if it is its metric or its command; or the code, and commit "
+        "that), then: plumbline setup-trainer, which takes its runs."
+    )
+    return "\n".join(lines)
+
+
+def _lost_log(decision: Decision, baseline: FolderBaseline, candidate: Arm, other: Arm) -> Path | None:
+    """The log of a run that has no value, where that decided; None where each has one."""
+    lost = [run for run in decision.runs if not run.has_value]
+    return baseline.folder.log((other if lost[0].arm == BASELINE else candidate).method, lost[0].seed) if lost else None
 
 
 VERBS = {"try": try_, "confirm": confirm}

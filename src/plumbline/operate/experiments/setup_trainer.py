@@ -102,6 +102,8 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     if done := baseline.settle_pending(bank, place_of(file.folder).withdraw):
         tell(done)
     folder.baseline(repository)
+    if moved := baseline.move_where_broken(bank):
+        tell(moved)
     if again:
         baseline.take_again(bank)
     baseline.require_same_machine(bank)
@@ -110,7 +112,11 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
         log = folder.log(baseline.arm.method, lost[0].seed)
         raise PlumblineError(
             "\n".join(
-                [f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; {log} ends with:", *_tail(log)]
+                [
+                    f"the baseline's seed {lost[0].seed} {lost[0].outcome}: {lost[0].why}; {log} ends with:",
+                    *_tail(log),
+                    f"put that right in {NAME}, or in the code, and commit that; then plumbline setup-trainer again",
+                ]
             )
         )
     print_noise(argparse.Namespace(json=False), place_of(file.folder))
