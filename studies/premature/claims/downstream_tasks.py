@@ -57,7 +57,7 @@ def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
     return ComputedValues(
-        values={"wins": found.wins}, near=near(2), shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p}
+        values={"wins": found.wins}, shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p}
     )
 
 

@@ -112,7 +112,7 @@ def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
         "hi": deltas[ends[1]],
         "the_same_methods": ends == ["relu_squared", "qknorm_geglu"],
     }
-    return ComputedValues(values=values, near=CLIMB, shown={"from_to": ends})
+    return ComputedValues(values=values, shown={"from_to": ends})
 
 
 @CHECKS.of(near=FAILURE)
@@ -179,7 +179,7 @@ def hybrid_window(e: Evidence, claim: PaperClaim) -> Values:
     peak = e.on_paper(e.study.runs[key].spec.schedule.warmup_steps, key)
     after = peak < min(steps) and max(steps) <= 2 * peak
     window = {"window": [min(steps), max(steps)], "after_the_peak": after}
-    return ComputedValues(values=window, near=STEPS, shown={"peak_step": peak})
+    return ComputedValues(values=window, shown={"peak_step": peak})
 
 
 def _band(e: Evidence, method: str) -> tuple[float, float]:
@@ -207,7 +207,6 @@ def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
             "sudden": all(history.signature == "sudden" for _, history in found),
             "as_the_baseline": all(STABLE(low, one) or STABLE(high, one) or low <= one <= high for one in before),
         },
-        near=STABLE,
         shown={"baseline": [low, high]},
     )
 
@@ -283,7 +282,7 @@ def hyper_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
         return ComputedValues(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
     start = e.on_paper(steps[begin], key)
     return ComputedValues(
-        values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature}
+        values={"from_step": start, "nan": found[0]}, shown={"signature": found[1].signature}
     )
 
 
