@@ -97,27 +97,48 @@ def one_survivor_after_3b(e: Evidence, claim: PaperClaim) -> Values:
 
 
 def _table2(e: Evidence, claim: PaperClaim) -> Values:
+    """Read a method's row of Table 2 and its p after Bonferroni's correction. Of a method that is printed inside two
+    sigmas the claim is that it is not separated from the baseline, on whichever side it is."""
     method = claim.id.removeprefix("t2_")
-    values = {"climb_avg": e.climb(method), "delta": e.delta(method), "z": e.z(method)}
-    p = e.p_bonferroni(method)
+    z, p = e.z(method), e.p_bonferroni(method)
     printed = claim.values.get("p_bonf", claim.values.get("p_bonf_upper_bound"))
-    same = (p <= LEVEL) == (printed <= LEVEL)
-    return ComputedValues(values=values | {"same_after_correction": same}, near=CLIMB, shown={"p_bonf": p})
+    return ComputedValues(
+        values={
+            "climb_avg": e.climb(method),
+            "delta": e.delta(method),
+            "z": z,
+            "same_after_correction": (p <= LEVEL) == (printed <= LEVEL),
+            "not_separated": abs(z) <= SIGNIFICANT_Z,
+        },
+        near=CLIMB,
+        shown={"p_bonf": p},
+    )
 
 
-def _row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+def _numbers(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """The row's numbers but z, whose side is judged."""
     values = {name: measured.values[name] for name in ("climb_avg", "delta")}
     return number(claim, ComputedValues(values=values, near=measured.near))
 
 
 #: What a row says in words is the sign and the side of z; partly where its numbers or its corrected p are others.
-ROW = in_turn(signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_correction")), at_most_partly(_row))
+SEPARATED = in_turn(
+    signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_correction")), at_most_partly(_numbers)
+)
+#: Inside the noise no sign is claimed (interpretation `signs_inside_the_noise`).
+NOT_SEPARATED = in_turn(said("not_separated"), at_most_partly(_numbers))
+
+
+def table2_row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """Rule: what Table 2 claims of a method, by the side of two sigmas on which it is printed."""
+    rule = SEPARATED if abs(claim.values["z"]) > SIGNIFICANT_Z else NOT_SEPARATED
+    return rule(claim, measured)
+
 
 TABLE_2 = ["softpick", "hybrid_norm", "qknorm", "sandwich_norm", "relu_squared", "selective_attn", "qknorm_geglu"]
 TABLE_2 += ["gated_attn_qknorm", "softmax_cap", "selective_qknorm", "value_residual", "geglu_ffn", "denseformer"]
 TABLE_2 += ["diff_attn", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_attn"]
-CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
+CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=table2_row)(_table2)
 
 
 @CHECKS.of(compare=order("order"))

@@ -15,6 +15,7 @@ from plumbline.results.claims.claim_checkers import (
     number,
     parts,
     said,
+    signs,
     statistic,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
@@ -38,7 +39,7 @@ def _single_attention(e: Evidence) -> list[str]:
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
-@CHECKS.of(near=CLIMB)
+@CHECKS.of(effect=signs("hi", "lo"), near=CLIMB)
 def attention_span(e: Evidence, claim: PaperClaim) -> Values:
     """Find the largest and smallest delta of the attention methods at the base scale."""
     deltas = [e.delta(method) for method in _attention(e)]

@@ -102,7 +102,7 @@ def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
     return kept
 
 
-@CHECKS.of(near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
+@CHECKS.of(effect=signs("lo", "hi"), near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
 def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
     """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
@@ -115,7 +115,7 @@ def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, shown={"from_to": ends})
 
 
-@CHECKS.of(near=FAILURE)
+@CHECKS.of(effect=signs("sigmoid_3b", "sigmoid_1p2b", "attnres_3b", "attnres_1p2b"), near=FAILURE)
 def failures_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Read the deltas of sigmoid attention and of attention residuals at both scales."""
     return {
