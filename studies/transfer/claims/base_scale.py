@@ -29,7 +29,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Val
 from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
-from .claim_evidence import SIGNIFICANT_Z, Evidence
+from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
 
 CHECKS = ClaimChecks()
 
@@ -37,8 +37,6 @@ CHECKS = ClaimChecks()
 CLIMB = near(0.0042)
 #: A standard deviation of three seeds is itself known no better: 95 % of such estimates are between 0.16 and 1.9 of it.
 SIGMA = factor(2)
-#: Corrected p-values count up to here (section 4.1).
-LEVEL = 0.05
 
 
 def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
@@ -52,7 +50,8 @@ def counts_by_z(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above, below and inside two sigmas of the baseline's noise floor; the baseline is inside."""
     up, down = beyond(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
-    return ComputedValues(values=values, shown={"total": len(e.methods)})
+    limits = e.nearest_to_the_noise(e.methods)
+    return ComputedValues(values=values, shown={"total": len(e.methods)}, limits=limits)
 
 
 @CHECKS.of()
@@ -60,14 +59,15 @@ def bonferroni_survivors(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above and below the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
     values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
-    return ComputedValues(values=values, shown={"m": e.study.m})
+    limits = e.nearest_to_the_level("bonferroni")
+    return ComputedValues(values=values, shown={"m": e.study.m}, limits=limits)
 
 
 @CHECKS.of()
 def bonferroni_names(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods above the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
-    return {"ids": list(left.index[left > 0])}
+    return ComputedValues(values={"ids": list(left.index[left > 0])}, limits=e.nearest_to_the_level("bonferroni"))
 
 
 @CHECKS.of()
@@ -75,14 +75,15 @@ def holm_same_as_bonferroni(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods that Holm's correction keeps, if they are those that Bonferroni's keeps; -1 if they are not."""
     holm, bonferroni = e.survivors("holm"), e.survivors("bonferroni")
     same = set(holm.index) == set(bonferroni.index)
-    return ComputedValues(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
+    values, limits = {"n": len(holm) if same else -1}, e.nearest_to_the_level("holm")
+    return ComputedValues(values=values, shown={"holm": list(holm.index)}, limits=limits)
 
 
 @CHECKS.of()
 def bh_adds_four(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods that Benjamini-Hochberg keeps and Bonferroni does not."""
     more = e.survivors("bh").index.difference(e.survivors("bonferroni").index, sort=False)
-    return {"added": list(more)}
+    return ComputedValues(values={"added": list(more)}, limits=e.nearest_to_the_level("bh"))
 
 
 @CHECKS.of()
@@ -112,6 +113,7 @@ def _table2(e: Evidence, claim: PaperClaim) -> Values:
         },
         near=CLIMB,
         shown={"p_bonf": p},
+        limits={"|z|": (abs(z), SIGNIFICANT_Z), "p_bonf": (p, LEVEL)},
     )
 
 
@@ -201,7 +203,7 @@ def welch_of(e: Evidence, claim: PaperClaim) -> Values:
     found = welch(e.seeds(method), e.seeds(e.reference))
     if math.isnan(found.t):
         raise MissingRun("of too few seeds", method)
-    return {"t": found.t, "p": found.p}
+    return ComputedValues(values={"t": found.t, "p": found.p}, limits={"p": (found.p, LEVEL)})
 
 
 def interval(seeds: list[float]) -> tuple[float, float]:
@@ -249,7 +251,8 @@ def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
     if cells["Z"].value is None:
         raise MissingRun(cells["Z"].word, f"Stouffer's Z of {method}")
     values = {name: cell.value for name, cell in cells.items()}
-    return values | {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
+    values |= {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
+    return ComputedValues(values=values, limits={"p_one": (float(values["p_one"]), LEVEL)})
 
 
 @CHECKS.of(near={"gain": SIGMA, "sigma": SIGMA})
@@ -257,7 +260,8 @@ def gain_floor(e: Evidence, claim: PaperClaim) -> Values:
     """The gain that counts begins at the line |z| = 2."""
     up, down = beyond(e, e.methods)
     values = {"gain": SIGNIFICANT_Z * e.floor.sigma, "sigma": e.floor.sigma}
-    return values | {"n_inside": len(e.methods) - up - down}
+    values |= {"n_inside": len(e.methods) - up - down}
+    return ComputedValues(values=values, limits=e.nearest_to_the_noise(e.methods))
 
 
 @CHECKS.of(scope="arithmetic")

@@ -280,7 +280,10 @@ def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
 
 
 #: 0.0998 is printed as 0.1; the other two are exact.
-@CHECKS.of(near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+BETA = near(0.005)
+
+
+@CHECKS.of(near=BETA, compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: PaperClaim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = constants_of(e, "hyper")
@@ -306,7 +309,11 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
         return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
 
 
-@CHECKS.of(near=near(0.0005), **ARITHMETIC)
+#: To three digits, which 24 layers allow.
+SCHEDULE = near(0.0005)
+
+
+@CHECKS.of(near=SCHEDULE, **ARITHMETIC)
 def diff_lambda(e: Evidence, claim: PaperClaim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""

@@ -41,13 +41,15 @@ Verdict = Literal[
 class ComputedValues:
     """The values that were computed for a claim, under the claim's own names, and how near each must be.
 
-    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
+    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides. `limits`: what
+    was held against a limit that the paper does not print: name -> (computed, limit).
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     near: dict[str, Near] | Near | None = None
     holds: bool | None = None
     shown: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 #: A rule: a claim and what was computed -> a verdict, and why.
@@ -81,7 +83,7 @@ def check(
 
 def nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> str:
     """Say how near the computed values came: the part of what is allowed that each distance takes (up to 1 is near
-    enough).
+    enough), and what was held against a limit, with the limit.
 
     Without a test of nearness only values that are compared by the rule of the claim's kind have such a part.
     """
@@ -90,7 +92,10 @@ def nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | Non
         names = {}
     both = [name for name in names if name in computed.values and _is_number(claim.values.get(name))]
     taken = [f"{name} {_share(claim, computed, name):.2g}".replace("inf", "infinite") for name in both]
-    return f"of what is allowed: {', '.join(taken)}" if taken else ""
+    said = [f"of what is allowed: {', '.join(taken)}"] if taken else []
+    beside = [f"{name} {got:.3g} ({limit:.3g})" for name, (got, limit) in computed.limits.items()]
+    said += [f"beside its limit: {', '.join(beside)}".replace("inf ", "infinite ")] if beside else []
+    return "; ".join(said)
 
 
 def _is_number(printed: Any) -> bool:
@@ -183,6 +188,12 @@ def signs(*names: str, beyond: float | None = None) -> Compare:
 
 def _same_side(one: float, other: float, beyond: float) -> bool:
     return (abs(one) > beyond) == (abs(other) > beyond)
+
+
+def nearest_limit(values: Mapping[str, float], limit: float) -> dict[str, tuple[float, float]]:
+    """Find which of several values is nearest to a limit that all of them are held against; for `limits`."""
+    name = min(values, key=lambda one: abs(values[one] - limit))
+    return {name: (values[name], limit)}
 
 
 #: What joins names of one value, which have no order among themselves.

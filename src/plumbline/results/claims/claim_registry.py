@@ -56,7 +56,7 @@ class ClaimCheck:
     effect: Compare | None = None
 
     def __call__(self, evidence: Any, claim: PaperClaim) -> ComputedValues:
-        """Compute a claim's values by the registered function; they have the registered nearness if none of their own."""
+        """Compute a claim's values by the registered function; the registered nearness holds where they have none."""
         assert self.function is not None
         got = self.function(evidence, claim)
         if not isinstance(got, ComputedValues):
