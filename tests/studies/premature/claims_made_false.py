@@ -368,3 +368,17 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "sharp first under the intervention": (exchanged("entropy", "upper", "gpt", "gpt_slow"), ("sharp_crossing",)),
     "the others gain most": (FALSE["downstream_largest"], ("downstream_largest",)),
 }  # fmt: skip
+
+#: Claims without a direction that could be reversed -> what they say instead.
+UNDIRECTED: dict[str, str] = {
+    **dict.fromkeys(
+        ("control_270m", "intervention_270m", "levels_0p7b", "geglu_readout", "entropy_floor_readout", "readout_20pct",
+         "t9_control", *(name for name in FALSE if name.startswith(("t5_", "t10_")))),
+        "a level or a spread",
+    ),
+    **dict.fromkeys(
+        ("lower_routing_same", "release_window", "release_main", *(name for name in FALSE if name.startswith("t8_"))),
+        "a share of training",
+    ),
+    "ablation_equivalent": "no difference",
+}  # fmt: skip

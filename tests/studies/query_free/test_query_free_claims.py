@@ -15,7 +15,7 @@ from plumbline.studies.query_free.claims import CHECKS, Evidence, theorems
 from plumbline.studies.query_free.run_values import CONFIGURATIONS
 from plumbline.theory import query_elimination
 from plumbline.theory.theorem_check import TheoremCheck
-from tests.studies.query_free.runs_with_false_claims import MUTANTS, OF_SPECS, TRANSFERS, another, losses
+from tests.studies.query_free.runs_with_false_claims import MUTANTS, OF_SPECS, REVERSED, TRANSFERS, another, losses
 from tests.studies.query_free.synthetic_runs import (
     PUBLISHED,
     Facts,
@@ -93,6 +93,14 @@ def test_where_the_measurement_says_otherwise(name: str, before: pd.Series, tmp_
     found = verdicts(measured_there(transfer, tmp_path), *about)
     assert found[name.partition(",")[0]] == verdict
     assert {claim for claim in about if found[claim] != before[claim]} == follows
+
+
+@pytest.mark.parametrize("world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(world: str, tmp_path: Path) -> None:
+    change, transfer, claims = REVERSED[world]
+    found = rows_of(measured_there(transfer, written(change(as_the_document_says()), tmp_path)), *claims)
+    other = found[found["verdict"] != "not reproduced"]
+    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
 
 
 @pytest.fixture

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tests.studies.transfer.runs_with_false_claims import MUTANTS, Change, both, completes, diverges, seeds
+from tests.studies.transfer.runs_with_false_claims import (
+    FAILURES,
+    IMPROVERS,
+    MUTANTS,
+    TABLE_2,
+    TABLE_7,
+    UPHELD,
+    Change,
+    both,
+    completes,
+    diverges,
+    seeds,
+)
 from tests.studies.transfer.synthetic_results import CONCENTRATED, LESS_CONCENTRATED, MEAN, Facts, Run
 
 
@@ -66,14 +78,83 @@ def falling(facts: Facts) -> None:
 
 mirrored = both(tasks_mirrored("base"), tasks_mirrored("large"), losses_mirrored, concentration_mirrored)
 
-#: World -> how it is made of the one where the paper is right.
-WORLDS: dict[str, Change] = {
-    "mirrored": mirrored,
-    "mirrored at the base scale": tasks_mirrored("base"),
-    "mirrored at the large scale": tasks_mirrored("large"),
-    "losses mirrored": losses_mirrored,
-    "completes and diverges": completes_and_diverges,
-    "norms fall": falling,
-    "improvers turned at the large scale": MUTANTS["spearman_7"],
-    "spreads turned": spreads_turned,
-}
+#: Rows of Table 2 of methods that are separated from the baseline, and those of Table 3.
+SEPARATED = tuple(f"t2_{method}" for method, value in TABLE_2.items() if abs(value) > 2)
+LARGE = tuple(f"t3_{method}" for method in (*IMPROVERS, *FAILURES))
+
+#: World -> how it is made of the one where the paper is right, and the claims whose effect is reversed in it.
+REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
+    "differences mirrored at both scales": (
+        mirrored,
+        (
+            *SEPARATED, *LARGE, "t2_order", "t3_order", "bonferroni_survivors", "bonferroni_names",
+            "one_survivor_after_3b", "welch_qknorm", "welch_softpick", "bootstrap_disjoint", "stouffer_qknorm",
+            "stouffer_softpick", "attention_span", "overshoot", "soft_hard_no_predictor",
+            "removing_softmax_normalization", "residual_none_improves", "relu2_nominal", "diff_attn_nominal",
+            "hyper_finite_1p2b", "qknorm_geglu_top_3b", "failure_taxonomy", "sign_preserved", "delta_3b_range",
+            "failures_3b", "rank_moves", "t7_order", "loss_gap_pct", "loss_gap_nats", "climb_drop_points",
+            "decoupling_band", "loss_ranking_misses", "decoupling_attention_only", "sigmoid_lambada",
+            "layerscale_uniform", "hyper_uniform", "attnres_broad", "attention_failures_sharp_tasks", "a100_val_loss",
+            "improvers_keep_concentration", "failures_lose_concentration",
+        ),
+    ),
+    "differences mirrored at the base scale": (
+        tasks_mirrored("base"),
+        (
+            *SEPARATED, "t2_order", "attention_span", "climb_drop_points", "decoupling_band", "sign_preserved",
+            "failures_3b", "one_survivor_after_3b", "sigmoid_lambada", "layerscale_uniform", "hyper_uniform",
+            "attnres_broad",
+        ),
+    ),
+    "differences mirrored at the large scale": (
+        tasks_mirrored("large"),
+        (
+            *LARGE, "t3_order", "sign_preserved", "delta_3b_range", "failures_3b", "one_survivor_after_3b",
+            "qknorm_geglu_top_3b", "rank_moves",
+        ),
+    ),
+    "losses mirrored": (
+        losses_mirrored,
+        (
+            "t7_order", "loss_gap_pct", "loss_gap_nats", "decoupling_band", "loss_ranking_misses",
+            "decoupling_attention_only", "attnres_broad", "a100_val_loss",
+        ),
+    ),
+    "what lost on single tasks gains there": (
+        both(UPHELD["sigmoid_other_tasks"], UPHELD["ssmax_uniform"], tasks_mirrored("base")),
+        ("sigmoid_other_tasks", "ssmax_uniform"),
+    ),
+    "what diverged completes, what completed diverges": (
+        completes_and_diverges,
+        (
+            "runs_3b", "hybrid_nan_steps", "hybrid_window", "hybrid_pre_nan_grad", "hybrid_spike", "baseline_3b_grad",
+            "ssmax_3b_divergence", "ssmax_rise_length", "hyper_3b_divergence",
+        ),
+    ),
+    "gradient norms fall": (
+        falling, ("hybrid_spike", "ssmax_3b_divergence", "ssmax_rise_length", "hyper_3b_divergence"),
+    ),
+    "improvers in the order of the base scale": (MUTANTS["spearman_7"], ("spearman_7", "t3_order")),
+    "spreads change places": (spreads_turned, ("sigma_baseline_largest",)),
+}  # fmt: skip
+
+#: Claims without a direction that could be reversed -> what they say instead.
+UNDIRECTED: dict[str, str] = {
+    **dict.fromkeys(
+        (f"t2_{method}" for method, value in TABLE_2.items() if abs(value) <= 2), "not separated, on either side"
+    ),
+    **dict.fromkeys(("counts_by_z", "holm_same_as_bonferroni", "bh_adds_four"), "counts or names on both sides"),
+    **dict.fromkeys(
+        ("baseline_mean_sigma", "baseline_seeds", "softpick_seeds", "sigma_three_refs", "gain_floor", "t3_baseline",
+         *(f"t7_val_loss_{method}" for method in TABLE_7)),
+        "a level or a spread",
+    ),
+    **dict.fromkeys(
+        ("attention_span_ratio", "attention_six_of_eight", "range_three_points"), "a size of both sides together"
+    ),
+    **dict.fromkeys(
+        ("attention_noise_band", "geglu_equals_swiglu", "winners_track_loss", "a100_match", "a100_per_task",
+         "a100_direction", "softmax_cap_inactive"),
+        "no difference, or next to none",
+    ),
+}  # fmt: skip

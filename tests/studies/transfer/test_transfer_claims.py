@@ -18,6 +18,7 @@ from plumbline.studies.transfer.claims import CHECKS, Evidence
 from tests import run_in_process
 from tests.studies.transfer.claims_that_change_together import FOLLOWS
 from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.reversed_worlds import REVERSED
 from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     IMPOSSIBLE,
     MUTANTS,
@@ -102,6 +103,14 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim, rows):
     assert found.loc[claim, "verdict"] == "not reproduced", found.loc[claim, "why"]
     other = [name for name in TRAINED if found.loc[name, "verdict"] != rows.loc[name, "verdict"]]
     assert {*other} - {claim} == set(FOLLOWS[claim].split())
+
+
+@pytest.mark.parametrize("world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(world):
+    change, claims = REVERSED[world]
+    found = where(change, *claims)
+    other = found[found["verdict"] != "not reproduced"]
+    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
 
 
 @pytest.mark.parametrize("claim", list(UPHELD))
