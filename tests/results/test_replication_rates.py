@@ -121,5 +121,7 @@ def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
 
 def test_the_sign_of_a_small_difference_is_missed_as_often_as_the_interpretation_says() -> None:
     """A normal value against the mean of three: GeGLU (z +0.20) lies below them in 43 % by chance alone."""
-    (said,) = (one for one in load("transfer").definition["interpretations"] if one["id"] == "signs_inside_the_noise")
+    (said,) = (
+        one for one in load("transfer", "paper").definition["interpretations"] if one["id"] == "signs_inside_the_noise"
+    )
     assert f"{100 * stats.norm.cdf(-0.20 / np.sqrt(4 / 3)):.0f} %" in said["alternatives"][0]

@@ -18,8 +18,8 @@ from .claim_evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SAVED, SPREAD, E
 
 CHECKS = ClaimChecks()
 
-#: Two of the paper's standard deviations: of tokens in billions, at 270M and at 0.7B, and in millions as a share of
-#: the budget; of perplexity and loss at 0.7B.
+#: Two of the paper's standard deviations: of tokens in billions, at 270M and at 0.7B, and in millions at 270M; of
+#: perplexity and loss at 0.7B.
 TOKENS, TOKENS_0P7B, SAVED_M = near(2 * 0.035), near(2 * 0.017), near(70)
 GAIN_0P7B, LOSS_GAIN_0P7B = near(2 * 0.0073), near(2 * 0.0004)
 

@@ -27,6 +27,9 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
+#: Rounding of float32 beside quantities of order one.
+ROUNDING = 1e-6
+
 
 @cache
 def _paper(study: str) -> study_config.Study:
@@ -273,7 +276,7 @@ def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
     with torch.no_grad():
         weights_BHQK, scores_BHQK = mixer.weights(q_BHQW, k_BGKW, attention_mask), mixer.scores(q_BHQW, k_BGKW)
     soft_BHQK = (scores_BHQK + attention_mask.bias_B1QK(scores_BHQK.dtype)).softmax(-1)
-    below_BHQK = soft_BHQK < 1 / attention_mask.visible_B1Q1 - 1e-6
+    below_BHQK = soft_BHQK < 1 / attention_mask.visible_B1Q1 - ROUNDING
     share = float((weights_BHQK[below_BHQK] == 0).float().mean())
     largest = float(weights_BHQK.sum(-1).max())
     return ComputedValues(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
@@ -306,7 +309,7 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
         state = residual.start(x_BTD)
         for sublayer, branch_BTD in enumerate(branches):
             state = residual.write(state, sublayer, branch_BTD)
-        return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
+        return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=ROUNDING))
 
 
 #: To three digits, which 24 layers allow.

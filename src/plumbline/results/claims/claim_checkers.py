@@ -126,10 +126,14 @@ def _share(claim: PaperClaim, computed: ComputedValues, name: str) -> float:
     return share_used(claim, claim.values[name], computed.values[name], given)
 
 
+#: How near a ratio, and a test's statistic, must be where nobody says so, and the common names of a list that is partly so.
+RATIO, STATISTIC, STATISTIC_APART, COMMON_NAMES = factor(1.25), factor(2), near(0.5), 0.5
+
+
 def ratio(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     """Compare numbers as `number` does, within 25 % unless the claim or the measurement says otherwise."""
     if computed.near is None and not claim.tolerance:
-        computed = replace(computed, near=factor(1.25))
+        computed = replace(computed, near=RATIO)
     return number(claim, computed)
 
 
@@ -151,7 +155,7 @@ def qualitative(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, s
     if min(verdicts) == 1.0:
         return "reproduced", "the same names"
     share = math.fsum(verdicts) / len(verdicts)
-    return ("partly" if share >= 0.5 else "not reproduced"), f"{share:.0%} of the names in common"
+    return ("partly" if share >= COMMON_NAMES else "not reproduced"), f"{share:.0%} of the names in common"
 
 
 #: Kinds of claims, with the rule for each: a sign, an order or a test is compared as numbers unless the study says how.
@@ -324,7 +328,7 @@ def statistic(
             return "not reproduced", f"{p} is on the other side of {level:g}"
         if close is not None and not close(printed, got):
             return "partly", f"{name} is not near {printed:g}"
-        if close is None and not factor(2)(printed, got) and not near(0.5)(printed, got):
+        if close is None and not STATISTIC(printed, got) and not STATISTIC_APART(printed, got):
             return "partly", f"{name} is not within a factor of two"
         return "reproduced", "same sign and level"
 
