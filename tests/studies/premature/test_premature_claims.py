@@ -60,7 +60,7 @@ OF_RUNS = [name for name in TRAINED if name not in ARITHMETIC]
 
 
 @cache
-def _where(change: Change) -> pd.DataFrame:
+def of_runs_where(change: Change) -> pd.DataFrame:
     """The rows of claims of runs in a changed world."""
     with tempfile.TemporaryDirectory() as folder:
         evidence = Evidence(loaded(world(change, Path(folder))), study_at(), PUBLISHED)
@@ -70,7 +70,7 @@ def _where(change: Change) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_where_exactly_a_claim_is_false_it_is_not_reproduced(name, rows):
-    found = _where(FALSE[name])
+    found = of_runs_where(FALSE[name])
     assert found.loc[name, "verdict"] == "not reproduced", found.loc[name, "why"]
     other = {one for one in OF_RUNS if found.loc[one, "verdict"] != rows.loc[one, "verdict"]} - {name}
     assert other == set(FOLLOWS[name].split())
@@ -79,7 +79,7 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(name, rows):
 @pytest.mark.parametrize("reversed_world", list(REVERSED))
 def test_an_effect_that_is_reversed_is_not_reproduced(reversed_world):
     change, names = REVERSED[reversed_world]
-    found = _where(change).loc[list(names)]
+    found = of_runs_where(change).loc[list(names)]
     assert found["verdict"].eq("not reproduced").all(), found[found["verdict"] != "not reproduced"]["why"].to_dict()
 
 

@@ -137,16 +137,16 @@ def test_a_column_of_table_2_with_the_printed_loss_alone_is_partly_so(right: Pat
 # Mutants of the theorems: one that does not hold, and one that needs no premise.
 
 
-def _false(one: TheoremCheck) -> TheoremCheck:
+def that_fails(one: TheoremCheck) -> TheoremCheck:
     return replace(one, residual=1e-6)
 
 
-def _idle(one: TheoremCheck) -> TheoremCheck:
+def that_needs_nothing(one: TheoremCheck) -> TheoremCheck:
     first, *others = one.broken
     return replace(one, broken=(replace(first, residual=1e-12), *others))
 
 
-@pytest.mark.parametrize("mutant", [_false, _idle], ids=["false", "needs nothing"])
+@pytest.mark.parametrize("mutant", [that_fails, that_needs_nothing], ids=["false", "needs nothing"])
 @pytest.mark.parametrize("claim", [*theorems.STATEMENTS, "single_head"])
 def test_a_theorem_that_fails_or_cannot_fail_is_not_reproduced(claim: str, mutant, right: Path, monkeypatch) -> None:
     for id in theorems.STATEMENTS.get(claim, ("prop_4_1",)):

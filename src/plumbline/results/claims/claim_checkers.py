@@ -126,7 +126,7 @@ def _share(claim: PaperClaim, computed: ComputedValues, name: str) -> float:
     return share_used(claim, claim.values[name], computed.values[name], given)
 
 
-#: How near a ratio, and a test's statistic, must be where nobody says so, and the common names of a list that is partly so.
+#: How near a ratio and a test's statistic must be where nobody says so; the common share of names that is partly so.
 RATIO, STATISTIC, STATISTIC_APART, COMMON_NAMES = factor(1.25), factor(2), near(0.5), 0.5
 
 
