@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.claim_rates.__main__ import STUDIES, drawn_study
+from benchmarks.claim_rates.__main__ import STUDIES, UNDRAWN, drawn_study, undrawn
 from benchmarks.claim_rates.drawn_worlds import counted
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError
@@ -90,6 +90,13 @@ def test_the_kept_rates_are_those_of_the_checks_as_they_are(name: str) -> None:
                 # Nothing that was seen in none of the draws is impossible: half a draw is added to either side.
                 share = (was * kept.draws + 0.5) / (kept.draws + 1)
                 assert stats.binomtest(found, again.draws, share).pvalue > 1e-6, (claim, world, verdict, was, found)
+
+
+@pytest.mark.parametrize("name", list(UNDRAWN))
+def test_a_study_of_which_nothing_can_be_drawn_says_so(name: str) -> None:
+    kept = read(ROOT / "studies" / name)
+    assert kept == undrawn(name) and not kept.claims and len(kept.not_drawn) > 5
+    assert kept.summary({}) == [f"What a perfect replication would get is not drawn: {UNDRAWN[name]}."]
 
 
 def test_rows_of_table_2_are_missed_as_often_as_theory_says() -> None:
