@@ -7,8 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.core.errors import PlumblineError
+from plumbline.results.claims.claim_checkers import ComputedValues, check, nearness
 from plumbline.results.claims.claim_registry import ClaimChecks
+from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.results.claims.claim_verdicts import judge_claims
 
 
@@ -24,6 +27,19 @@ def test_a_check_without_ids_is_that_of_its_functions_name() -> None:
     assert set(checks) == {"lower", "first", "second"}
     with pytest.raises(AssertionError, match="lower is checked twice"):
         checks.of()(lower)
+
+
+@pytest.mark.parametrize("own", [None, near(0.001)], ids=["registered", "its own"])
+def test_computed_values_keep_the_registered_nearness_unless_they_have_their_own(own) -> None:
+    """A value within what is allowed and outside the printed rounding, given as values and as ComputedValues."""
+    claim = PaperClaim(id="lower", text="", kind="number", values={"steps": 1800}, source="")
+    for values in ({"steps": 1700.0}, ComputedValues(values={"steps": 1700.0}, near=own)):
+        checks = ClaimChecks()
+        checks.of("lower", near=factor(1.25))(lambda evidence, claim, values=values: values)
+        computed = checks["lower"](None, claim)
+        verdict = "not reproduced" if own is not None and isinstance(values, ComputedValues) else "reproduced"
+        assert check(claim, computed, checks["lower"].compare)[0] == verdict
+        assert nearness(claim, computed).startswith("of what is allowed: steps ")
 
 
 def test_of_without_a_call_is_refused() -> None:

@@ -68,10 +68,17 @@ def variant_change(study: Study, name: str) -> str:
     return change.get("note", "").strip() or _spell(change)
 
 
+def _limit(value: float | str | list[float]) -> str:
+    return " to ".join(f"{one:g}" for one in value) if isinstance(value, list) else f"{value}"
+
+
 def _interpretation(interpretation: dict[str, Any]) -> list[str]:
     lines = [f"### {interpretation['id'].replace('_', ' ')}", "", interpretation["text"], ""]
     lines += [f"- Source: {interpretation['source']}", f"- Choice: {interpretation['choice']}"]
     lines.append(f"- Alternatives: {'; '.join(interpretation['alternatives']) or 'none'}")
+    for limit in interpretation.get("limits", {}).values():
+        instead = ", ".join(map(_limit, limit["instead"]))
+        lines.append(f"- Limit: {limit['what']}: {_limit(limit['value'])} (instead: {instead})")
     if "about" in interpretation:
         lines.append(f"- Concerns: {', '.join(f'`{name}`' for name in interpretation['about'])}")
     if "presets" in interpretation:

@@ -34,6 +34,10 @@ ARITHMETIC = {"scope": "arithmetic"}
 DOTS = {"d2": ((2, 3), (4, 1)), "d4": ((2, 3, 1, 2), (4, 1, 3, 2))}
 VECTOR = (3, 4)
 
+#: The initial norm, to half a unit of the printed digit; norms over gains, in float32 with the norm's epsilon; rounding
+#: of float64; the exponent of a square root, and how near a fitted one must be.
+START, GAIN, ROUNDING, ROOT, EXPONENT = near(0.05), 1e-3, 1e-9, 0.5, 0.05
+
 #: Factors on keys, and widths of random vectors, at which statements about scale are tried.
 SCALES, WIDTHS = (0.5, 1.0, 2.0, 4.0), (16, 64, 256, 1024)
 
@@ -57,7 +61,7 @@ def init_norm(e: Evidence, claim: PaperClaim) -> Values:
     """The layer that starts farthest from the square root of the head width, which is given."""
     starts, width = e.end(KEY_NORM).start, e.spec.model.head_width
     worst = (starts - math.sqrt(width)).abs().idxmax()
-    return ComputedValues(values={"norm": float(starts[worst])}, near={"norm": near(0.05)}, shown={"d_head": width})
+    return ComputedValues(values={"norm": float(starts[worst])}, near={"norm": START}, shown={"d_head": width})
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -73,7 +77,9 @@ def norm_equals_gain(e: Evidence, claim: PaperClaim) -> Values:
             norms_BGT = transform(k_BGTW, k_BGTW)[1].norm(dim=-1) / math.sqrt(model.head_width)
             ratios += [float(norms_BGT.min()) / gain, float(norms_BGT.max()) / gain]
     return ComputedValues(
-        holds=bool(np.allclose(ratios, 1.0, atol=1e-3)), shown={"least": min(ratios), "most": max(ratios)}
+        holds=max(abs(ratio - 1) for ratio in ratios) <= GAIN,
+        shown={"least": min(ratios), "most": max(ratios)},
+        limits={"apart from the gain": (max(abs(ratio - 1) for ratio in ratios), GAIN)},
     )
 
 
@@ -82,7 +88,8 @@ def norm_scales_logits(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether scores of random queries and keys grow by just the factor by which the keys are scaled."""
     scores = _scores(e)
     apart = max(float((scores[scale] - scale * scores[1.0]).abs().max()) for scale in SCALES)
-    return ComputedValues(holds=apart < 1e-9, shown={"largest_error": apart})
+    limits = {"largest error": (apart, ROUNDING)}
+    return ComputedValues(holds=apart < ROUNDING, shown={"largest_error": apart}, limits=limits)
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -149,7 +156,9 @@ def dot_sqrt_d(e: Evidence, claim: PaperClaim) -> Values:
     """The exponent of the mean |a . b| of random vectors in their width, fitted on logarithms."""
     sizes = [float(dots(_random(0, 2000, width), _random(1, 2000, width)).abs().mean()) for width in WIDTHS]
     exponent = float(np.polyfit(np.log(WIDTHS), np.log(sizes), 1)[0])
-    return ComputedValues(holds=abs(exponent - 0.5) < 0.05, shown={"exponent": exponent})
+    apart = abs(exponent - ROOT)
+    limits = {"apart from the root": (apart, EXPONENT)}
+    return ComputedValues(holds=apart < EXPONENT, shown={"exponent": exponent}, limits=limits)
 
 
 def dots(a_ND: torch.Tensor, b_ND: torch.Tensor) -> torch.Tensor:

@@ -18,8 +18,9 @@ CHECKS = ClaimChecks()
 #: Half a unit of the last digit that the paper prints of a norm: less is no change.
 HALF_UNIT = 0.05
 
-#: A layer within this share of the initial norm stays near it; very few are at most this share of the layers.
-NEAR, VERY_FEW = 0.05, 0.2
+#: A layer within this share of the initial norm stays near it; very few are at most this share of the layers, most are
+#: more than this one.
+NEAR, VERY_FEW, MOST = 0.05, 0.2, 0.5
 
 
 @CHECKS.of("early_final_norm", "middle_final_norm", "late_final_norm")
@@ -34,7 +35,10 @@ def early_falls(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the early layers' key norm ends below the initial norm by more than half a unit of the printed
     digit."""
     values = {"start": e.start(), "end": e.norm("early")}
-    return ComputedValues(holds=values["end"] < values["start"] - HALF_UNIT, values=values, shown=e.beside("early"))
+    fall = values["start"] - values["end"]
+    return ComputedValues(
+        holds=fall > HALF_UNIT, values=values, shown=e.beside("early"), limits={"fall": (fall, HALF_UNIT)}
+    )
 
 
 @CHECKS.of()
@@ -42,7 +46,10 @@ def late_rises(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the final layers' key norm ends above the initial norm by more than half a unit of the printed
     digit."""
     values = {"start": e.start(), "end": e.norm("final")}
-    return ComputedValues(holds=values["end"] > values["start"] + HALF_UNIT, values=values, shown=e.beside("final"))
+    rise = values["end"] - values["start"]
+    return ComputedValues(
+        holds=rise > HALF_UNIT, values=values, shown=e.beside("final"), limits={"rise": (rise, HALF_UNIT)}
+    )
 
 
 @CHECKS.of(compare=order("order"))
@@ -74,7 +81,8 @@ def _sides(e: Evidence) -> dict[str, int]:
 def few_stay_at_8(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether at most a fifth of the layers end within 5 % of their initial key norm."""
     sides = _sides(e)
-    return ComputedValues(holds=sides["near"] <= VERY_FEW * sum(sides.values()), shown=sides)
+    share = sides["near"] / sum(sides.values())
+    return ComputedValues(holds=share <= VERY_FEW, shown=sides, limits={"share near": (share, VERY_FEW)})
 
 
 @CHECKS.of()
@@ -82,7 +90,10 @@ def two_regimes(e: Evidence, claim: PaperClaim) -> Values:
     """Both regimes have layers, and together they have most."""
     sides = _sides(e)
     low, high = sides["dampened"], sides["amplified"]
-    return ComputedValues(holds=min(low, high) > 0 and low + high > sum(sides.values()) / 2, shown=sides)
+    share = (low + high) / sum(sides.values())
+    return ComputedValues(
+        holds=min(low, high) > 0 and share > MOST, shown=sides, limits={"share in a regime": (share, MOST)}
+    )
 
 
 def _attention(e: Evidence, group: str) -> tuple[float, float, dict[str, float]]:

@@ -75,14 +75,20 @@ def rmsnorm_alone(e: Evidence, claim: PaperClaim) -> Values:
         "keeps_logit": LOGIT(gpt["logit"], mine["logit"]),
         "keeps_entropy": ENTROPY(gpt["entropy"], mine["entropy"]),
     }
-    return mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | kept
+    values = mine | {"keeps_most": 0 < MOST * gpt["gain"] < mine["gain"]} | kept
+    return ComputedValues(values=values, limits=_share_kept(mine["gain"], gpt["gain"]))
+
+
+def _share_kept(gain: float, whole: float) -> dict[str, tuple[float, float]]:
+    return {"share of the gain": (gain / whole, MOST)} if whole > 0 else {}
 
 
 @CHECKS.of(effect=said("leaves_most"), near=CLOSE)
 def biasless_partial(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the block without biases keeps more than half of the GPT-style block's gain, and read it."""
     gain, gpt = e.architecture_gain("gpt_biasless"), e.architecture_gain(CONTROL)
-    return {"gain": gain, "leaves_most": 0 < MOST * gpt < gain}
+    values = {"gain": gain, "leaves_most": 0 < MOST * gpt < gain}
+    return ComputedValues(values=values, limits=_share_kept(gain, gpt))
 
 
 @CHECKS.of(effect=said("gains_less", "lowers_logit", "raises_entropy"), near=CLOSE)
@@ -101,7 +107,8 @@ def entropy_gain_relation(e: Evidence, claim: PaperClaim) -> Values:
     architectures is at most -0.5."""
     gains = _gains(e)
     found = spearman([e.entropy(name) for name in gains], gains.values())
-    return ComputedValues(holds=found.rho <= RELATED, shown={"rho": found.rho, "p": found.p_permutation})
+    shown = {"rho": found.rho, "p": found.p_permutation}
+    return ComputedValues(holds=found.rho <= RELATED, shown=shown, limits={"rho": (found.rho, RELATED)})
 
 
 def _table4(e: Evidence, claim: PaperClaim) -> Values:

@@ -29,6 +29,9 @@ from ..run_values import BASE, CONTROL, EARLY, INTERVENTION, Part, RunValues, sl
 LEVEL, LOSS_LEVEL, SPREAD = factor(1.05), near(math.log(1.05)), factor(3.0)
 GAIN, LOSS_GAIN = near(2 * 0.0789), near(2 * 0.0030)
 
+#: Two of the paper's standard deviations of the saved share, in percent.
+SAVED = near(2 * 1.41)
+
 #: Readouts at 3 % and 20 %.
 ENTROPY, LOGIT, WRITE, COPY = near(0.04), factor(1.15), factor(1.15), factor(1.25)
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 from plumbline.audit.printed_numbers import PaperClaim
 from plumbline.results.claims.claim_checkers import ComputedValues, order, ranking, signs
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
-from plumbline.results.claims.claim_tolerances import factor, near
+from plumbline.results.claims.claim_tolerances import factor
 
 from ..run_values import CONTROL, FIFTH, INTERVENTION
 from ..tables import table9, table10
-from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, Evidence
+from .claim_evidence import COPY, ENTROPY, GAIN, LEVEL, LOGIT, LOSS_GAIN, SAVED, Evidence
 
 CHECKS = ClaimChecks()
 
@@ -37,12 +37,21 @@ def entropy_floor_gain(e: Evidence, claim: PaperClaim) -> Values:
 def entropy_floor_much_smaller(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the slowing gains something, and the entropy floor less than half of that."""
     gains = {"floor": e.gain("entropy_floor"), "slowing": e.gain(INTERVENTION)}
-    return ComputedValues(holds=gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"], shown=gains)
+    holds = gains["slowing"] > 0 and gains["floor"] < MUCH * gains["slowing"]
+    return ComputedValues(holds=holds, shown=gains, limits=_part("the floor's share", gains["floor"], gains["slowing"]))
+
+
+def _part(name: str, part: float, whole: float) -> dict[str, tuple[float, float]]:
+    return {name: (part / whole, MUCH)} if whole > 0 else {}
+
+
+#: A loss at another rate, of one seed: a quarter either way.
+HALF_RATE = factor(1.25)
 
 
 @CHECKS.of(
     effect=signs("delta_ppl", "delta_loss"),
-    near={"ppl": LEVEL, "delta_ppl": factor(1.25), "delta_loss": factor(1.25)},
+    near={"ppl": LEVEL, "delta_ppl": HALF_RATE, "delta_loss": HALF_RATE},
 )
 def global_half_lr(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexity at half the global rate, and its perplexity and loss above the control's."""
@@ -80,7 +89,7 @@ def _table9(e: Evidence, claim: PaperClaim) -> Values:
 
 
 CLOSE = {"final_ppl": LEVEL, "entropy": ENTROPY, "logit": LOGIT, "ppl_reduction": GAIN}
-CLOSE |= {"tokens_saved_pct": near(2 * 1.41)}
+CLOSE |= {"tokens_saved_pct": SAVED}
 CHECKS.of("t9_control", near=CLOSE)(_table9)
 CHECKS.of(
     *(f"t9_{name}" for name, method in table9.RUNS.items() if method != CONTROL),
@@ -97,7 +106,10 @@ def fixed_releases_keep_most(e: Evidence, claim: PaperClaim) -> Values:
     fixed = {name: {"ppl": e.gain(name), "tokens": e.saved(name)} for name in ("fixed_3pct", "fixed_6pct")}
     most = all(own[one] > MUCH * whole > 0 for own in fixed.values() for one, whole in adaptive.items())
     shown = {f"{one}_gain": [whole, *(own[one] for own in fixed.values())] for one, whole in adaptive.items()}
-    return ComputedValues(holds=most, shown=shown)
+    limits = {}
+    for one, whole in adaptive.items():
+        limits |= _part(f"least share of {one}", min(own[one] for own in fixed.values()), whole)
+    return ComputedValues(holds=most, shown=shown, limits=limits)
 
 
 @CHECKS.of(compare=order("order"))
@@ -138,4 +150,6 @@ def dose_ppl_saturates(e: Evidence, claim: PaperClaim) -> Values:
     """The last halving changes less than the first does: half of it or less."""
     ppl = [e.ppl(method) for method in table10.RUNS.values()]
     better = all(one < ppl[0] for one in ppl[1:])
-    return ComputedValues(holds=better and abs(ppl[3] - ppl[2]) <= MUCH * (ppl[0] - ppl[1]), shown={"ppl": ppl})
+    first, last = ppl[0] - ppl[1], abs(ppl[3] - ppl[2])
+    limits = _part("the last halving's share of the first's", last, first)
+    return ComputedValues(holds=better and last <= MUCH * first, shown={"ppl": ppl}, limits=limits)

@@ -45,20 +45,23 @@ def _task(e: Evidence, claim: PaperClaim) -> Values:
 CHECKS.of(*(f"t2_{task}" for task in (*TASKS, "mean")), compare=signs("delta_pp_mean"))(_task)
 
 
-@CHECKS.of(effect=signs("pp"), near=near(2 * 0.143))
+#: Two of the paper's standard deviations of the average, in points; wins of 21 pairs, of which a fair coin's standard
+#: deviation is 2.3.
+MEAN, WINS = near(2 * 0.143), near(2)
+
+
+@CHECKS.of(effect=signs("pp"), near=MEAN)
 def downstream_mean(e: Evidence, claim: PaperClaim) -> Values:
     """Compute the paired difference of the seven tasks' average, in percentage points, the mean over seeds."""
     return {"pp": 100 * _delta(e, "mean").mean}
 
 
-@CHECKS.of(near=near(2))
+@CHECKS.of(near=WINS)
 def downstream_wins(e: Evidence, claim: PaperClaim) -> Values:
     """Count the pairs of a seed and a task that the intervention wins, with the sign test's p beside them."""
     found = _compared(e).everything()
     p = sign_test(found.wins, losses(found))
-    return ComputedValues(
-        values={"wins": found.wins}, near=near(2), shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p}
-    )
+    return ComputedValues(values={"wins": found.wins}, shown={"out_of": found.n, "ties": found.ties, "p_sign_test": p})
 
 
 #: A task is nearly flat if its difference is at most this share of the smallest of the gains that are called largest.
@@ -82,4 +85,5 @@ def downstream_largest(e: Evidence, claim: PaperClaim) -> Values:
     least = sorted(deltas.values(), reverse=True)[len(claim.values["order"]) - 1]
     is_flat = abs(deltas[flat]) <= FLAT * least
     values = {"order": listed, "flat": flat if is_flat else "not nearly flat"}
-    return ComputedValues(values=values, shown={task: 100 * deltas[task] for task in deltas})
+    limits = {f"share of {flat}": (abs(deltas[flat]) / least, FLAT)} if least > 0 else {}
+    return ComputedValues(values=values, shown={task: 100 * deltas[task] for task in deltas}, limits=limits)

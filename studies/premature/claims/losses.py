@@ -14,12 +14,14 @@ from plumbline.results.claims.claim_tolerances import near
 
 from ..paired_runs import PairedRuns
 from ..run_values import CONTROL, EARLY, INTERVENTION, LARGE
-from .claim_evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SPREAD, Evidence
+from .claim_evidence import GAIN, LEVEL, LOSS_GAIN, LOSS_LEVEL, SAVED, SPREAD, Evidence
 
 CHECKS = ClaimChecks()
 
-#: Two of the paper's standard deviations of tokens, in billions, and of the saved share, in percent.
-TOKENS, SAVED = near(2 * 0.035), near(2 * 1.41)
+#: Two of the paper's standard deviations: of tokens in billions, at 270M and at 0.7B, and in millions at 270M; of
+#: perplexity and loss at 0.7B.
+TOKENS, TOKENS_0P7B, SAVED_M = near(2 * 0.035), near(2 * 0.017), near(70)
+GAIN_0P7B, LOSS_GAIN_0P7B = near(2 * 0.0073), near(2 * 0.0004)
 
 #: A lower-copy score is comparable to another within this factor.
 COMPARABLE = 1.25
@@ -63,7 +65,7 @@ def tokens_saved_270m(e: Evidence, claim: PaperClaim) -> Values:
         "tokens_b": TOKENS,
         "tokens_b_std": SPREAD,
         "saved_pct": SAVED,
-        "saved_m": near(70),
+        "saved_m": SAVED_M,
         "saved_pct_std": SPREAD,
     }
     return ComputedValues(values=values, near=close)
@@ -80,14 +82,14 @@ def _large(e: Evidence) -> PairedRuns:
     return PairedRuns(e.run_values, LARGE)
 
 
-@CHECKS.of(effect=signs("delta_ppl_mean"), near={"delta_ppl_mean": near(2 * 0.0073), "delta_ppl_std": SPREAD})
+@CHECKS.of(effect=signs("delta_ppl_mean"), near={"delta_ppl_mean": GAIN_0P7B, "delta_ppl_std": SPREAD})
 def ppl_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final perplexity at 0.7B."""
     mean, sigma = e.moments(_large(e), "ppl", "difference")
     return {"delta_ppl_mean": mean, "delta_ppl_std": sigma}
 
 
-@CHECKS.of(effect=signs("delta_loss_mean"), near={"delta_loss_mean": near(2 * 0.0004), "delta_loss_std": SPREAD})
+@CHECKS.of(effect=signs("delta_loss_mean"), near={"delta_loss_mean": LOSS_GAIN_0P7B, "delta_loss_std": SPREAD})
 def loss_gain_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute mean and standard deviation of the paired difference in final loss at 0.7B."""
     mean, sigma = e.moments(_large(e), "loss", "difference")
@@ -105,7 +107,7 @@ def levels_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(values=values, near=close)
 
 
-@CHECKS.of(effect=signs("saved_b"), near={"tokens_b": near(2 * 0.017), "std_b": SPREAD, "saved_b": near(2 * 0.017)})
+@CHECKS.of(effect=signs("saved_b"), near={"tokens_b": TOKENS_0P7B, "std_b": SPREAD, "saved_b": TOKENS_0P7B})
 def tokens_saved_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     """Compute after how many billions of tokens the intervention reaches its control's final loss at 0.7B, and the
     billions saved."""
@@ -123,4 +125,6 @@ def mechanism_0p7b(e: Evidence, claim: PaperClaim) -> Values:
     copy = [e.read(side, "lower_copy", EARLY, "model", LARGE) for side in sides]
     alike = max(copy) <= COMPARABLE * min(copy)
     shown = {"entropy": entropy, "logit": logit, "lower_copy": copy}
-    return ComputedValues(holds=entropy[0] < entropy[1] and logit[0] > logit[1] and alike, shown=shown)
+    holds = entropy[0] < entropy[1] and logit[0] > logit[1] and alike
+    limits = {"larger copy score over the smaller": (max(copy) / min(copy), COMPARABLE)}
+    return ComputedValues(holds=holds, shown=shown, limits=limits)

@@ -25,6 +25,10 @@ MUCH = 2 / 3
 #: What grows gradually has no step between two points of more than this share of its whole growth.
 GRADUAL = 0.5
 
+#: Perplexity that an ablation costs; a fraction of training read at probe points, in percent; ratios of locality; a
+#: share of energy.
+COST, AT, RATIOS, ENERGY = factor(1.5), near(0.5), near(0.1), near(0.05)
+
 #: Perplexities of one model under the three ablations are one number within this share of it.
 SAME = 0.01
 
@@ -48,7 +52,7 @@ def _late(e: Evidence, key: str, curve: pd.Series) -> pd.Series:
     return found
 
 
-@CHECKS.of("ablation_control", "ablation_intervention", near=factor(1.5))
+@CHECKS.of("ablation_control", "ablation_intervention", near=COST)
 def ablation(e: Evidence, claim: PaperClaim) -> Values:
     """Read the perplexity that the claim's side loses without upper queries and keys, at 3 % and at the end."""
     lost = _lost(e, SIDES[claim.id.removeprefix("ablation_")])
@@ -69,8 +73,10 @@ def ablation_grows(e: Evidence, claim: PaperClaim) -> Values:
     next, and in no one step by more than half of the whole."""
     lost = _lost(e, INTERVENTION)
     steps = lost.diff().dropna()
-    gradual = bool((steps > 0).all()) and float(steps.max()) <= GRADUAL * float(steps.sum())
-    return ComputedValues(holds=gradual, shown={"lost": list(lost)})
+    largest, whole = float(steps.max()), float(steps.sum())
+    gradual = bool((steps > 0).all()) and largest <= GRADUAL * whole
+    limits = {"largest step's share": (largest / whole, GRADUAL)} if whole > 0 else {}
+    return ComputedValues(holds=gradual, shown={"lost": list(lost)}, limits=limits)
 
 
 @CHECKS.of(scope="arithmetic")
@@ -82,7 +88,8 @@ def ablation_equivalent(e: Evidence, claim: PaperClaim) -> Values:
         found = [e.there(e.run_values.value(key, kind, END, "model"), key) for kind in ABLATIONS]
         perplexities = [math.exp(loss) for loss in found]
         worst = max(worst, max(perplexities) / min(perplexities) - 1)
-    return ComputedValues(holds=worst <= SAME, shown={"largest difference (%)": 100 * worst})
+    shown = {"largest difference (%)": 100 * worst}
+    return ComputedValues(holds=worst <= SAME, shown=shown, limits={"largest difference": (worst, SAME)})
 
 
 ABLATIONS = ("loss_no_query", "loss_no_key", "loss_neither")
@@ -95,12 +102,12 @@ def lower_routing_same(e: Evidence, claim: PaperClaim) -> Values:
     keys = {side: _read(e, method) for side, method in SIDES.items()}
     return ComputedValues(
         values={f"{side}_pct": 100 * matured(e.run_values, key) for side, key in keys.items()},
-        near=near(0.5),
+        near=AT,
         shown={f"{side}_of_all": 100 * matured(e.run_values, key, from_window=False) for side, key in keys.items()},
     )
 
 
-@CHECKS.of(near=near(0.5))
+@CHECKS.of(near=AT)
 def sharp_crossing(e: Evidence, claim: PaperClaim) -> Values:
     """Find the share of training at which upper attention is first sharp, in control and intervention."""
     return {f"{side}_pct": 100 * e.run_values.sharp(_read(e, method)) for side, method in SIDES.items()}
@@ -147,7 +154,9 @@ def singular_value(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether the intervention's top singular value of upper W_Q^T W_K at 3 % is below two thirds of the
     control's."""
     control, intervention = (e.read(method, "bilinear_top") for method in SIDES.values())
-    return ComputedValues(holds=intervention < MUCH * control, shown={"control": control, "intervention": intervention})
+    shown = {"control": control, "intervention": intervention}
+    limits = {"share of the control's": (intervention / control, MUCH)}
+    return ComputedValues(holds=intervention < MUCH * control, shown=shown, limits=limits)
 
 
 def _ratios(e: Evidence) -> dict[str, list[float]]:
@@ -165,7 +174,7 @@ def locality(e: Evidence, claim: PaperClaim) -> Values:
         nulls[f"null {side}"] = [e.run_values.null(key, probe, EARLY) for probe in ("locality_query", "locality_key")]
     found = _ratios(e)
     below = max(max(ratios) for ratios in found.values()) < 1
-    return ComputedValues(values=found | {"below_one": below}, near=near(0.1), shown=nulls)
+    return ComputedValues(values=found | {"below_one": below}, near=RATIOS, shown=nulls)
 
 
 @CHECKS.of()
@@ -176,7 +185,7 @@ def locality_order(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(holds=all(both), shown=found)
 
 
-@CHECKS.of(effect=said("higher_in_control"), near=near(0.05))
+@CHECKS.of(effect=said("higher_in_control"), near=ENERGY)
 def immature_energy(e: Evidence, claim: PaperClaim) -> Values:
     """Read the immature directions' share of the input's energy at 3 % of training, of control and intervention, which
     has the smaller one."""

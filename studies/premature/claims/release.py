@@ -17,6 +17,10 @@ from .claim_evidence import ON_THE_GRID, Evidence
 CHECKS = ClaimChecks()
 
 
+#: The first evaluation of the window is at the step nearest to 3 %, which may be a little less.
+FIRST = near(0.01)
+
+
 def _replays(e: Evidence) -> dict[str, RuleReplay]:
     """Every printed rule over the first seed's scores."""
     key = e.key(INTERVENTION)
@@ -44,8 +48,7 @@ def release_window(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether every printed rule, replayed over the intervention's logged scores, releases within the window."""
     releases = [100 * replay.release for replay in _replays(e).values()]
     low, high = claim.values["window"]
-    # The first evaluation of the window is at the step nearest to 3 %, which may be a little less.
-    inside = all(near(0.01)(low, one) or low <= one <= high for one in releases)
+    inside = all(FIRST(low, one) or low <= one <= high for one in releases)
     return ComputedValues(holds=inside, shown={"earliest": min(releases), "latest": max(releases)})
 
 

@@ -14,8 +14,11 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
-#: Rounding of float64 beside quantities of order one.
-ROUNDING = 1e-9
+#: Rounding of float64 beside quantities of order one, and beside their logarithms' differences.
+ROUNDING, EQUAL = 1e-9, 1e-6
+#: Energy ratios, of which "approximately" is printed and the digits are there all the same; a small step's factor, and
+#: its power; a head meets a bound that is no larger than it has to be.
+ENERGIES, FACTOR, POWER, SHARP = near(0.0006), near(1e-3), near(0.01), 0.99
 
 
 def _sizes(e: Evidence) -> theorem_numbers.MatchedModelSizes:
@@ -32,11 +35,10 @@ def rho_init(e: Evidence, claim: PaperClaim) -> Values:
         "nu": these.variance,
     }
     values |= {"m": these.single.ffn_width, "r": these.gated.ffn_width}
-    # "Approximately" is printed; the digits are there all the same.
-    return ComputedValues(values=values, near=near(0.0006))
+    return ComputedValues(values=values, near=ENERGIES)
 
 
-@CHECKS.of(near=near(1e-3), **ARITHMETIC)
+@CHECKS.of(near=FACTOR, **ARITHMETIC)
 def fourfold(e: Evidence, claim: PaperClaim) -> Values:
     """Compute what the multiplier leaves of a small step's change of logits on drawn heads, the value furthest from
     it."""
@@ -54,7 +56,9 @@ def theorem1(e: Evidence, claim: PaperClaim) -> Values:
         theorem_numbers.sharpest_share(model),
     )
     return ComputedValues(
-        holds=share <= 1 and 0.99 < sharp <= 1 + ROUNDING, shown={"largest share": share, "sharp": sharp}
+        holds=share <= 1 and SHARP < sharp <= 1 + ROUNDING,
+        shown={"largest share": share, "sharp": sharp},
+        limits={"largest share": (share, 1), "sharp": (sharp, SHARP)},
     )
 
 
@@ -65,9 +69,10 @@ def rho_squared(e: Evidence, claim: PaperClaim) -> Values:
     found = theorem_numbers.heads(_sizes(e).single)
     beside = theorem_numbers.energy_power(found, alone=False)
     power = theorem_numbers.energy_power(found, alone=True)
-    square = near(0.01)
-    values = {"alone": square(claim.values["power"], power), "beside_a_rest": square(claim.values["power"], beside)}
-    return ComputedValues(values=values, shown={"power_alone": power, "power_beside_a_rest": beside})
+    printed = claim.values["power"]
+    values = {"alone": POWER(printed, power), "beside_a_rest": POWER(printed, beside)}
+    limits = {name: (abs(one - printed), POWER.limit) for name, one in (("alone", power), ("beside_a_rest", beside))}
+    return ComputedValues(values=values, shown={"power_alone": power, "power_beside_a_rest": beside}, limits=limits)
 
 
 @CHECKS.of(**ARITHMETIC)
@@ -75,7 +80,7 @@ def logit_range(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether no row of drawn scores has less than the needed range, and a row of equal other keys just that."""
     least, equal = theorem_numbers.least_slack(_sizes(e).single), theorem_numbers.equality_slack()
     return ComputedValues(
-        holds=least >= -ROUNDING and abs(equal) < 1e-6, shown={"least slack": least, "at equality": equal}
+        holds=least >= -ROUNDING and abs(equal) < EQUAL, shown={"least slack": least, "at equality": equal}
     )
 
 

@@ -111,10 +111,13 @@ def lower(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
 
 
 def slightly_worse(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
-    """Rule: `gap` is between 0 and what still competes: reproduced; below 0: partly; above: not reproduced."""
+    """Rule: `gap` is between 0 and what still competes: reproduced; below 0 by no difference: partly; above, or on the
+    other side by a difference: not reproduced."""
     above = float(measured.values["gap"])
     if above > COMPETITIVE:
         return "not reproduced", f"{above:.3f} nats above are more than the {COMPETITIVE:g} that still compete"
+    if above < -DIFFERENT:
+        return "not reproduced", f"better by {-above:.3f} nats, which is the other order"
     return ("reproduced", "competitive and worse") if above > 0 else ("partly", "competitive, and not worse")
 
 

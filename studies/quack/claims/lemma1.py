@@ -13,6 +13,9 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
+#: What is left out shrinks with the square of the rates, to so much of the exponent.
+SQUARE, FIRST_ORDER = 2, 0.01
+
 
 @CHECKS.of(**ARITHMETIC)
 def bounded_change(e: Evidence, claim: PaperClaim) -> Values:
@@ -22,11 +25,13 @@ def bounded_change(e: Evidence, claim: PaperClaim) -> Values:
     share = {name: max(row.share for row in found if row.rates == name) for name in ("quack", "fixed")}
     holds = all(row.within for row in found if row.rates == "quack") and share["fixed"] > 1
     shown = {"largest share of the bound": share["quack"], "with fixed rates": share["fixed"]}
-    return ComputedValues(holds=holds, shown=shown)
+    return ComputedValues(holds=holds, shown=shown, limits={name: (one, 1) for name, one in shown.items()})
 
 
 @CHECKS.of(**ARITHMETIC)
 def first_order(e: Evidence, claim: PaperClaim) -> Values:
     """What the two terms leave out shrinks with the square of the rates."""
     power = lemma1_numbers.power_of_the_rest(e.study.code)
-    return ComputedValues(holds=abs(power - 2) < 0.01, shown={"power of the rest": power})
+    apart = abs(power - SQUARE)
+    shown, limits = {"power of the rest": power}, {"apart from the square": (apart, FIRST_ORDER)}
+    return ComputedValues(holds=apart < FIRST_ORDER, shown=shown, limits=limits)

@@ -36,7 +36,8 @@ def faster(e: Evidence, claim: PaperClaim) -> Values:
 def cheaper(e: Evidence, claim: PaperClaim) -> Values:
     """In three pairs of four and more."""
     found = _ratio(e)
-    return ComputedValues(holds=found.high < 1, shown=_shown(e, found))
+    limits = {"upper quartile of the ratio": (found.high, 1)}
+    return ComputedValues(holds=found.high < 1, shown=_shown(e, found), limits=limits)
 
 
 def _ratio(e: Evidence) -> PairedRatio:

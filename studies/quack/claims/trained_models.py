@@ -13,7 +13,7 @@ from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.train.optimizers._orthogonal import QUINTIC, orthogonalised
 
-from ..run_grid import ABLATION, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
+from ..run_grid import ABLATION, COMPETITIVE, DEFAULT, DIFFERENT, QK_CLIPS, QK_NORM, QUACK
 from .claim_evidence import BOTH, Evidence, each, gap, in_each, lower, slightly_worse
 
 CHECKS = ClaimChecks()
@@ -33,14 +33,16 @@ def stable_lr(e: Evidence, claim: PaperClaim) -> Values:
 def competitive_mha(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how far QuacK's lowest loss lies above QK norm's in MHA, each over its base rates and taus."""
     losses = {"qk_norm": e.lowest("mha", [QK_NORM]), "quack": e.lowest("mha", [QUACK])}
-    return ComputedValues(values={"gap": gap(losses["qk_norm"], losses["quack"])}, shown=losses)
+    above = gap(losses["qk_norm"], losses["quack"])
+    return ComputedValues(values={"gap": above}, shown=losses, limits={"gap": (above, COMPETITIVE)})
 
 
 @CHECKS.of(compare=lower)
 def beats_qk_clip_mla(e: Evidence, claim: PaperClaim) -> Values:
     """Compute how far QK clip's lowest loss lies above QuacK's in MLA, each over base rates and taus or limits."""
     losses = {"quack": e.lowest("mla", [QUACK]), "qk_clip": e.lowest("mla", QK_CLIPS)}
-    return ComputedValues(values={"gap": [gap(losses["quack"], losses["qk_clip"])]}, shown=losses)
+    above = gap(losses["quack"], losses["qk_clip"])
+    return ComputedValues(values={"gap": [above]}, shown=losses, limits={"gap": (above, DIFFERENT)})
 
 
 @CHECKS.of()
@@ -58,7 +60,8 @@ def ablation_underperforms(e: Evidence, claim: PaperClaim) -> Values:
     eta = float(claim.values["lr"])
     quack, ablation = ([e.loss_at(scale, method, eta) for scale in BOTH] for method in (QUACK, ABLATION))
     gaps = [gap(one, other) for one, other in zip(quack, ablation, strict=True)]
-    return ComputedValues(values={"gap": gaps}, shown={"quack": quack, "ablation": ablation})
+    limits = {f"gap in {scale}": (one, DIFFERENT) for scale, one in zip(BOTH, gaps, strict=True)}
+    return ComputedValues(values={"gap": gaps}, shown={"quack": quack, "ablation": ablation}, limits=limits)
 
 
 @CHECKS.of(compare=in_each)
@@ -97,7 +100,9 @@ def frobenius_enough(e: Evidence, claim: PaperClaim) -> Values:
         spectral = e.there(e.grid.variants(scale).get(variant), f"{scale}/{variant}")
         frobenius = e.there(e.grid.read_from(scale, variant), f"{scale}/{QUACK}")
         gains.append(gap(e.loss(spectral), e.loss(frobenius)))
-    return ComputedValues(values={"holds_in": [gain <= DIFFERENT for gain in gains]}, shown={"gain": gains})
+    limits = {f"gain in {scale}": (gain, DIFFERENT) for scale, gain in zip(BOTH, gains, strict=True)}
+    holds = [gain <= DIFFERENT for gain in gains]
+    return ComputedValues(values={"holds_in": holds}, shown={"gain": gains}, limits=limits)
 
 
 @CHECKS.of(compare=in_each)
@@ -124,7 +129,8 @@ def tau_too_low(e: Evidence, claim: PaperClaim) -> Values:
         all_losses = [e.loss(key) for key in keys]
         holds.append(e.grid.stable(keys[0]) and all_losses[0] - min(all_losses) > DIFFERENT)
         losses.append(all_losses[0] - min(all_losses))
-    return ComputedValues(values={"holds_in": holds}, shown={"above the best": losses})
+    limits = {f"above the best in {scale}": (one, DIFFERENT) for scale, one in zip(BOTH, losses, strict=True)}
+    return ComputedValues(values={"holds_in": holds}, shown={"above the best": losses}, limits=limits)
 
 
 @CHECKS.of(compare=in_each)
@@ -141,7 +147,9 @@ def assumptions(e: Evidence, claim: PaperClaim) -> Values:
             raise MissingRun("without a stable run", f"{scale}/{QUACK}")
         holds.append(bounded and not any(report["ratios_clamped"] for report in reports))
         lowest.append(1 / max(float(report["ratio_highest"]) for report in reports))
-    return ComputedValues(values={"holds_in": holds}, shown={"lowest norm": lowest, "update": update_size(1.0)})
+    update = update_size(1.0)
+    shown = {"lowest norm": lowest, "update": update}
+    return ComputedValues(values={"holds_in": holds}, shown=shown, limits={"update": (update, LARGEST_UPDATE)})
 
 
 #: Sizes of gradients that span what training gives; what five quintic steps leave of singular values, rounded up.

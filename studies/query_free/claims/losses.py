@@ -7,7 +7,15 @@ import math
 from dataclasses import replace
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, Verdict, number, order, ranking
+from plumbline.results.claims.claim_checkers import (
+    ComputedValues,
+    Verdict,
+    nearest_limit,
+    number,
+    order,
+    ranking,
+    signs,
+)
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 
 from ..run_values import (
@@ -46,7 +54,15 @@ def column(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     return verdict, why
 
 
-@CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column)
+def worse_or_better(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """Rule: the loss is on the printed side of the baseline's, where one is printed."""
+    name = "loss_vs_baseline_pct"
+    if not claim.values.get(name) or name not in measured.values:
+        return "reproduced", "no side is printed"
+    return signs(name)(claim, measured)
+
+
+@CHECKS.of(*(f"t2_{method}" for method in CONFIGURATIONS), compare=column, effect=worse_or_better)
 def t2(e: Evidence, claim: PaperClaim) -> Values:
     """A column of Table 2: sizes and rates at the paper's size, and what the run gave."""
     method = claim.id.removeprefix("t2_")
@@ -69,7 +85,8 @@ def match_baseline(e: Evidence, claim: PaperClaim) -> Values:
     """The same loss within what counts as the same, of fewer parameters."""
     percent, mine, theirs = e.percent(IDENTITY), e.counts(IDENTITY).body, e.counts(BASELINE).body
     shown = {"reduced": e.loss(IDENTITY), "baseline": e.loss(BASELINE), "percent": percent}
-    return ComputedValues(holds=abs(percent) <= SAME and mine < theirs, shown=shown)
+    limits = {"% apart": (abs(percent), SAME)}
+    return ComputedValues(holds=abs(percent) <= SAME and mine < theirs, shown=shown, limits=limits)
 
 
 @CHECKS.of()
@@ -80,7 +97,8 @@ def best_large_mlp(e: Evidence, claim: PaperClaim) -> Values:
     equal = e.counts(LARGE_MLP).body == e.counts(BASELINE).body
     lowest = min(found, key=found.__getitem__) == LARGE_MLP
     shown = {"reduced_large": found[LARGE_MLP], "baseline": found[BASELINE], "percent": percent}
-    return ComputedValues(holds=lowest and percent < -SAME and equal, shown=shown)
+    limits = {"% above": (percent, -SAME)}
+    return ComputedValues(holds=lowest and percent < -SAME and equal, shown=shown, limits=limits)
 
 
 @CHECKS.of()
@@ -89,7 +107,8 @@ def small_baselines_worse(e: Evidence, claim: PaperClaim) -> Values:
     as the same loss."""
     found = {method: e.percent(method) for method in (SMALL_MLP, SMALL_D)}
     shown = {method: e.loss(method) for method in (BASELINE, SMALL_MLP, SMALL_D)}
-    return ComputedValues(holds=min(found.values()) > SAME, shown=shown)
+    limits = nearest_limit({f"% above of {method}": percent for method, percent in found.items()}, SAME)
+    return ComputedValues(holds=min(found.values()) > SAME, shown=shown, limits=limits)
 
 
 @CHECKS.of(compare=order("order"))
@@ -125,7 +144,8 @@ def higher(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
 @CHECKS.of(compare=higher)
 def deep_decay_helps(e: Evidence, claim: PaperClaim) -> Values:
     """The reduced model with a floor of a tenth against itself with the printed one."""
-    return ComputedValues(shown={"percent": e.percent("wq_identity_floor_tenth", IDENTITY)})
+    percent = e.percent("wq_identity_floor_tenth", IDENTITY)
+    return ComputedValues(shown={"percent": percent}, limits={"% above": (percent, SAME)})
 
 
 @CHECKS.of()

@@ -35,6 +35,9 @@ STATEMENTS = {
     "ln_semiconjugacy": ("lemma_8_2",),
 }
 
+#: Squares of singular values at the ends of the printed range.
+SQUARES = near(0.1)
+
 #: Widths of random matrices, and by what factor a quantity of order d^(-1/2) may seem to grow over them.
 WIDTHS, GROWTH = (48, 192, 768), 2.0
 
@@ -83,7 +86,7 @@ def sigma_max_random(e: Evidence, claim: PaperClaim) -> Values:
     squares = drawn[WIDTHS[-1]] ** 2
     values = {"range": [float(squares.min()), float(squares.max())]}
     shown = {"largest": float(drawn[WIDTHS[-1]][0]), "growth": apart[1] / apart[0]}
-    return ComputedValues(values=values, near=near(0.1), shown=shown)
+    return ComputedValues(values=values, near=SQUARES, shown=shown, limits={"growth": (shown["growth"], GROWTH)})
 
 
 CHECKS.untested(

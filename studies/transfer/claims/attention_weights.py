@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from plumbline.audit.printed_numbers import PaperClaim
-from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, number, said
+from plumbline.results.claims.claim_checkers import ComputedValues, in_turn, nearest_limit, number, said
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.runs.finished_runs import DIVERGED
 from plumbline.stats import noise_floor
@@ -48,14 +48,16 @@ def _sigmas(e: Evidence, method: str) -> float:
 def improvers_keep_concentration(e: Evidence, claim: PaperClaim) -> Values:
     """Not below the baseline by more than what counts as a difference of accuracies."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    return ComputedValues(values={"ids": [method for method in z if z[method] >= -SIGNIFICANT_Z]}, shown=_named(z))
+    kept = [method for method in z if z[method] >= -SIGNIFICANT_Z]
+    return ComputedValues(values={"ids": kept}, shown=_named(z), limits=nearest_limit(_named(z), -SIGNIFICANT_Z))
 
 
 @CHECKS.of()
 def failures_lose_concentration(e: Evidence, claim: PaperClaim) -> Values:
     """Below it by more than that."""
     z = {method: _sigmas(e, method) for method in claim.values["ids"]}
-    return ComputedValues(values={"ids": [method for method in z if z[method] < -SIGNIFICANT_Z]}, shown=_named(z))
+    lost = [method for method in z if z[method] < -SIGNIFICANT_Z]
+    return ComputedValues(values={"ids": lost}, shown=_named(z), limits=nearest_limit(_named(z), -SIGNIFICANT_Z))
 
 
 def _named(z: dict[str, float]) -> dict[str, float]:
@@ -74,4 +76,5 @@ def softmax_cap_inactive(e: Evidence, claim: PaperClaim) -> Values:
             "almost_never": share <= ALMOST_NEVER,
         },
         shown={"share_beyond": share},
+        limits={"share_beyond": (share, ALMOST_NEVER)},
     )

@@ -29,7 +29,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Val
 from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats import bootstrap_interval, probability_not_above, welch
 
-from .claim_evidence import SIGNIFICANT_Z, Evidence
+from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
 
 CHECKS = ClaimChecks()
 
@@ -37,8 +37,6 @@ CHECKS = ClaimChecks()
 CLIMB = near(0.0042)
 #: A standard deviation of three seeds is itself known no better: 95 % of such estimates are between 0.16 and 1.9 of it.
 SIGMA = factor(2)
-#: Corrected p-values count up to here (section 4.1).
-LEVEL = 0.05
 
 
 def beyond(e: Evidence, methods: list[str]) -> tuple[int, int]:
@@ -52,7 +50,8 @@ def counts_by_z(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above, below and inside two sigmas of the baseline's noise floor; the baseline is inside."""
     up, down = beyond(e, e.methods)
     values = {"inside": len(e.methods) - up - down, "improvers": up, "degraders": down}
-    return ComputedValues(values=values, shown={"total": len(e.methods)})
+    limits = e.nearest_to_the_noise(e.methods)
+    return ComputedValues(values=values, shown={"total": len(e.methods)}, limits=limits)
 
 
 @CHECKS.of()
@@ -60,14 +59,15 @@ def bonferroni_survivors(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods above and below the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
     values = {"improvers": int((left > 0).sum()), "degraders": int((left < 0).sum())}
-    return ComputedValues(values=values, shown={"m": e.study.m})
+    limits = e.nearest_to_the_level("bonferroni")
+    return ComputedValues(values=values, shown={"m": e.study.m}, limits=limits)
 
 
 @CHECKS.of()
 def bonferroni_names(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods above the baseline whose Bonferroni-corrected p is at most 0.05."""
     left = e.survivors("bonferroni")
-    return {"ids": list(left.index[left > 0])}
+    return ComputedValues(values={"ids": list(left.index[left > 0])}, limits=e.nearest_to_the_level("bonferroni"))
 
 
 @CHECKS.of()
@@ -75,14 +75,15 @@ def holm_same_as_bonferroni(e: Evidence, claim: PaperClaim) -> Values:
     """Count the methods that Holm's correction keeps, if they are those that Bonferroni's keeps; -1 if they are not."""
     holm, bonferroni = e.survivors("holm"), e.survivors("bonferroni")
     same = set(holm.index) == set(bonferroni.index)
-    return ComputedValues(values={"n": len(holm) if same else -1}, shown={"holm": list(holm.index)})
+    values, limits = {"n": len(holm) if same else -1}, e.nearest_to_the_level("holm")
+    return ComputedValues(values=values, shown={"holm": list(holm.index)}, limits=limits)
 
 
 @CHECKS.of()
 def bh_adds_four(e: Evidence, claim: PaperClaim) -> Values:
     """List the methods that Benjamini-Hochberg keeps and Bonferroni does not."""
     more = e.survivors("bh").index.difference(e.survivors("bonferroni").index, sort=False)
-    return {"added": list(more)}
+    return ComputedValues(values={"added": list(more)}, limits=e.nearest_to_the_level("bh"))
 
 
 @CHECKS.of()
@@ -97,27 +98,49 @@ def one_survivor_after_3b(e: Evidence, claim: PaperClaim) -> Values:
 
 
 def _table2(e: Evidence, claim: PaperClaim) -> Values:
+    """Read a method's row of Table 2 and its p after Bonferroni's correction. Of a method that is printed inside two
+    sigmas the claim is that it is not separated from the baseline, on whichever side it is."""
     method = claim.id.removeprefix("t2_")
-    values = {"climb_avg": e.climb(method), "delta": e.delta(method), "z": e.z(method)}
-    p = e.p_bonferroni(method)
+    z, p = e.z(method), e.p_bonferroni(method)
     printed = claim.values.get("p_bonf", claim.values.get("p_bonf_upper_bound"))
-    same = (p <= LEVEL) == (printed <= LEVEL)
-    return ComputedValues(values=values | {"same_after_correction": same}, near=CLIMB, shown={"p_bonf": p})
+    return ComputedValues(
+        values={
+            "climb_avg": e.climb(method),
+            "delta": e.delta(method),
+            "z": z,
+            "same_after_correction": (p <= LEVEL) == (printed <= LEVEL),
+            "not_separated": abs(z) <= SIGNIFICANT_Z,
+        },
+        near=CLIMB,
+        shown={"p_bonf": p},
+        limits={"|z|": (abs(z), SIGNIFICANT_Z), "p_bonf": (p, LEVEL)},
+    )
 
 
-def _row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+def _numbers(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
     """The row's numbers but z, whose side is judged."""
     values = {name: measured.values[name] for name in ("climb_avg", "delta")}
     return number(claim, ComputedValues(values=values, near=measured.near))
 
 
 #: What a row says in words is the sign and the side of z; partly where its numbers or its corrected p are others.
-ROW = in_turn(signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_correction")), at_most_partly(_row))
+SEPARATED = in_turn(
+    signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_correction")), at_most_partly(_numbers)
+)
+#: Inside the noise no sign is claimed (interpretation `signs_inside_the_noise`).
+NOT_SEPARATED = in_turn(said("not_separated"), at_most_partly(_numbers))
+
+
+def table2_row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """Rule: what Table 2 claims of a method, by the side of two sigmas on which it is printed."""
+    rule = SEPARATED if abs(claim.values["z"]) > SIGNIFICANT_Z else NOT_SEPARATED
+    return rule(claim, measured)
+
 
 TABLE_2 = ["softpick", "hybrid_norm", "qknorm", "sandwich_norm", "relu_squared", "selective_attn", "qknorm_geglu"]
 TABLE_2 += ["gated_attn_qknorm", "softmax_cap", "selective_qknorm", "value_residual", "geglu_ffn", "denseformer"]
 TABLE_2 += ["diff_attn", "layerscale", "hyper", "attnres", "ssmax", "sigmoid_attn"]
-CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=ROW)(_table2)
+CHECKS.of(*(f"t2_{method}" for method in TABLE_2), compare=table2_row)(_table2)
 
 
 @CHECKS.of(compare=order("order"))
@@ -180,7 +203,7 @@ def welch_of(e: Evidence, claim: PaperClaim) -> Values:
     found = welch(e.seeds(method), e.seeds(e.reference))
     if math.isnan(found.t):
         raise MissingRun("of too few seeds", method)
-    return {"t": found.t, "p": found.p}
+    return ComputedValues(values={"t": found.t, "p": found.p}, limits={"p": (found.p, LEVEL)})
 
 
 def interval(seeds: list[float]) -> tuple[float, float]:
@@ -228,7 +251,8 @@ def stouffer_of(e: Evidence, claim: PaperClaim) -> Values:
     if cells["Z"].value is None:
         raise MissingRun(cells["Z"].word, f"Stouffer's Z of {method}")
     values = {name: cell.value for name, cell in cells.items()}
-    return values | {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
+    values |= {"exceptions": [task for task in str(values["exceptions"]).split() if task != "none"]}
+    return ComputedValues(values=values, limits={"p_one": (float(values["p_one"]), LEVEL)})
 
 
 @CHECKS.of(near={"gain": SIGMA, "sigma": SIGMA})
@@ -236,7 +260,8 @@ def gain_floor(e: Evidence, claim: PaperClaim) -> Values:
     """The gain that counts begins at the line |z| = 2."""
     up, down = beyond(e, e.methods)
     values = {"gain": SIGNIFICANT_Z * e.floor.sigma, "sigma": e.floor.sigma}
-    return values | {"n_inside": len(e.methods) - up - down}
+    values |= {"n_inside": len(e.methods) - up - down}
+    return ComputedValues(values=values, limits=e.nearest_to_the_noise(e.methods))
 
 
 @CHECKS.of(scope="arithmetic")

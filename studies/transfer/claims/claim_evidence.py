@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from functools import cached_property
 
 import pandas as pd
 
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.claims import claim_registry
+from plumbline.results.claims.claim_checkers import nearest_limit
 from plumbline.results.claims.claim_registry import MissingRun
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import Table, reference_of
@@ -24,6 +26,8 @@ from ..two_scales import two_scales
 
 #: Beyond this |z| a difference counts as one (section 3.3).
 SIGNIFICANT_Z = 2.0
+#: Corrected p-values count up to here (section 4.1).
+LEVEL = 0.05
 
 
 class Evidence(claim_registry.ClaimEvidence):
@@ -118,7 +122,17 @@ class Evidence(claim_registry.ClaimEvidence):
     def survivors(self, correction: str) -> pd.Series:
         """Method -> delta, where the corrected p is at most 0.05."""
         table = self.verdicts
-        return table.loc[table[f"p_{correction}"] <= 0.05, "delta"]
+        return table.loc[table[f"p_{correction}"] <= LEVEL, "delta"]
+
+    def nearest_to_the_noise(self, methods: Iterable[str]) -> dict[str, tuple[float, float]]:
+        """Find whose |z| is nearest to where a difference counts, for the limits beside a verdict."""
+        return nearest_limit({f"|z| of {m}": abs(self.z(m)) for m in methods if m != self.reference}, SIGNIFICANT_Z)
+
+    def nearest_to_the_level(self, correction: str) -> dict[str, tuple[float, float]]:
+        """Find whose corrected p is nearest to where it counts, by its logarithm."""
+        p = self.verdicts[f"p_{correction}"].dropna()
+        method = (p.clip(lower=1e-300).map(math.log) - math.log(LEVEL)).abs().idxmin()
+        return {f"p of {method}": (float(p[method]), LEVEL)}
 
     def p_bonferroni(self, method: str) -> float:
         """Bonferroni over the methods that the study counts."""

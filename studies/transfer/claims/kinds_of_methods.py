@@ -15,13 +15,14 @@ from plumbline.results.claims.claim_checkers import (
     number,
     parts,
     said,
+    signs,
     statistic,
 )
 from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Values
 from plumbline.results.claims.claim_tolerances import near
 
-from .base_scale import CLIMB, LEVEL, beyond, interval
-from .claim_evidence import SIGNIFICANT_Z, Evidence
+from .base_scale import CLIMB, beyond, interval
+from .claim_evidence import LEVEL, SIGNIFICANT_Z, Evidence
 
 CHECKS = ClaimChecks()
 
@@ -38,7 +39,7 @@ def _single_attention(e: Evidence) -> list[str]:
     return [m for m in _attention(e) if len(e.study.methods[m].get("model", {})) == 1]
 
 
-@CHECKS.of(near=CLIMB)
+@CHECKS.of(effect=signs("hi", "lo"), near=CLIMB)
 def attention_span(e: Evidence, claim: PaperClaim) -> Values:
     """Find the largest and smallest delta of the attention methods at the base scale."""
     deltas = [e.delta(method) for method in _attention(e)]
@@ -58,13 +59,16 @@ def attention_six_of_eight(e: Evidence, claim: PaperClaim) -> Values:
     """As printed it cannot be: three up and five down are eight."""
     methods = _single_attention(e)
     up, down = beyond(e, methods)
-    return ComputedValues(values={"distinguishable": up + down, "up": up, "down": down}, shown={"out_of": len(methods)})
+    values = {"distinguishable": up + down, "up": up, "down": down}
+    return ComputedValues(values=values, shown={"out_of": len(methods)}, limits=e.nearest_to_the_noise(methods))
 
 
 @CHECKS.of()
 def attention_noise_band(e: Evidence, claim: PaperClaim) -> Values:
     """List the attention methods, combinations left out, that lie within two sigmas of the baseline."""
-    return {"ids": [m for m in _single_attention(e) if abs(e.z(m)) < SIGNIFICANT_Z]}
+    methods = _single_attention(e)
+    inside = [m for m in methods if abs(e.z(m)) < SIGNIFICANT_Z]
+    return ComputedValues(values={"ids": inside}, limits=e.nearest_to_the_noise(methods))
 
 
 @CHECKS.of(compare=parts("sigmoid_attn", "ssmax"))
@@ -73,7 +77,10 @@ def overshoot(e: Evidence, claim: PaperClaim) -> Values:
     z = {method: e.z(method) for method in ("sigmoid_attn", "ssmax")}
     orders = {method: math.log10(-value) if value < 0 else -math.inf for method, value in z.items()}
     there = {method: ORDERS(claim.values["orders"], value) for method, value in orders.items()}
-    return ComputedValues(values=there, shown={f"orders_{method}": value for method, value in orders.items()})
+    limits = {
+        f"orders apart of {m}": (abs(value - claim.values["orders"]), ORDERS.limit) for m, value in orders.items()
+    }
+    return ComputedValues(values=there, shown={f"orders_{m}": value for m, value in orders.items()}, limits=limits)
 
 
 @CHECKS.of(compare=parts("best", "worst", "other_improvers_soft"))
@@ -86,13 +93,15 @@ def soft_hard_no_predictor(e: Evidence, claim: PaperClaim) -> Values:
     same = {end: one == claim.values[end] and mixing[one] == "hard" for end, one in ends.items()}
     soft = bool(others) and all(mixing[method] == "soft" for method in others)
     shown = {f"{end}_is": one for end, one in ends.items()} | {"other_improvers": others}
-    return ComputedValues(values=same | {"other_improvers_soft": soft}, shown=shown)
+    limits = e.nearest_to_the_noise(_single_attention(e))
+    return ComputedValues(values=same | {"other_improvers_soft": soft}, shown=shown, limits=limits)
 
 
 @CHECKS.of()
 def removing_softmax_normalization(e: Evidence, claim: PaperClaim) -> Values:
     """List those of the claim's methods that lie more than two sigmas below the baseline."""
-    return {"ids": [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]}
+    below = [m for m in claim.values["ids"] if e.z(m) < -SIGNIFICANT_Z]
+    return ComputedValues(values={"ids": below}, limits=e.nearest_to_the_noise(claim.values["ids"]))
 
 
 @CHECKS.of(compare=in_turn(said("none_improves"), parts("worse", "denseformer_inside")))
@@ -102,14 +111,15 @@ def residual_none_improves(e: Evidence, claim: PaperClaim) -> Values:
     dense = e.z("denseformer")
     values = {"none_improves": max(*z, dense) < SIGNIFICANT_Z, "worse": max(z) < -SIGNIFICANT_Z}
     values |= {"denseformer_inside": abs(dense) < SIGNIFICANT_Z}
-    return ComputedValues(values=values, shown={"z": z, "z_denseformer": dense})
+    limits = e.nearest_to_the_noise(("layerscale", "hyper", "attnres", "denseformer"))
+    return ComputedValues(values=values, shown={"z": z, "z_denseformer": dense}, limits=limits)
 
 
 @CHECKS.of()
 def geglu_equals_swiglu(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether GeGLU lies within two sigmas of the baseline, whose FFN is SwiGLU."""
     z = e.z("geglu_ffn")
-    return ComputedValues(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z})
+    return ComputedValues(holds=abs(z) < SIGNIFICANT_Z, shown={"z": z}, limits={"|z|": (abs(z), SIGNIFICANT_Z)})
 
 
 NOMINAL = {"relu2_nominal": "relu_squared", "diff_attn_nominal": "diff_attn"}
@@ -121,14 +131,16 @@ def nominal(e: Evidence, claim: PaperClaim) -> Values:
     method = NOMINAL[claim.id]
     z, p = e.z(method), e.p_bonferroni(method)
     there = math.copysign(1, claim.values["z"]) * z > SIGNIFICANT_Z
-    return ComputedValues(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p})
+    limits = {"|z|": (abs(z), SIGNIFICANT_Z), "p_bonf": (p, LEVEL)}
+    return ComputedValues(holds=there and p > LEVEL, shown={"z": z, "p_bonf": p}, limits=limits)
 
 
 @CHECKS.of(compare=statistic("z", beyond=SIGNIFICANT_Z))
 def hyper_finite_1p2b(e: Evidence, claim: PaperClaim) -> Values:
     """Stable is what the claim says first: a divergence speaks against it."""
     try:
-        return {"z": e.z("hyper")}
+        z = e.z("hyper")
+        return ComputedValues(values={"z": z}, limits={"|z|": (abs(z), SIGNIFICANT_Z)})
     except MissingRun as absent:
         if absent.word != "diverged" or "hyper" not in absent.key:
             raise
@@ -141,7 +153,8 @@ def qknorm_geglu_top_3b(e: Evidence, claim: PaperClaim) -> Values:
     values = e.completed_large()
     best, z = max(values, key=values.__getitem__), e.z("qknorm_geglu")
     said_so = {"tops": best == "qknorm_geglu", "uninformative_before": abs(z) < SIGNIFICANT_Z}
-    return ComputedValues(values=said_so, shown={"best_3b": best, "z_1p2b": z})
+    limits = {"|z|": (abs(z), SIGNIFICANT_Z)}
+    return ComputedValues(values=said_so, shown={"best_3b": best, "z_1p2b": z}, limits=limits)
 
 
 @CHECKS.of(compare=in_turn(number, at_most_partly(said("no_other"))))
@@ -153,7 +166,8 @@ def failure_taxonomy(e: Evidence, claim: PaperClaim) -> Values:
         "subtraction": sum(method == "diff_attn" for method in down),
         "residual": sum(e.study.methods[method].get("category") == "residual" for method in down),
     }
-    return ComputedValues(values=counts | {"no_other": sum(counts.values()) == len(down)}, shown={"below": down})
+    values = counts | {"no_other": sum(counts.values()) == len(down)}
+    return ComputedValues(values=values, shown={"below": down}, limits=e.nearest_to_the_noise(e.methods))
 
 
 @CHECKS.of()

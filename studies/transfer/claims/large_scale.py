@@ -29,7 +29,7 @@ from plumbline.stats import spearman
 from ..divergence import Divergence, chain, norms_of
 from ..two_scales import improvers
 from .base_scale import CLIMB
-from .claim_evidence import Evidence
+from .claim_evidence import LEVEL, Evidence
 
 CHECKS = ClaimChecks()
 
@@ -46,6 +46,10 @@ STABLE = factor(0.20 / 0.15)
 PEAK = factor(2)
 #: Deltas of the two failures, many sigmas wide: a quarter, a stated choice.
 FAILURE = factor(1.25)
+#: "Shortly after" the peak: at most so many times the warm-up's steps from the start on.
+SHORTLY = 2
+#: Where a run's gradient norms are: between these quantiles.
+BAND = (0.05, 0.95)
 #: The standard error of a rank correlation of n pairs is 1 / sqrt(n - 1): here of the printed seven.
 RANK = near(1 / math.sqrt(6))
 
@@ -102,7 +106,7 @@ def sign_preserved(e: Evidence, claim: PaperClaim) -> Values:
     return kept
 
 
-@CHECKS.of(near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
+@CHECKS.of(effect=signs("lo", "hi"), near=CLIMB, compare=in_turn(number, at_most_partly(said("the_same_methods"))))
 def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
     """Find the smallest and largest delta at the large scale among the seven improvers, and whose they are."""
     deltas = {method: e.delta(method, "large") for method in IMPROVERS}
@@ -112,10 +116,10 @@ def delta_3b_range(e: Evidence, claim: PaperClaim) -> Values:
         "hi": deltas[ends[1]],
         "the_same_methods": ends == ["relu_squared", "qknorm_geglu"],
     }
-    return ComputedValues(values=values, near=CLIMB, shown={"from_to": ends})
+    return ComputedValues(values=values, shown={"from_to": ends})
 
 
-@CHECKS.of(near=FAILURE)
+@CHECKS.of(effect=signs("sigmoid_3b", "sigmoid_1p2b", "attnres_3b", "attnres_1p2b"), near=FAILURE)
 def failures_3b(e: Evidence, claim: PaperClaim) -> Values:
     """Read the deltas of sigmoid attention and of attention residuals at both scales."""
     return {
@@ -140,6 +144,7 @@ def spearman_7(e: Evidence, claim: PaperClaim) -> Values:
     return ComputedValues(
         values={"rho": found.rho, "p": found.p_t, "n": found.n, "of_the_printed_number": found.n == claim.values["n"]},
         shown={"p_exact_permutation": found.p_permutation},
+        limits={"rho apart": (abs(found.rho - claim.values["rho"]), RANK.limit), "p": (found.p_t, LEVEL)},
     )
 
 
@@ -177,19 +182,20 @@ def hybrid_window(e: Evidence, claim: PaperClaim) -> Values:
     steps = [step for step, _ in found]
     key = e.key("hybrid_norm", "large")
     peak = e.on_paper(e.study.runs[key].spec.schedule.warmup_steps, key)
-    after = peak < min(steps) and max(steps) <= 2 * peak
+    after = peak < min(steps) and max(steps) <= SHORTLY * peak
     window = {"window": [min(steps), max(steps)], "after_the_peak": after}
-    return ComputedValues(values=window, near=STEPS, shown={"peak_step": peak})
+    limits = {"last step over the peak's": (max(steps) / peak, SHORTLY)}
+    return ComputedValues(values=window, shown={"peak_step": peak}, limits=limits)
 
 
 def _band(e: Evidence, method: str) -> tuple[float, float]:
-    """Where a run's gradient norms are after warm-up: its quantiles of 5 and 95 %, for "about" a range is read off a
+    """Where a run's gradient norms are after warm-up: its quantiles of `BAND`, for "about" a range is read off a
     curve of tens of thousands of steps, whose smallest and largest are those of single batches."""
     key = e.key(method, "large")
     norms = norms_of(e.frames, key).dropna()
     if norms.empty:
         raise MissingRun("without a step after warm-up", key)
-    low, high = np.quantile(norms, [0.05, 0.95])
+    low, high = np.quantile(norms, BAND)
     return float(low), float(high)
 
 
@@ -207,7 +213,6 @@ def hybrid_pre_nan_grad(e: Evidence, claim: PaperClaim) -> Values:
             "sudden": all(history.signature == "sudden" for _, history in found),
             "as_the_baseline": all(STABLE(low, one) or STABLE(high, one) or low <= one <= high for one in before),
         },
-        near=STABLE,
         shown={"baseline": [low, high]},
     )
 
@@ -282,9 +287,7 @@ def hyper_3b_divergence(e: Evidence, claim: PaperClaim) -> Values:
     if begin == len(steps):
         return ComputedValues(holds=False, shown={"largest": float(norms.max()), "nan": found[0]})
     start = e.on_paper(steps[begin], key)
-    return ComputedValues(
-        values={"from_step": start, "nan": found[0]}, near=STEPS, shown={"signature": found[1].signature}
-    )
+    return ComputedValues(values={"from_step": start, "nan": found[0]}, shown={"signature": found[1].signature})
 
 
 CHECKS.untested({"hybrid_seed44_after": "training stops at the first norm that is no number; nothing follows it"})

@@ -5,7 +5,8 @@ One function for each claim, named as the claim; what it says is in studies/tran
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 import pandas as pd
 
 from plumbline.audit.printed_numbers import PaperClaim
@@ -44,6 +45,22 @@ POINTS = near(0.5 + 0.42)
 TASK = near(0.01)
 #: One sigma of the baseline's averages.
 ONE_SIGMA = near(0.0021)
+#: "Near baseline": at most so many per cent above its loss, between the printed 3 and 13.
+NEAR_BASELINE = 5
+#: A drop tracks the loss below this part of the points a nat that the softmax replacements lose.
+TRACKS = 0.5
+#: "Within visual resolution": within this share of the baseline's curve, from this share of training on.
+UNSEEN, CURVE_FROM = 0.01, 0.1
+#: "Near 0": a tenth of what the baseline has on LAMBADA, and as much for the baseline itself.
+NEAR_ZERO = near(0.042)
+#: Tasks left out at either end: "nearly every" task is ten of twelve, "most" are eight.
+NEARLY_EVERY, MOST = 1, 2
+#: "Broadly": below on so many of twelve tasks, none of which carries so much of what is lost.
+BROAD_TASKS, LARGEST_SHARE = 10, 0.5
+#: "No systematic direction": tasks up less tasks down, in standard errors of a sign test.
+NO_DIRECTION = 2
+#: Half a unit of the last digit in which tasks are printed, and bounds of their differences.
+DIGIT, BOUND = 5e-5, up_to(0.0005)
 
 
 @CHECKS.of(*(f"t7_val_loss_{method}" for method in TABLE_7), near=LOSS)
@@ -67,26 +84,26 @@ def _percent(e: Evidence, method: str) -> float:
     return 100 * _gap(e, method) / e.loss(e.reference)
 
 
-@CHECKS.of(near=GAP)
+@CHECKS.of(effect=signs("sigmoid_attn", "ssmax", "attnres"), near=GAP)
 def loss_gap_pct(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many percent three failures end above the baseline's validation loss."""
     return {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
 
 
-@CHECKS.of(near=GAP)
+@CHECKS.of(effect=signs("attention", "attnres"), near=GAP)
 def loss_gap_nats(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many nats failures end above the baseline's validation loss: the larger gap of the two in
     attention, and that of attention residuals."""
     return {"attention": max(_gap(e, "sigmoid_attn"), _gap(e, "ssmax")), "attnres": _gap(e, "attnres")}
 
 
-@CHECKS.of(near=POINTS)
+@CHECKS.of(effect=signs("sigmoid_attn", "ssmax"), near=POINTS)
 def climb_drop_points(e: Evidence, claim: PaperClaim) -> Values:
     """Compute by how many points of CLIMB-avg sigmoid attention and SSMax fall below the baseline."""
     return {method: -100 * e.delta(method) for method in ("sigmoid_attn", "ssmax")}
 
 
-@CHECKS.of(near={"loss_pct": GAP, "points": POINTS})
+@CHECKS.of(effect=signs("loss_pct", "points"), near={"loss_pct": GAP, "points": POINTS})
 def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
     """Compute, over sigmoid attention and SSMax, the ranges of their loss gaps in percent and of their drops in
     points."""
@@ -97,46 +114,54 @@ def decoupling_band(e: Evidence, claim: PaperClaim) -> Values:
 
 @CHECKS.of()
 def loss_ranking_misses(e: Evidence, claim: PaperClaim) -> Values:
-    """Near: at most 5 % above the baseline's loss, a stated choice between the printed 3 and 13 %."""
+    """Sort three failures by whether their loss is near the baseline's."""
     gaps = {method: _percent(e, method) for method in ("sigmoid_attn", "ssmax", "attnres")}
-    near_it = [method for method, gap in gaps.items() if gap <= 5]
-    return {"near": near_it, "far": [method for method in gaps if method not in near_it]}
+    near_it = [method for method, gap in gaps.items() if gap <= NEAR_BASELINE]
+    return ComputedValues(
+        values={"near": near_it, "far": [method for method in gaps if method not in near_it]},
+        limits={f"% above of {method}": (gap, NEAR_BASELINE) for method, gap in gaps.items()},
+    )
 
 
 @CHECKS.of()
 def decoupling_attention_only(e: Evidence, claim: PaperClaim) -> Values:
-    """A drop tracks the loss where it is less than half as many points a nat as the softmax replacements lose."""
+    """A drop tracks the loss where it is far fewer points a nat than the softmax replacements lose."""
 
     def rate(method: str) -> float:
         gap = _gap(e, method)
         return -100 * e.delta(method) / gap if gap > 0 else float("inf")
 
-    bound = min(rate("sigmoid_attn"), rate("ssmax")) / 2
+    bound = TRACKS * min(rate("sigmoid_attn"), rate("ssmax"))
     rates = {method: rate(method) for method in claim.values["track_loss"]}
     return ComputedValues(
         values={"track_loss": [method for method, value in rates.items() if 0 < value < bound]},
         shown={f"points_per_nat_{method}": value for method, value in rates.items()},
+        limits={f"points a nat of {method}": (value, bound) for method, value in rates.items()},
     )
 
 
 @CHECKS.of()
 def winners_track_loss(e: Evidence, claim: PaperClaim) -> Values:
-    """Within 1 % of the baseline's curve from the tenth of training on: a stated choice of what an eye tells apart."""
+    """List the methods whose curve is nowhere as far from the baseline's as an eye tells apart."""
     curves = {}
     for method in (e.reference, *claim.values["ids"]):
         metrics = e.frames.metrics(e.key(method, BASE)).query("split == 'validation'")
         curves[method] = metrics.set_index("step")["loss"]
     base = curves[e.reference]
-    late = base.index[base.index >= 0.1 * base.index.max()]
+    late = base.index[base.index >= CURVE_FROM * base.index.max()]
     apart = {m: float((curves[m].reindex(late) / base[late] - 1).abs().max()) for m in claim.values["ids"]}
-    return ComputedValues(values={"ids": [m for m, share in apart.items() if share < 0.01]}, shown=apart)
+    limits = {f"apart of {method}": (share, UNSEEN) for method, share in apart.items()}
+    return ComputedValues(
+        values={"ids": [m for m, share in apart.items() if share < UNSEEN]}, shown=apart, limits=limits
+    )
 
 
-#: "Near 0" is a stated choice: a tenth of what the baseline has, and as much for the baseline itself.
-@CHECKS.of(near=near(0.042))
+@CHECKS.of(effect=said("falls"), near=NEAR_ZERO)
 def sigmoid_lambada(e: Evidence, claim: PaperClaim) -> Values:
-    """Read the accuracy on LAMBADA of the baseline and of sigmoid attention."""
-    return {"baseline": e.tasks(e.reference)["lambada_openai"], "sigmoid": e.tasks("sigmoid_attn")["lambada_openai"]}
+    """Read the accuracy on LAMBADA of the baseline and of sigmoid attention, which has the lower one."""
+    task = "lambada_openai"
+    values = {"baseline": e.tasks(e.reference)[task], "sigmoid": e.tasks("sigmoid_attn")[task]}
+    return values | {"falls": values["sigmoid"] < values["baseline"]}
 
 
 @CHECKS.of(near={"loss": TASK})
@@ -157,40 +182,44 @@ def _middle(losses: pd.Series, left_out: int) -> list[float]:
 @CHECKS.of(near=TASK)
 def ssmax_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Nearly every task: ten of twelve."""
-    return {"loss": _middle(-e.task_deltas("ssmax"), 1)}
+    return {"loss": _middle(-e.task_deltas("ssmax"), NEARLY_EVERY)}
 
 
-@CHECKS.of(near={"loss": TASK, "z": SIGMA})
+@CHECKS.of(effect=signs("z"), near={"loss": TASK, "z": SIGMA})
 def layerscale_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Most tasks: eight of twelve."""
-    return {"loss": _middle(-e.task_deltas("layerscale"), 2), "z": e.z("layerscale")}
+    return {"loss": _middle(-e.task_deltas("layerscale"), MOST), "z": e.z("layerscale")}
 
 
-def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float]]:
-    """Significantly below, below on at least ten of twelve tasks, and no task carries half of what is lost: a stated
-    choice of what is not the failure of one skill."""
+def _broad(e: Evidence, method: str) -> tuple[bool, dict[str, float], dict[str, tuple[float, float]]]:
+    """Significantly below, below on nearly all tasks, and no task carries half of what is lost, so that it is not the
+    failure of one skill; what is shown of it, and its limits."""
     deltas, z = e.task_deltas(method), e.z(method)
     below, share = int((deltas < 0).sum()), float(deltas.min() / deltas.sum())
-    broad = z < -SIGNIFICANT_Z and below >= 10 and share < 0.5
-    return broad, {"z": z, "tasks_below": below, "largest_share": share}
+    broad = z < -SIGNIFICANT_Z and below >= BROAD_TASKS and share < LARGEST_SHARE
+    limits = {"tasks_below": (below, BROAD_TASKS), "largest_share": (share, LARGEST_SHARE), "z": (z, -SIGNIFICANT_Z)}
+    return broad, {"z": z, "tasks_below": below, "largest_share": share}, limits
 
 
 @CHECKS.of()
 def hyper_uniform(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether hyper-connections lose broadly: significantly, on ten of twelve tasks, on none of them half of
     it."""
-    holds, shown = _broad(e, "hyper")
-    return ComputedValues(holds=holds, shown=shown)
+    holds, shown, limits = _broad(e, "hyper")
+    return ComputedValues(holds=holds, shown=shown, limits=limits)
 
 
-@CHECKS.of(compare=in_turn(said("broad"), number))
+@CHECKS.of(effect=signs("z", "nats"), compare=in_turn(said("broad"), number))
 def attnres_broad(e: Evidence, claim: PaperClaim) -> Values:
     """Decide whether attention residuals lose broadly over tasks, and read their z and their loss above the
     baseline's."""
-    broad, shown = _broad(e, "attnres")
+    broad, shown, limits = _broad(e, "attnres")
     z = shown.pop("z")
     return ComputedValues(
-        values={"broad": broad, "z": z, "nats": _gap(e, "attnres")}, near={"z": SIGMA, "nats": GAP}, shown=shown
+        values={"broad": broad, "z": z, "nats": _gap(e, "attnres")},
+        near={"z": SIGMA, "nats": GAP},
+        shown=shown,
+        limits=limits,
     )
 
 
@@ -237,7 +266,7 @@ def a100_match(e: Evidence, claim: PaperClaim) -> Values:
 def a100_per_task(e: Evidence, claim: PaperClaim) -> Values:
     """Within the bound that each section prints, to its rounding."""
     worst = float(_second_less_first(e).abs().max())
-    return ComputedValues(values={"app_d": worst, "limitations": worst}, near=up_to(0.0005))
+    return ComputedValues(values={"app_d": worst, "limitations": worst}, near=BOUND)
 
 
 @CHECKS.of(near=near(TWICE), compare=in_turn(signs("diff"), number))
@@ -252,13 +281,9 @@ def a100_direction(e: Evidence, claim: PaperClaim) -> Values:
     """No systematic direction: a sign test over the tasks that differ does not reject. Equal: as printed, to four
     digits. Which tasks they are is seen beside it."""
     difference = _second_less_first(e)
-    lower = list(difference.index[difference < -5e-5])
-    higher = list(difference.index[difference > 5e-5])
+    lower = list(difference.index[difference < -DIGIT])
+    higher = list(difference.index[difference > DIGIT])
     equal = [task for task in difference.index if task not in (*lower, *higher)]
-    differ = max(len(lower) + len(higher), 1)
-    return {
-        "primary_higher": lower,
-        "a100_higher": higher,
-        "equal": equal,
-        "no_direction": abs(len(lower) - len(higher)) <= 2 * np.sqrt(differ),
-    }
+    errors = abs(len(lower) - len(higher)) / math.sqrt(max(len(lower) + len(higher), 1))
+    values = {"primary_higher": lower, "a100_higher": higher, "equal": equal, "no_direction": errors <= NO_DIRECTION}
+    return ComputedValues(values=values, limits={"standard errors of a sign test": (errors, NO_DIRECTION)})

@@ -27,6 +27,9 @@ CHECKS = ClaimChecks()
 
 ARITHMETIC = {"scope": "arithmetic"}
 
+#: Rounding of float32 beside quantities of order one.
+ROUNDING = 1e-6
+
 
 @cache
 def _paper(study: str) -> study_config.Study:
@@ -273,14 +276,17 @@ def softpick_zeros(e: Evidence, claim: PaperClaim) -> Values:
     with torch.no_grad():
         weights_BHQK, scores_BHQK = mixer.weights(q_BHQW, k_BGKW, attention_mask), mixer.scores(q_BHQW, k_BGKW)
     soft_BHQK = (scores_BHQK + attention_mask.bias_B1QK(scores_BHQK.dtype)).softmax(-1)
-    below_BHQK = soft_BHQK < 1 / attention_mask.visible_B1Q1 - 1e-6
+    below_BHQK = soft_BHQK < 1 / attention_mask.visible_B1Q1 - ROUNDING
     share = float((weights_BHQK[below_BHQK] == 0).float().mean())
     largest = float(weights_BHQK.sum(-1).max())
     return ComputedValues(holds=share == 1.0 and largest < 1, shown={"zeros_below": share, "largest_row_sum": largest})
 
 
 #: 0.0998 is printed as 0.1; the other two are exact.
-@CHECKS.of(near=near(0.005), compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
+BETA = near(0.005)
+
+
+@CHECKS.of(near=BETA, compare=in_turn(number, said("standard_at_first")), **ARITHMETIC)
 def hyper_identity_init(e: Evidence, claim: PaperClaim) -> Values:
     """By the parameters at paper size, and by a forward pass of the real residual stream."""
     constants = constants_of(e, "hyper")
@@ -303,10 +309,14 @@ def _standard_at_first(e: Evidence, method: str) -> bool:
         state = residual.start(x_BTD)
         for sublayer, branch_BTD in enumerate(branches):
             state = residual.write(state, sublayer, branch_BTD)
-        return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=1e-6))
+        return bool(torch.allclose(residual.finish(state), x_BTD + sum(branches), atol=ROUNDING))
 
 
-@CHECKS.of(near=near(0.0005), **ARITHMETIC)
+#: To three digits, which 24 layers allow.
+SCHEDULE = near(0.0005)
+
+
+@CHECKS.of(near=SCHEDULE, **ARITHMETIC)
 def diff_lambda(e: Evidence, claim: PaperClaim) -> Values:
     """a, b and k from lambda_init of the real mixers: it rises from a - b in the first layer towards a. To three
     digits, which 24 layers allow."""

@@ -71,11 +71,11 @@ def test_every_end_has_its_exit_code_and_sentence(tmp_path: Path, value: Value, 
 
 
 def test_no_more_is_run_once_the_baseline_has_lost_a_run(tmp_path: Path) -> None:
-    trainer = Numbers(lambda arm, seed: CRASHED if seed == 43 else 100.0 + seed)
+    trainer = NumbersTrainer(lambda arm, seed: CRASHED if seed == 43 else 100.0 + seed)
     decision = conducted(tmp_path, trainer)
     assert decision.exit_code == 13 and trainer.made == [(BASELINE, 42), (BASELINE, 43)]
     assert "of 2 runs of `base` 1 crashed" in decision.sentence
-    diverged = Numbers(lambda arm, seed: DIVERGED if seed == 43 else 100.0 + seed)
+    diverged = NumbersTrainer(lambda arm, seed: DIVERGED if seed == 43 else 100.0 + seed)
     (tmp_path / "runs.jsonl").unlink()
     assert conducted(tmp_path, diverged).exit_code == conducted(tmp_path, diverged).exit_code == 13
     assert diverged.made == [(BASELINE, 42), (BASELINE, 43)]  # it is known by then, and nothing is made beside it

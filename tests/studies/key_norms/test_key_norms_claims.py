@@ -111,15 +111,49 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, right, 
     assert {name for name in found.index if found[name] != before[name]} == follows
 
 
-def test_a_claim_that_is_false_in_all_its_values_is_not_reproduced(right: World, tmp_path) -> None:
-    """The mutant above leaves an order `partly` true; this one leaves nothing of it."""
-    upside_down = {
-        name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in right.arms.items()
-    }
-    found = verdicts(World(tmp_path, arms=upside_down))
-    trained = [name for name, measure in CHECKS.items() if measure.scope == "training"]
-    apart = {"few_stay_at_8", "two_regimes", "middle_final_norm"}  # the same from either end
-    assert found[[name for name in trained if name not in apart]].eq("not reproduced").all()
+def upside_down(arms: dict[str, Arm]) -> dict[str, Arm]:
+    """The last layers are as the first ones were."""
+    return {name: replace(arm, norms=arm.norms[::-1], entropies=arm.entropies[::-1]) for name, arm in arms.items()}
+
+
+def mirrored(arms: dict[str, Arm]) -> dict[str, Arm]:
+    """Each layer's norm as far on the other side of where it started, each entropy of the mean."""
+    changed = {}
+    for name, arm in arms.items():
+        mean = sum(arm.entropies) / len(arm.entropies)
+        norms = [2 * arm.start - norm for norm in arm.norms]
+        changed[name] = replace(arm, norms=norms, entropies=[2 * mean - entropy for entropy in arm.entropies])
+    return changed
+
+
+#: World -> the claims whose direction or order is reversed in it.
+REVERSED: dict[str, tuple[Callable[[dict[str, Arm]], dict[str, Arm]], tuple[str, ...]]] = {
+    "layers upside down": (
+        upside_down,
+        ("early_falls", "late_rises", "order_end", "low_ratio", "high_ratio", "early_attends_many", "late_attends_few"),
+    ),
+    "norms mirrored around the start": (
+        mirrored,
+        ("early_falls", "late_rises", "order_end", "low_ratio", "high_ratio", "early_attends_many", "late_attends_few"),
+    ),
+}
+
+#: Claims without a direction that could be reversed -> what they say instead.
+UNDIRECTED: dict[str, str] = {
+    **dict.fromkeys(("init_norm", "early_final_norm", "middle_final_norm", "late_final_norm"), "a level or a spread"),
+    **dict.fromkeys(("few_stay_at_8", "two_regimes"), "a count of layers on both sides"),
+    **dict.fromkeys(
+        ("tokens", "size_88m", "size_80m", "dot_examples", "norm_examples", *(f"softmax_ex{n}" for n in range(1, 6))),
+        "a size, a definition or a theorem",
+    ),
+}
+
+
+@pytest.mark.parametrize("world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(world: str, right: World, tmp_path) -> None:
+    change, claims = REVERSED[world]
+    found = verdicts(World(tmp_path, arms=change(right.arms)))[list(claims)]
+    assert found.eq("not reproduced").all(), found
 
 
 # Mutants of the code and of the paper, for what needs no training.
@@ -159,6 +193,39 @@ def another_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes_and_definitions, "paper", lambda study: changed)
 
 
+def gain_divides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gain above 1 lowers the norm."""
+
+    def forward(self, q, k):
+        return q, k / k.norm(dim=-1, keepdim=True) * k.shape[-1] ** 0.5 / self.key_norm.gain
+
+    monkeypatch.setattr(sizes_and_definitions.QKNorm, "forward", forward)
+
+
+def longer_is_flatter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores that fall as keys grow."""
+
+    def scores(self, q, k):
+        return q @ (k / k.norm(dim=-1, keepdim=True) ** 2).repeat_interleave(2, 1).mT
+
+    monkeypatch.setattr(sizes_and_definitions.Softmax, "scores", scores)
+
+
+#: Code that does the reverse of what a definition says.
+REVERSED_CODE: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
+    "a gain divides": (gain_divides, ("norm_equals_gain",)),
+    "longer keys give smaller scores": (longer_is_flatter, ("norm_scales_logits", "temperature")),
+    "sums are means": (mean_product, ("dot_sqrt_d",)),
+}
+
+
+@pytest.mark.parametrize("world", list(REVERSED_CODE))
+def test_a_definition_that_is_reversed_is_not_reproduced(world: str, right: World, monkeypatch) -> None:
+    change, claims = REVERSED_CODE[world]
+    change(monkeypatch)
+    assert verdicts(right)[list(claims)].eq("not reproduced").all()
+
+
 CODE_MUTANTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
     "norm_equals_gain": (no_gain, {"norm_equals_gain"}),
     "norm_scales_logits": (square_root, {"norm_scales_logits"}),
@@ -182,22 +249,27 @@ def with_values(name: str, **values: Any) -> list[PaperClaim]:
     return [replace(claim, values=claim.values | values)]
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "verdict"),
-    [
-        ("softmax_ex1", {"probs": [0.10, 0.24, 0.66]}, "not reproduced"),
-        ("softmax_ex2", {"probs": [0.33, 0.37, 0.30]}, "reproduced"),
-        ("softmax_ex3", {"probs": [0.9990, 0.0005, 0.0005]}, "not reproduced"),
-        ("softmax_ex4", {"probs": [0.28, 0.38, 0.34]}, "not reproduced"),
-        ("softmax_ex5", {"probs": [0.5, 0.25, 0.25]}, "not reproduced"),
-        ("dot_examples", {"d2": 12, "d4": 17}, "not reproduced"),
-        ("norm_examples", {"norms": [5, 10, 2.0]}, "not reproduced"),
-        ("tokens", {"tokens_m": 16, "steps": 2000, "batch": 8, "seq": 1024}, "not reproduced"),
-        ("size_88m", {"params_m": 89}, "reproduced"),
-        ("size_80m", {"params_m": 89}, "reproduced"),
-        ("init_norm", {"norm": 1.0}, "not reproduced"),
-    ],
-)
+#: What the document could print instead, and what is then said of it.
+PRINTED: list[tuple[str, dict[str, Any], str]] = [
+    ("softmax_ex1", {"probs": [0.10, 0.24, 0.66]}, "not reproduced"),
+    ("softmax_ex2", {"probs": [0.33, 0.37, 0.30]}, "reproduced"),
+    ("softmax_ex3", {"probs": [0.9990, 0.0005, 0.0005]}, "not reproduced"),
+    ("softmax_ex4", {"probs": [0.28, 0.38, 0.34]}, "not reproduced"),
+    ("softmax_ex5", {"probs": [0.5, 0.25, 0.25]}, "not reproduced"),
+    ("dot_examples", {"d2": 12, "d4": 17}, "not reproduced"),
+    ("norm_examples", {"norms": [5, 10, 2.0]}, "not reproduced"),
+    ("tokens", {"tokens_m": 16, "steps": 2000, "batch": 8, "seq": 1024}, "not reproduced"),
+    ("size_88m", {"params_m": 89}, "reproduced"),
+    ("size_80m", {"params_m": 89}, "reproduced"),
+    ("init_norm", {"norm": 1.0}, "not reproduced"),
+]
+
+#: Claim -> values with which it is false; two are false as they are printed.
+PRINTED_FALSE = {name: values for name, values, verdict in PRINTED if verdict == "not reproduced"}
+PRINTED_FALSE |= {name: {} for name, verdict in AGAINST_ITSELF.items() if verdict == "not reproduced"}
+
+
+@pytest.mark.parametrize(("name", "values", "verdict"), PRINTED)
 def test_where_the_document_says_otherwise_the_arithmetic_tells(right: World, name, values, verdict) -> None:
     assert verdicts(right, with_values(name, **values))[name] == verdict
 

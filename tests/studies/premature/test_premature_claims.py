@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tempfile
+from functools import cache
+from pathlib import Path
 
 import msgspec
 import pandas as pd
@@ -14,7 +17,9 @@ from plumbline.results.claims.claim_verdicts import judge_claims
 from plumbline.studies.premature import theorem_numbers
 from plumbline.studies.premature.claims import CHECKS, Evidence
 from plumbline.theory import gradient_step_on_scores, logit_range
-from tests.studies.premature.runs_with_false_claims import MUTANTS
+from tests.studies.premature.claims_made_false import FALSE, REVERSED, Change, world
+from tests.studies.premature.claims_that_change_together import FOLLOWS
+from tests.studies.premature.runs_with_false_claims import nothing_happens
 from tests.studies.premature.synthetic_runs import PUBLISHED, loaded, published_facts, published_once, study_at, written
 
 CLAIMS = PUBLISHED.claims()
@@ -31,12 +36,9 @@ def rows() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def mutants(tmp_path_factory) -> dict[str, pd.DataFrame]:
-    facts = published_facts()
-    return {
-        name: judged(written(mutant(facts), tmp_path_factory.mktemp(name.replace(" ", "_"))))
-        for name, mutant in MUTANTS.items()
-    }
+def nothing(tmp_path_factory) -> pd.DataFrame:
+    """The rows where every run ends and reads as its control does."""
+    return judged(written(nothing_happens(published_facts()), tmp_path_factory.mktemp("nothing")))
 
 
 def test_every_claim_is_measured_or_says_why_not():
@@ -54,72 +56,36 @@ TRAINED = [name for name, measure in CHECKS.items() if measure.function]
 ARITHMETIC = ["rho_init", "fourfold", "theorem1", "rho_squared", "logit_range", "ffn_match"]
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if name not in ARITHMETIC])
-def test_every_claim_of_runs_fails_in_some_mutant(name, mutants):
-    verdicts = {mutant: found.loc[name, "verdict"] for mutant, found in mutants.items()}
-    assert "not reproduced" in verdicts.values(), verdicts
+OF_RUNS = [name for name in TRAINED if name not in ARITHMETIC]
 
 
-#: Claims of an effect, or of a comparison of control and intervention: false where the two change places.
-REVERSED = [
-    "ppl_gain_270m",
-    "loss_gain_270m",
-    "tokens_saved_270m",
-    "gain_every_paired_difference",
-    "ppl_gain_0p7b",
-    "loss_gain_0p7b",
-    "tokens_saved_0p7b",
-    "mechanism_0p7b",
-    "t2_piqa",
-    "t2_hellaswag",
-    "t2_arc_easy",
-    "t2_arc_challenge",
-    "t2_race",
-    "t2_lambada",
-    "t2_mmlu",
-    "t2_mean",
-    "downstream_mean",
-    "downstream_wins",
-    "ablation_order",
-    "entropy_3pct",
-    "logit_3pct",
-    "entropy_order",
-    "logit_growth_suppressed",
-    "singular_value",
-    "locality_order",
-    "immature_energy",
-    "t3_gpt",
-    "t3_gpt_rmsnorm",
-    "t3_gpt_biasless",
-    "t3_gpt_swiglu",
-    "t3_llama_layernorm",
-    "t3_llama",
-    "llama_gain",
-    "gain_order",
-    "rmsnorm_alone",
-    "biasless_partial",
-    "swiglu_suppressor",
-    "t4_gpt",
-    "t4_gpt_swiglu",
-    "t4_gpt_geglu",
-    "entropy_floor_gain",
-    "entropy_floor_much_smaller",
-    "selective_vs_global",
-    "t9_intervention",
-    "fixed_releases_keep_most",
-    "release_order",
-]
+@cache
+def of_runs_where(change: Change) -> pd.DataFrame:
+    """The rows of claims of runs in a changed world."""
+    with tempfile.TemporaryDirectory() as folder:
+        evidence = Evidence(loaded(world(change, Path(folder))), study_at(), PUBLISHED)
+        claims = [claim for claim in CLAIMS if claim.id in OF_RUNS]
+        return pd.DataFrame(judge_claims(claims, {name: CHECKS[name] for name in OF_RUNS}, evidence)).set_index("id")
 
 
-@pytest.mark.parametrize("name", REVERSED)
-def test_an_effect_that_is_reversed_is_not_reproduced(name, mutants):
-    found = mutants["swapped"].loc[name]
-    assert found["verdict"] == "not reproduced", found["why"]
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_where_exactly_a_claim_is_false_it_is_not_reproduced(name, rows):
+    found = of_runs_where(FALSE[name])
+    assert found.loc[name, "verdict"] == "not reproduced", found.loc[name, "why"]
+    other = {one for one in OF_RUNS if found.loc[one, "verdict"] != rows.loc[one, "verdict"]} - {name}
+    assert other == set(FOLLOWS[name].split())
+
+
+@pytest.mark.parametrize("reversed_world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(reversed_world):
+    change, names = REVERSED[reversed_world]
+    found = of_runs_where(change).loc[list(names)]
+    assert found["verdict"].eq("not reproduced").all(), found[found["verdict"] != "not reproduced"]["why"].to_dict()
 
 
 @pytest.mark.parametrize("name", ["control_ppl_order", "gain_order", "write_order", "release_order"])
-def test_ties_are_no_order(name, mutants):
-    found = mutants["nothing happens"].loc[name]
+def test_ties_are_no_order(name, nothing):
+    found = nothing.loc[name]
     assert found["verdict"] == "not reproduced" and " = " in found["reproduced"], found["why"]
 
 

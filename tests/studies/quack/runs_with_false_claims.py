@@ -84,3 +84,53 @@ MUTANTS: dict[str, tuple[Mutant, set[str]]] = {
         {"tau_too_low"},
     ),
 }
+
+
+def _taus_turned(facts: World) -> World:
+    """The smallest tau diverges and is fast, the largest is stable and slow."""
+    for scale in BOTH:
+        for eta in ETAS:
+            for tau in TAUS:
+                one = facts[key(scale, "quack", eta, tau)]
+                one.outcome = "diverged" if tau == TAUS[0] and eta != ETAS[0] else "completed"
+            facts[key(scale, "quack", eta, TAUS[0])].loss = facts[key(scale, "quack", eta, TAUS[2])].loss
+        for name, facts_of in facts.items():
+            if name.startswith(f"quack/{scale}/quack_tau_"):
+                facts_of.outcome = "diverged" if name.endswith("tau_0.001/s42") else "completed"
+    return facts
+
+
+#: World -> the claims whose effect or comparison is reversed in it; losses of the other methods are as they were.
+REVERSED: dict[str, tuple[Mutant, tuple[str, ...]]] = {
+    "QuacK is better than QK norm": (
+        each([*every("quack", scales=("mha",)), SPECTRAL[0]], add(-0.1)), ("competitive_mha",),
+    ),
+    "QK clip is better, and stable at the highest rate": (
+        each(every("qk_clip_30", "qk_clip_100"), put(loss=2.5, outcome="completed")),
+        ("beats_qk_clip_mla", "qk_clip_fails"),
+    ),
+    "the ablation is better": (each(every("ablation", etas=HIGHEST), add(-0.4)), ("ablation_underperforms",)),
+    "the default is stable at rates at which QuacK is not": (
+        both(
+            each(every("default"), put(outcome="completed", loss=2.5, rise=0.0)),
+            each(every("quack", etas=ETAS[1:]), put(rise=0.5)),
+        ),
+        ("stable_lr", "higher_lr_enabled"),
+    ),
+    "logits shrink": (each(every("quack"), put(logits=(40.0, 4.0))), ("no_magnitude_constraint",)),
+    "small taus break and large ones are slow": (_taus_turned, ("tau_too_high", "tau_too_low")),
+}  # fmt: skip
+
+#: Claims whose reversal is in times of steps.
+SLOWER = ("speed", "cheaper")
+
+#: Claims without a direction that could be reversed -> what they say instead.
+UNDIRECTED: dict[str, str] = {
+    "frobenius_enough": "no difference, or next to none",
+    "assumptions": "bounds",
+    **dict.fromkeys(
+        ("scale_tested", "suggested_tau_grid", "suggested_tau_wide", "two_norms_removed", "mla_applicable", "scheme",
+         "bounded_change", "first_order"),
+        "a size, a definition or a theorem",
+    ),
+}  # fmt: skip

@@ -18,7 +18,7 @@ from plumbline.studies.quack.claims import CHECKS, Evidence, sizes_and_algorithm
 from plumbline.theory import logit_change
 from plumbline.theory.logit_change import HeadSizes, HeadUpdate
 from tests.studies.quack import synthetic_runs
-from tests.studies.quack.runs_with_false_claims import MUTANTS
+from tests.studies.quack.runs_with_false_claims import MUTANTS, REVERSED, SLOWER
 from tests.studies.quack.synthetic_runs import PUBLISHED, Written, key, study_at, times
 
 CLAIMS = PUBLISHED.claims()
@@ -66,15 +66,28 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim: str, timed, 
     assert {name for name in found.index if found.loc[name, "verdict"] != before.loc[name, "verdict"]} == follows
 
 
+@pytest.mark.parametrize("world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(world: str, timed, tmp_path) -> None:
+    mutant, claims = REVERSED[world]
+    found = judged(timed.changed(mutant, tmp_path), list(claims))
+    other = found[found["verdict"] != "not reproduced"]
+    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
+
+
+def test_a_method_that_is_slower_by_what_it_is_said_to_be_faster_is_not_reproduced(tmp_path) -> None:
+    written = Written(tmp_path, {}).measured("step_time", times(qk_norm=1.0, quack=1 / 0.9))
+    assert judged(written, list(SLOWER))["verdict"].eq("not reproduced").all()
+
+
 def test_one_kind_of_attention_is_half_of_a_claim(right: Written, tmp_path) -> None:
-    """What holds in one of two is partly so; a better QuacK is competitive and not worse."""
+    """What holds in one of two is partly so; a QuacK as good as QK norm is competitive and not worse."""
 
     def half(facts: synthetic_runs.World) -> synthetic_runs.World:
         for tau in synthetic_runs.TAUS:
             facts[key("mha", "quack", 3e-2, tau)].rise = 0.5
             facts[key("mla", "ablation", 3e-2, tau)].loss -= 0.5
             for eta in synthetic_runs.ETAS:
-                facts[key("mha", "quack", eta, tau)].loss -= 0.1
+                facts[key("mha", "quack", eta, tau)].loss -= 0.025
         facts[key("mla", "quack.spectral")].loss -= 0.5
         return facts
 

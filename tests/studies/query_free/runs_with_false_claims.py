@@ -1,4 +1,5 @@
-"""Worlds in which exactly one thing of the paper is false: other losses, another measurement, another document."""
+"""Worlds in which exactly one thing of the paper is false, or an effect reversed: other losses, another measurement,
+another document."""
 
 from __future__ import annotations
 
@@ -8,6 +9,9 @@ from dataclasses import replace
 import msgspec
 
 from plumbline.specs.study_config import Study
+from plumbline.studies.query_free.claims.learning_rates import SEARCHED
+from plumbline.studies.query_free.claims.theorems import STATEMENTS
+from plumbline.studies.query_free.run_values import BASELINE, IDENTITY, LARGE_MLP
 from tests.studies.query_free.synthetic_runs import Transfer, World, study_at, with_losses
 
 # Mutants of the runs: what is changed in the world, and exactly which claims are then not what they were. The first is
@@ -166,3 +170,66 @@ OF_SPECS = {
     "fewer_params", "attention_25pct", "block_8pct", "equal_nonemb", "tokens", "val_tokens", "attn_scale",
     "score_std_standard", "score_std_reduced", "score_ratio", "peak_min_ratio", "same_weight_decay",
 }  # fmt: skip
+
+
+# An effect turned around, while the baseline is as printed.
+
+
+def mirrored(world: World) -> World:
+    """Each model's loss as far on the other side of the baseline's."""
+    end = world["baseline"].loss
+    return with_losses(world, **{name: 2 * end - facts.loss for name, facts in world.items()})
+
+
+def turned(schedule_of: tuple[str, ...]) -> Change:
+    """The best of an architecture's rates is the lowest one, and the highest the worst."""
+
+    def change(world: World) -> World:
+        found = sorted(world[name].loss for name in schedule_of)
+        return with_losses(world, **dict(zip(schedule_of, found, strict=True)))
+
+    return change
+
+
+def lowest_rates_are_best(world: World) -> World:
+    """For the reduced models; the baseline's best rate is its highest."""
+    for names in (SEARCHED[IDENTITY], SEARCHED[LARGE_MLP], tuple(reversed(SEARCHED[BASELINE]))):
+        world = turned(names)(world)
+    return world
+
+
+LINEAR_WINS = Transfer(
+    mlp=(0.118, 0.119, 0.120),
+    linear=(0.050, 0.051, 0.052),
+    mlp_distance=(0.012,) * 3,
+    linear_distance=(0.002,) * 3,
+)
+
+#: World -> runs and measurement in it, and the claims whose effect is reversed there.
+REVERSED: dict[str, tuple[Change, Transfer, tuple[str, ...]]] = {
+    "losses mirrored around the baseline": (
+        mirrored,
+        Transfer(),
+        ("best_large_mlp", "small_baselines_worse", "val_order", "pct_small_mlp", "pct_small_d", "pct_large_mlp",
+         "t2_baseline_small_mlp", "t2_baseline_small_d", "t2_wq_identity_large_mlp", "deep_decay_helps",
+         "weight_decay_range"),
+    ),
+    "low rates are best for the reduced models": (
+        lowest_rates_are_best, Transfer(), ("lr_ratio", "higher_lr_admitted"),
+    ),
+    "the linear map is better": (
+        lambda world: world, LINEAR_WINS, ("mlp_transfer_error", "mlp_transfer_cosdist", "mlp_transfer_factor"),
+    ),
+    "the error grows with the width": (
+        lambda world: world, Transfer(mlp=(0.045, 0.05, 0.06)), ("mlp_transfer_dim",),
+    ),
+}  # fmt: skip
+
+#: Claims without a direction that could be reversed -> what they say instead.
+UNDIRECTED: dict[str, str] = {
+    **dict.fromkeys(("t2_baseline", "mlp_transfer_cos"), "a level or a spread"),
+    **dict.fromkeys(("t2_wq_identity", "match_baseline", "pct_wq_identity"), "no difference, or next to none"),
+    **dict.fromkeys(
+        (*sorted(OF_SPECS), *STATEMENTS, "single_head", "sigma_max_random"), "a size, a definition or a theorem"
+    ),
+}

@@ -15,7 +15,7 @@ from plumbline.studies.query_free.claims import CHECKS, Evidence, theorems
 from plumbline.studies.query_free.run_values import CONFIGURATIONS
 from plumbline.theory import query_elimination
 from plumbline.theory.theorem_check import TheoremCheck
-from tests.studies.query_free.runs_with_false_claims import MUTANTS, OF_SPECS, TRANSFERS, another, losses
+from tests.studies.query_free.runs_with_false_claims import MUTANTS, OF_SPECS, REVERSED, TRANSFERS, another, losses
 from tests.studies.query_free.synthetic_runs import (
     PUBLISHED,
     Facts,
@@ -95,6 +95,14 @@ def test_where_the_measurement_says_otherwise(name: str, before: pd.Series, tmp_
     assert {claim for claim in about if found[claim] != before[claim]} == follows
 
 
+@pytest.mark.parametrize("world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(world: str, tmp_path: Path) -> None:
+    change, transfer, claims = REVERSED[world]
+    found = rows_of(measured_there(transfer, written(change(as_the_document_says()), tmp_path)), *claims)
+    other = found[found["verdict"] != "not reproduced"]
+    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
+
+
 @pytest.fixture
 def other_document(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(theorem_checks, "document", another)
@@ -129,16 +137,16 @@ def test_a_column_of_table_2_with_the_printed_loss_alone_is_partly_so(right: Pat
 # Mutants of the theorems: one that does not hold, and one that needs no premise.
 
 
-def _false(one: TheoremCheck) -> TheoremCheck:
+def that_fails(one: TheoremCheck) -> TheoremCheck:
     return replace(one, residual=1e-6)
 
 
-def _idle(one: TheoremCheck) -> TheoremCheck:
+def that_needs_nothing(one: TheoremCheck) -> TheoremCheck:
     first, *others = one.broken
     return replace(one, broken=(replace(first, residual=1e-12), *others))
 
 
-@pytest.mark.parametrize("mutant", [_false, _idle], ids=["false", "needs nothing"])
+@pytest.mark.parametrize("mutant", [that_fails, that_needs_nothing], ids=["false", "needs nothing"])
 @pytest.mark.parametrize("claim", [*theorems.STATEMENTS, "single_head"])
 def test_a_theorem_that_fails_or_cannot_fail_is_not_reproduced(claim: str, mutant, right: Path, monkeypatch) -> None:
     for id in theorems.STATEMENTS.get(claim, ("prop_4_1",)):

@@ -47,13 +47,26 @@ FOLLOWS: dict[str, str] = {
         "attention_noise_band attention_six_of_eight counts_by_z gain_floor rank_moves sign_preserved spearman_7 "
         "t2_order t3_qknorm_geglu t3_selective_attn t3_selective_qknorm"
     ),
-    "t2_qknorm_geglu": "rank_moves sign_preserved spearman_7 t2_order t3_qknorm_geglu t3_selective_qknorm",
-    "t2_gated_attn_qknorm": "rank_moves t2_order t3_selective_qknorm",
-    "t2_softmax_cap": "rank_moves t2_order t3_selective_qknorm",
-    "t2_selective_qknorm": "rank_moves sign_preserved spearman_7 t2_order t3_selective_qknorm",
-    "t2_value_residual": "t2_order",
-    "t2_geglu_ffn": "t2_order",
-    "t2_denseformer": "t2_order",
+    "t2_qknorm_geglu": (
+        "bh_adds_four counts_by_z gain_floor qknorm_geglu_top_3b rank_moves t2_order t3_qknorm_geglu t3_selective_attn"
+    ),
+    "t2_gated_attn_qknorm": "bh_adds_four counts_by_z gain_floor rank_moves t2_order t3_qknorm_geglu t3_selective_attn",
+    "t2_softmax_cap": (
+        "attention_noise_band attention_six_of_eight bh_adds_four counts_by_z gain_floor rank_moves t2_order "
+        "t3_qknorm_geglu t3_selective_attn"
+    ),
+    "t2_selective_qknorm": (
+        "bh_adds_four counts_by_z gain_floor rank_moves t2_order t3_qknorm_geglu t3_selective_attn t3_selective_qknorm"
+    ),
+    "t2_value_residual": (
+        "attention_noise_band attention_six_of_eight bh_adds_four counts_by_z gain_floor rank_moves t2_order "
+        "t3_qknorm_geglu t3_selective_attn t3_selective_qknorm"
+    ),
+    "t2_geglu_ffn": (
+        "bh_adds_four counts_by_z gain_floor geglu_equals_swiglu rank_moves t2_order t3_qknorm_geglu "
+        "t3_selective_attn t3_selective_qknorm"
+    ),
+    "t2_denseformer": "bh_adds_four counts_by_z failure_taxonomy gain_floor residual_none_improves",
     "t2_diff_attn": (
         "attention_noise_band bh_adds_four counts_by_z diff_attn_nominal failure_taxonomy gain_floor t2_order"
     ),

@@ -18,6 +18,7 @@ from plumbline.studies.transfer.claims import CHECKS, Evidence
 from tests import run_in_process
 from tests.studies.transfer.claims_that_change_together import FOLLOWS
 from tests.studies.transfer.false_definitions import FALSE, PRINTED_FALSE, PRINTED_SO, SO, printed
+from tests.studies.transfer.reversed_worlds import REVERSED
 from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     IMPOSSIBLE,
     MUTANTS,
@@ -28,6 +29,7 @@ from tests.studies.transfer.runs_with_false_claims import (  # fmt: skip
     climb,
     completes,
     diverges,
+    moved,
     put,
     tasks,
     z,
@@ -103,6 +105,14 @@ def test_where_exactly_a_claim_is_false_it_is_not_reproduced(claim, rows):
     assert {*other} - {claim} == set(FOLLOWS[claim].split())
 
 
+@pytest.mark.parametrize("world", list(REVERSED))
+def test_an_effect_that_is_reversed_is_not_reproduced(world):
+    change, claims = REVERSED[world]
+    found = where(change, *claims)
+    other = found[found["verdict"] != "not reproduced"]
+    assert len(found) == len(claims) and other.empty, other["why"].to_dict()
+
+
 @pytest.mark.parametrize("claim", list(UPHELD))
 def test_what_the_document_contradicts_is_reproduced_where_it_is_so(claim):
     assert where(UPHELD[claim], claim).loc[claim, "verdict"] == "reproduced"
@@ -140,6 +150,9 @@ BESIDES: dict[tuple[str, str], tuple[Change, str]] = {
     ("relu2_nominal", "inside the noise"): (z(relu_squared=1.0), "not reproduced"),
     ("diff_attn_nominal", "inside the noise"): (z(diff_attn=-1.0), "not reproduced"),
     ("geglu_equals_swiglu", "a little below is the same"): (z(geglu_ffn=-0.1), "reproduced"),
+    ("t2_geglu_ffn", "below is not separated either"): (z(geglu_ffn=-0.5), "reproduced"),
+    ("t2_geglu_ffn", "not separated, by another number"): (moved(0.02, "base"), "partly"),
+    ("t2_denseformer", "above and separated"): (z(denseformer=2.3), "not reproduced"),
     ("t2_sigmoid_attn", "below, by another number"): (z(sigmoid_attn=-9.0), "partly"),
     ("t2_hybrid_norm", "not after correction"): (z(hybrid_norm=2.6), "partly"),
     ("t3_softpick", "another value and rank"): (climb("large", softpick=0.5400), "partly"),

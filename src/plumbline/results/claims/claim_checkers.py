@@ -41,13 +41,15 @@ Verdict = Literal[
 class ComputedValues:
     """The values that were computed for a claim, under the claim's own names, and how near each must be.
 
-    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides.
+    `holds`: for a statement without numbers, whether it is so here. `shown`: what readers see besides. `limits`: what
+    was held against a limit that the paper does not print: name -> (computed, limit).
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     near: dict[str, Near] | Near | None = None
     holds: bool | None = None
     shown: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 #: A rule: a claim and what was computed -> a verdict, and why.
@@ -81,7 +83,7 @@ def check(
 
 def nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | None = None) -> str:
     """Say how near the computed values came: the part of what is allowed that each distance takes (up to 1 is near
-    enough).
+    enough), and what was held against a limit, with the limit.
 
     Without a test of nearness only values that are compared by the rule of the claim's kind have such a part.
     """
@@ -90,7 +92,10 @@ def nearness(claim: PaperClaim, computed: ComputedValues, compare: Compare | Non
         names = {}
     both = [name for name in names if name in computed.values and _is_number(claim.values.get(name))]
     taken = [f"{name} {_share(claim, computed, name):.2g}".replace("inf", "infinite") for name in both]
-    return f"of what is allowed: {', '.join(taken)}" if taken else ""
+    said = [f"of what is allowed: {', '.join(taken)}"] if taken else []
+    beside = [f"{name} {got:.3g} ({limit:.3g})" for name, (got, limit) in computed.limits.items()]
+    said += [f"beside its limit: {', '.join(beside)}".replace("inf ", "infinite ")] if beside else []
+    return "; ".join(said)
 
 
 def _is_number(printed: Any) -> bool:
@@ -121,10 +126,14 @@ def _share(claim: PaperClaim, computed: ComputedValues, name: str) -> float:
     return share_used(claim, claim.values[name], computed.values[name], given)
 
 
+#: How near a ratio and a test's statistic must be where nobody says so; the common share of names that is partly so.
+RATIO, STATISTIC, STATISTIC_APART, COMMON_NAMES = factor(1.25), factor(2), near(0.5), 0.5
+
+
 def ratio(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, str]:
     """Compare numbers as `number` does, within 25 % unless the claim or the measurement says otherwise."""
     if computed.near is None and not claim.tolerance:
-        computed = replace(computed, near=factor(1.25))
+        computed = replace(computed, near=RATIO)
     return number(claim, computed)
 
 
@@ -146,7 +155,7 @@ def qualitative(claim: PaperClaim, computed: ComputedValues) -> tuple[Verdict, s
     if min(verdicts) == 1.0:
         return "reproduced", "the same names"
     share = math.fsum(verdicts) / len(verdicts)
-    return ("partly" if share >= 0.5 else "not reproduced"), f"{share:.0%} of the names in common"
+    return ("partly" if share >= COMMON_NAMES else "not reproduced"), f"{share:.0%} of the names in common"
 
 
 #: Kinds of claims, with the rule for each: a sign, an order or a test is compared as numbers unless the study says how.
@@ -183,6 +192,12 @@ def signs(*names: str, beyond: float | None = None) -> Compare:
 
 def _same_side(one: float, other: float, beyond: float) -> bool:
     return (abs(one) > beyond) == (abs(other) > beyond)
+
+
+def nearest_limit(values: Mapping[str, float], limit: float) -> dict[str, tuple[float, float]]:
+    """Find which of several values is nearest to a limit that all of them are held against; for `limits`."""
+    name = min(values, key=lambda one: abs(values[one] - limit))
+    return {name: (values[name], limit)}
 
 
 #: What joins names of one value, which have no order among themselves.
@@ -313,7 +328,7 @@ def statistic(
             return "not reproduced", f"{p} is on the other side of {level:g}"
         if close is not None and not close(printed, got):
             return "partly", f"{name} is not near {printed:g}"
-        if close is None and not factor(2)(printed, got) and not near(0.5)(printed, got):
+        if close is None and not STATISTIC(printed, got) and not STATISTIC_APART(printed, got):
             return "partly", f"{name} is not within a factor of two"
         return "reproduced", "same sign and level"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from plumbline.audit.printed_numbers import PaperClaim, PrintedNumbers
@@ -56,10 +56,12 @@ class ClaimCheck:
     effect: Compare | None = None
 
     def __call__(self, evidence: Any, claim: PaperClaim) -> ComputedValues:
-        """Compute a claim's values by the registered function; values alone are given the registered nearness."""
+        """Compute a claim's values by the registered function; the registered nearness holds where they have none."""
         assert self.function is not None
         got = self.function(evidence, claim)
-        return got if isinstance(got, ComputedValues) else ComputedValues(values=got, near=self.near)
+        if not isinstance(got, ComputedValues):
+            return ComputedValues(values=got, near=self.near)
+        return got if got.near is not None else replace(got, near=self.near)
 
 
 class ClaimChecks(dict[str, ClaimCheck]):

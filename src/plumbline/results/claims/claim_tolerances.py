@@ -13,10 +13,11 @@ from plumbline.audit.printed_numbers import PaperClaim
 @dataclass(frozen=True, slots=True)
 class Near:
     """A test of nearness. `share`: (printed, computed) -> how much of what is allowed the distance takes; near enough
-    up to 1, infinite where no distance would be.
+    up to 1, infinite where no distance would be. `limit`: what is allowed, as a distance or a factor.
     """
 
     share: Callable[[float, float], float]
+    limit: float
 
     def __call__(self, printed: float, computed: float) -> bool:
         """Decide whether a computed value is near enough to the printed one."""
@@ -32,7 +33,7 @@ def near(tolerance: float) -> Near:
         # 1e-12: a distance that is the tolerance but for rounding is inside.
         return abs(printed - computed) / (tolerance + 1e-12)
 
-    return Near(share)
+    return Near(share, tolerance)
 
 
 def factor(times: float) -> Near:
@@ -45,12 +46,12 @@ def factor(times: float) -> Near:
             return math.inf
         return abs(math.log(computed / printed)) / math.log(times)
 
-    return Near(share)
+    return Near(share, times)
 
 
 def up_to(rounding: float = 0.0) -> Near:
     """Make a test of nearness: at most the printed value, which is a limit, and half a unit of its last digit."""
-    return Near(lambda printed, computed: computed / (printed + rounding))
+    return Near(lambda printed, computed: computed / (printed + rounding), rounding)
 
 
 def half_unit(printed: float) -> float:

@@ -63,7 +63,8 @@ class StudyRates:
         """
         count = len(self.claims)
         if not count:
-            return []
+            reasons = dict.fromkeys(self.not_drawn.values())
+            return [f"What a perfect replication would get is not drawn: {'; '.join(reasons)}."] if reasons else []
         perfect, partly, null = (
             math.fsum(getattr(one, name) for one in self.claims.values())
             for name in ("perfect_reproduced", "perfect_partly", "null_reproduced")
@@ -105,7 +106,8 @@ def write(rates: StudyRates, study_folder: Path, command: str) -> Path:
         f"# Made by `{command}`.",
         yaml.safe_dump({"draws": rates.draws, "seed": rates.seed, "noise": rates.noise}, sort_keys=False, width=118),
     ]
-    lines[-1] += "claims:\n" + "".join(_lines({name: asdict(one) for name, one in rates.claims.items()}))
+    listed = "".join(_lines({name: asdict(one) for name, one in rates.claims.items()}))
+    lines[-1] += f"claims:\n{listed}" if listed else "claims: {}\n"
     lines[-1] += yaml.safe_dump({"not_drawn": rates.not_drawn}, sort_keys=False, width=118)
     path.write_text("\n".join(lines), encoding="utf-8")
     return path

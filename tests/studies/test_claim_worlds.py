@@ -1,0 +1,40 @@
+"""Every claim has a world in which it is false, and one in which its effect is reversed; or a reason why not.
+
+The tests of each study run these worlds; `python -m tests.studies.claim_worlds` runs them all and prints the table.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.studies.claim_worlds import STUDIES
+
+#: Study -> claims, with a false world, with a reversed one, without a direction, untestable.
+COUNTS: dict[str, tuple[int, ...]] = {
+    "transfer": (135, 126, 73, 53, 9),
+    "premature": (96, 96, 65, 31, 0),
+    "query_free": (46, 44, 17, 27, 2),
+    "quack": (21, 21, 11, 10, 0),
+    "key_norms": (27, 27, 11, 16, 0),
+}
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_every_claim_has_its_worlds_or_a_reason(name: str) -> None:
+    found = STUDIES[name]()
+    assert set(found.checks) == found.claims("false") | set(found.untestable)
+    assert set(found.checks) == found.claims("reversed") | set(found.undirected) | set(found.untestable)
+    assert not found.claims("reversed") & set(found.undirected)
+    assert not (found.claims("false") | found.claims("reversed")) & set(found.untestable)
+    assert all(len(why) > 5 for why in (*found.undirected.values(), *found.untestable.values()))
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_the_table_has_the_counts_that_are_known(name: str) -> None:
+    assert tuple(STUDIES[name]().row().values()) == COUNTS[name]
+
+
+def test_a_claim_without_a_world_and_without_a_reason_is_found() -> None:
+    found = STUDIES["quack"]()
+    found.worlds[:] = [world for world in found.worlds if world.claim != "speed"]
+    assert set(found.checks) - found.claims("false") == {"speed"}
