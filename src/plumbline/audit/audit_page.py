@@ -66,10 +66,12 @@ def _in_short(
     reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
     held = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
     why = f" ({', '.join(reasons)})" if reasons else ""
+    worded = sum(not finding.rows for finding in told)
+    words = f" Findings about words alone: {worded}." * bool(worded)
     left = covered.printed - covered.read - len(covered.missing)
     rest = f"; left out with a reason: {left}" * bool(left)
     gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
-    return f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
+    return f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}.{words}"
 
 
 def _of(rows: Sequence[Row], study: str) -> list[Row]:
@@ -89,9 +91,12 @@ def _findings_that_bear_on(
         broken = [row for row in about if row["verdict"] == MISMATCH]
         classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
         count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
-        lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
+        rests = count if finding.rows else f"words: {finding.kind}"
+        lines += [f"### {study}: {finding.id} ({rests})", "", *_wrapped(finding.text), ""]
         for row in about:
             lines += _row(row)
+        for place in finding.places:
+            lines += _item(f'{place.where}: "{place.says}"')
         lines += [""]
     return lines
 
