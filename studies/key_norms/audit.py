@@ -68,7 +68,9 @@ def layers(ledger: AuditRows) -> None:
     for example in ("1", "2"):
         what, parts = f"softmax example {example} adds up to 1", [prose(f"softmax{example}_{i}") for i in range(3)]
         check(f"softmax{example}_sum", what, "Prerequisites 2", prose("adds_up_to"), total(parts))
-    ledger.copy("steps_twice", "steps in the caption and in the analysis", "fig 1 caption", prose("steps_text"), prose("steps"))
+    ledger.copy(
+        "steps_twice", "steps in the caption and in the analysis", "fig 1 caption", prose("steps_text"), prose("steps")
+    )
 
 
 def sizes(ledger: AuditRows) -> None:

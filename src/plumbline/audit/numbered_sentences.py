@@ -25,7 +25,10 @@ WORDS = (
     "doubled halved twofold threefold fourfold"
 ).split()
 
-_NUMBER = re.compile(rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e-?\d+)?|(?<![-\w])(?:{'|'.join(WORDS)})\b", re.IGNORECASE | re.ASCII)
+_NUMBER = re.compile(
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e-?\d+)?|(?<![-\w])(?:{'|'.join(WORDS)})\b",
+    re.IGNORECASE | re.ASCII,
+)
 _NAMED = "Abstract|References|Limitations|Reproducibility"
 _HEADING = re.compile(
     rf"^(?:#+ .*|Appendix [A-Z] .{{3,80}}[^.:;]|(?:\d+|[A-Z])(?:\.\d+)* [A-Z].{{0,88}}[^.:;]|"
@@ -33,7 +36,9 @@ _HEADING = re.compile(
 )
 _ALONE = re.compile(rf"^(?:#+ .*|{_NAMED})$")
 _NUMBERED = re.compile(r"^(?:Appendix )?((?:\d+|[A-Z])(?:\.\d+)*) ")
-_ABBREVIATION = re.compile(r"(?:\b(?:al|e\.g|i\.e|vs|cf|Eq|Eqs|Fig|Sec|resp|approx|Resp|St|No|w\.r\.t|i\.i\.d)|(?<!Appendix )\b[A-Z])\.$")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:al|e\.g|i\.e|vs|cf|Eq|Eqs|Fig|Sec|resp|approx|Resp|St|No|w\.r\.t|i\.i\.d)|(?<!Appendix )\b[A-Z])\.$"
+)
 _END = re.compile(r"(?<=[.!?])[\"”’)*¹²³]*\s+(?=[A-Z0-9(\[\"“*§$¹])")
 _WORD = re.compile(r"^[\"“‘(*]*[A-Za-z][A-Za-z’'-]+[,.:;)\"”*]*$")
 _FRONT, _SECOND_LANGUAGE = re.compile(r"\A---\n.*?\n---\n", re.DOTALL), re.compile("[\u4e00-\u9fff]")
@@ -108,7 +113,11 @@ def _blocks(text: str) -> Iterator[list[str]]:
     runs: list[list[str]] = []
     for run in re.split(r"\n\s*\n", text):
         lines = [line for line in run.split("\n") if line.strip()]
-        while lines and (cut := next((place for place, line in enumerate(lines) if _ALONE.match(line.strip())), None)) is not None:
+        while (
+            lines
+            and (cut := next((place for place, line in enumerate(lines) if _ALONE.match(line.strip())), None))
+            is not None
+        ):
             runs += [part for part in (lines[:cut], lines[cut : cut + 1]) if part]
             lines = lines[cut + 1 :]
         if not lines:
@@ -137,7 +146,7 @@ def _joined(lines: Iterator[str]) -> Iterator[str]:
 def _sentences(words: str) -> Iterator[str]:
     start = 0
     for end in _END.finditer(words):
-        if not _ABBREVIATION.search(words[start : end.start()].rstrip("\"”’)*")):
+        if not _ABBREVIATION.search(words[start : end.start()].rstrip('"”’)*')):
             yield words[start : end.start()].strip()
             start = end.end()
     yield words[start:].strip()

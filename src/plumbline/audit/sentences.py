@@ -70,4 +70,7 @@ def count_sentences(sentences: Collection[SentenceOfAudit]) -> dict[str, int]:
     """How many sentences with a number there are, are read by rows, and are left out for each reason."""
     reasons = Counter(sentence.left_out for sentence in sentences)
     read = reasons.pop("", 0)
-    return {"sentences": len(sentences), "read": read} | {reason: reasons[reason] for reason in REASONS}
+    left = len(sentences) - read
+    return {"sentences": len(sentences), "read": read, "left out": left} | {
+        reason: reasons[reason] for reason in REASONS
+    }

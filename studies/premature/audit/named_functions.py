@@ -67,9 +67,7 @@ def possible_wins(means: Intervals, sds: Intervals) -> Interval:
         lower, upper = low(sd), high(sd)
         size = max(abs(low(mean)), abs(high(mean))) * 3**0.5
         small = min(abs(low(mean)), abs(high(mean))) * 3**0.5
-        possible = [
-            wins for wins, can in ((3, lower < size), (2, upper >= small / 2), (1, upper >= small)) if can
-        ]
+        possible = [wins for wins, can in ((3, lower < size), (2, upper >= small / 2), (1, upper >= small)) if can]
         if high(mean) < 0:
             possible = [3 - wins for wins in possible]
         least, most = least + min(possible), most + max(possible)

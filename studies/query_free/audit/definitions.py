@@ -64,7 +64,12 @@ def unchanged(ledger: AuditRows) -> None:
     check, t2 = ledger.check, ledger.table("table2")
     reduced, base = "wq_identity", "baseline"
     what = "divisor of scores without W_Q, beside the baseline's"
-    check("unchanged_scale", what, "sec 6, table 2", *(t2[row, "extra_score_divisor"].exactly() for row in (reduced, base)))
+    check(
+        "unchanged_scale",
+        what,
+        "sec 6, table 2",
+        *(t2[row, "extra_score_divisor"].exactly() for row in (reduced, base)),
+    )
     what = "smallest rate without W_Q, beside the baseline's (if 'learning rate' is the peak alone)"
     rates = (t2[row, "min_lr"].exactly() for row in (reduced, base))
     check("unchanged_floor", what, "sec 6, table 2", *rates, basis="other interpretation")

@@ -24,7 +24,9 @@ def stouffer(ledger: AuditRows) -> None:
     floor, n = ledger.table("noise_floor"), ledger.prose("tasks")
     spread = sqrt(1 + (n - 1) * CORRELATION)
     for method in ("qknorm", "softpick"):
-        what = f"{method}'s one-sided p where tasks correlate at {CORRELATION}, of which the printed is 'an upper bound'"
+        what = (
+            f"{method}'s one-sided p where tasks correlate at {CORRELATION}, of which the printed is 'an upper bound'"
+        )
         printed = floor[method, "stouffer_p_one_sided"].as_bound()
         found = one_sided_p(floor[method, "stouffer_z"] / spread)
         ledger.check(f"stouffer_correlated_{method}", what, "E.4", printed, found)
@@ -41,5 +43,10 @@ def bootstrap_z(ledger: AuditRows) -> None:
         what = f"z of Softpick by the sd of a {what} that the bootstrap draws"
         printed = t2["softpick", "z"]
         ledger.check(
-            f"bootstrap_z_{name}", what, "Reproducibility, table 2", printed, difference / sd, basis="other interpretation"
+            f"bootstrap_z_{name}",
+            what,
+            "Reproducibility, table 2",
+            printed,
+            difference / sd,
+            basis="other interpretation",
         )
