@@ -120,7 +120,7 @@ def test_query_free(recomputed):
 
 
 def test_theorem_8_3_where_an_entry_of_v_is_zero():
-    """Eq. 10 with A = [[1, 0], [1, 1]] and MLP = 0 is solved by D' = Diag(1, 0), MLP' = 0; v = (0, 1) solves A^t v = 1."""
+    """Eq. 10 with A = [[1, 0], [1, 1]], MLP = 0 is solved by D' = Diag(1, 0), MLP' = 0; v = (0, 1) has A^t v = 1."""
     assert (1 * 0 + 1 * 1, 0 * 0 + 1 * 1) == (1, 1)
     for x in ((0.4, 2.0), (-3.0, 1.0)):
         mean = sum(x) / 2

@@ -30,8 +30,8 @@ INTRODUCTION = (
 
 #: What "read" means of a sentence.
 READ = (
-    "Read: some number of the sentence, or what it counts or compares, is an input or the printed number of a row. Each "
-    "sentence is in sentences.yaml of its study: place and numbers, not words."
+    "Read: some number of the sentence, or what it counts or compares, is an input or the printed number of a row. "
+    "Each sentence is in sentences.yaml of its study: place and numbers, not words."
 )
 
 

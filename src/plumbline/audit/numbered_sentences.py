@@ -13,20 +13,21 @@ from dataclasses import dataclass
 RULE = (
     "A sentence with a number is a sentence of the running text, a caption, a footnote or an item of a list with three "
     "words or more in Latin letters and with a digit or a number word (zero, two to twenty, tens, hundred, thousand, "
-    "half, twice, double, -fold; not 'one', 'first'). A third of what stands between spaces must be words. Headings, rows of tables, formulas on lines of their own, the list "
-    "of references and the names above the abstract are none. A sentence ends at . ! or ? before a capital, a digit, a "
-    "bracket or a quote, not after an abbreviation; a formula inside it counts with its digits."
+    "half, twice, double, -fold; not 'one', 'first'). A third of what stands between spaces must be words. Headings, rows "
+    "of tables, formulas on lines of their own, the list of references, the names above the abstract and lines that repeat "
+    "another in a second language are none. A sentence ends at . ! or ? before a capital, a digit, a bracket or a quote, "
+    "not after an abbreviation; a formula inside it counts with its digits."
 )
 
 #: Number words that count as numbers.
 WORDS = (
-    "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million half twice double "
-    "doubled halved twofold threefold fourfold"
-).split()
+    "zero|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
+    "eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|half|twice|double|"
+    "doubled|halved|twofold|threefold|fourfold"
+)
 
 _NUMBER = re.compile(
-    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e-?\d+)?|(?<![-\w])(?:{'|'.join(WORDS)})\b",
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e-?\d+)?|(?<![-\w])(?:{WORDS})\b",
     re.IGNORECASE | re.ASCII,
 )
 _NAMED = "Abstract|References|Limitations|Reproducibility"
@@ -112,14 +113,8 @@ def _blocks(text: str) -> Iterator[list[str]]:
     """Runs of lines without an empty one; a run that goes on after a page's end is one with what went before."""
     runs: list[list[str]] = []
     for run in re.split(r"\n\s*\n", text):
-        lines = [line for line in run.split("\n") if line.strip()]
-        while (
-            lines
-            and (cut := next((place for place, line in enumerate(lines) if _ALONE.match(line.strip())), None))
-            is not None
-        ):
-            runs += [part for part in (lines[:cut], lines[cut : cut + 1]) if part]
-            lines = lines[cut + 1 :]
+        *apart, lines = _apart([line for line in run.split("\n") if line.strip()])
+        runs += [part for part in apart if part]
         if not lines:
             continue
         before = runs[-1][-1].rstrip() if runs else "."
@@ -129,6 +124,18 @@ def _blocks(text: str) -> Iterator[list[str]]:
         else:
             runs.append(lines)
     yield from runs
+
+
+def _apart(lines: list[str]) -> list[list[str]]:
+    """A run of lines, cut before and after each heading that stands in it without an empty line; the last may be
+    empty."""
+    parts: list[list[str]] = [[]]
+    for line in lines:
+        if _ALONE.match(line.strip()):
+            parts += [[line], []]
+        else:
+            parts[-1].append(line)
+    return parts
 
 
 def _joined(lines: Iterator[str]) -> Iterator[str]:

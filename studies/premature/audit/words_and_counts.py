@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.counting import count
 from plumbline.audit.printed_number import exact
 
 from .named_functions import possible_wins
