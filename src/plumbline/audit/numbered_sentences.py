@@ -13,10 +13,10 @@ from dataclasses import dataclass
 RULE = (
     "A sentence with a number is a sentence of the running text, a caption, a footnote or an item of a list with three "
     "words or more in Latin letters and with a digit or a number word (zero, two to twenty, tens, hundred, thousand, "
-    "half, twice, double, -fold; not 'one', 'first'). A third of what stands between spaces must be words. Headings, rows "
-    "of tables, formulas on lines of their own, the list of references, the names above the abstract and lines that repeat "
-    "another in a second language are none. A sentence ends at . ! or ? before a capital, a digit, a bracket or a quote, "
-    "not after an abbreviation; a formula inside it counts with its digits."
+    "half, twice, double, -fold; not 'one', 'first'). A third of what stands between spaces must be words. Headings, "
+    "rows of tables, formulas on lines of their own, the list of references, the names above the abstract and lines "
+    "that repeat another in a second language are none. A sentence ends at . ! or ? before a capital, a digit, a "
+    "bracket or a quote, not after an abbreviation; a formula inside it counts with its digits."
 )
 
 #: Number words that count as numbers.
@@ -56,7 +56,6 @@ class NumberedSentence:
     paragraph: int
     place: int
     numbers: tuple[str, ...]
-    words: str = ""
 
     @property
     def at(self) -> str:
@@ -71,7 +70,7 @@ def numbered_sentences(text: str) -> list[NumberedSentence]:
         for place, sentence in enumerate(_sentences(words), start=1):
             numbers = tuple(_NUMBER.findall(sentence))
             if numbers and _latin(sentence):
-                found.append(NumberedSentence(section, paragraph, place, numbers, sentence))
+                found.append(NumberedSentence(section, paragraph, place, numbers))
     return found
 
 
