@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from plumbline.audit.audit_csv import covered, findings, sentences
+from plumbline.audit.audit_csv import build, covered, findings, sentences
+from plumbline.audit.audit_page import WIDTH, to_markdown
 from plumbline.audit.numbered_sentences import numbered_sentences
 from plumbline.audit.sentences import REASONS, count_sentences, kept
 from plumbline.core.errors import PlumblineError
@@ -111,3 +112,21 @@ def test_no_sentence_of_a_paper_is_stored(repository):
         for finding in findings(study, repository):
             assert all(len(place.says.split()) <= 16 for place in finding.places)
             assert bool(finding.rows) != bool(finding.places)
+
+
+def test_a_finding_about_words_has_places_and_no_rows(changed):
+    path = changed / "studies" / "quack" / "findings.yaml"
+    words = "wording: {kind: reference, places: [{where: sec 1, says: see section 7}]}"
+    path.write_text(f"findings: [{{id: x, bears_on: detail, text: There are six sections., {words}}}]\n")
+    (found,) = findings("quack", changed)
+    assert (found.rows, found.kind, [place.where for place in found.places]) == ((), "reference", ["sec 1"])
+    told, read = {"quack": [found]}, {"quack": covered("quack", changed)}
+    listed = {"quack": sentences("quack", changed)}
+    text = to_markdown(build(["quack"], changed), ["quack"], told, read, {"quack": None}, listed)
+    assert '### quack: x (words: reference)\n\nThere are six sections.\n\n- sec 1: "see section 7"\n' in text
+    assert "Findings about words alone: 1." in text and max(map(len, text.splitlines())) <= WIDTH
+    assert "| sentences  |      25 |" in text and "- **other work**: a number of another work." in text
+    for wrong in (f"rows: [norms], {words}", "", "wording: {kind: rumour, places: [{where: a, says: b}]}"):
+        path.write_text(f"findings: [{{id: x, bears_on: detail, text: why, {wrong}}}]\n")
+        with pytest.raises(PlumblineError, match=r"quack/findings.yaml"):
+            findings("quack", changed)
