@@ -74,6 +74,8 @@ def test_transfer(printed, recomputed):
         "flops_times": 4,
         "stouffer_correlated_qknorm": stats.norm.sf(2.68 / spread),
         "stouffer_correlated_softpick": stats.norm.sf(2.85 / spread),
+        "qknorm_seed": 0.4829 + 4.39 * math.sqrt((0.00208**2 + 0.00146**2) / 3),
+        "qknorm_disjoint": 1,
         "bootstrap_z_value": gap / statistics.pstdev(seeds),
         "bootstrap_z_mean": gap / statistics.pstdev(sum(drawn) / 3 for drawn in draws),
     }

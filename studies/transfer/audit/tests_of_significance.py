@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
-from plumbline.audit.math_functions import sqrt
+from plumbline.audit.math_functions import between, largest, sqrt
 from plumbline.audit.printed_number import exact
 from plumbline.audit.statistic_functions import one_sided_p, sample_sd
 
@@ -17,6 +17,7 @@ def audit(ledger: AuditRows) -> None:
     """Rows of section 3.3, Reproducibility and appendix E.4."""
     stouffer(ledger)
     bootstrap_z(ledger)
+    query_key_norm(ledger)
 
 
 def stouffer(ledger: AuditRows) -> None:
@@ -50,3 +51,17 @@ def bootstrap_z(ledger: AuditRows) -> None:
             difference / sd,
             basis="other interpretation",
         )
+
+
+def query_key_norm(ledger: AuditRows) -> None:
+    """QK-Norm's three seeds are not printed: their mean follows from Welch's t, and how far one can lie from it."""
+    floor, n, base = ledger.table("noise_floor"), ledger.prose("seeds"), ledger.table("table2")["baseline", "climb_avg"]
+    sd, sigma = floor["qknorm", "climb_avg_std"], floor["baseline", "climb_avg_std"]
+    mean = base + floor["qknorm", "welch_t"] * sqrt((sd**2 + sigma**2) / n)
+    reach = (n - 1) * sd / sqrt(n)
+    what = "QK-Norm's score in Table 2 can be one of the three behind its t and sd"
+    score = ledger.table("table2")["qknorm", "climb_avg"]
+    ledger.check("qknorm_seed", what, "sec 3.3, table 2", score, between(mean - reach, mean + reach))
+    what = "whether the lowest that a seed of QK-Norm can be is above all of the baseline: disjoint bootstrap intervals"
+    above = mean - reach > largest(seeds(ledger, "baseline"))
+    ledger.check("qknorm_disjoint", what, "sec 3.3", exact(1), above)
