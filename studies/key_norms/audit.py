@@ -17,6 +17,7 @@ def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
     examples(ledger)
     norms(ledger)
+    layers(ledger)
     sizes(ledger)
 
 
@@ -51,6 +52,24 @@ def norms(ledger: AuditRows) -> None:
         "Analyzing the image, Experimental Analysis",
         exact(len(RISING) - 1),
         rising([prose(name) for name in RISING]),
+    )
+
+
+def layers(ledger: AuditRows) -> None:
+    """Places of layers in the caption, and what the examples say of their own numbers."""
+    check, prose = ledger.check, ledger.prose
+    count = prose("layers")
+    check("last_layer", "last layer, counted from 0", "fig 1 caption", prose("last_layer"), count - 1)
+    for name, layer in (("middle_layer_low", count / 2 - 1), ("middle_layer_high", count / 2)):
+        check(name, "a middle layer, counted from 0", "fig 1 caption", prose(name), layer)
+    for name, factor in (("doubled", "doubled_by"), ("halved", "halved_by")):
+        what, norm = f"norm of the {name} vector over the original's", prose(f"norm_{name}") / prose("norm_original")
+        check(factor, what, "Prerequisites 3", prose(factor), norm)
+    for example in ("1", "2"):
+        what, parts = f"softmax example {example} adds up to 1", [prose(f"softmax{example}_{i}") for i in range(3)]
+        check(f"softmax{example}_sum", what, "Prerequisites 2", prose("adds_up_to"), total(parts))
+    ledger.copy(
+        "steps_twice", "steps in the caption and in the analysis", "fig 1 caption", prose("steps_text"), prose("steps")
     )
 
 

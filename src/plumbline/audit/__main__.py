@@ -1,6 +1,7 @@
 """Recomputes printed numbers that follow from other printed numbers. Needs neither torch nor pandas.
 
-Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdict.
+Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdict, and how many sentences
+with a number rows read.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, summary, to_csv
-from plumbline.audit.audit_page import to_markdown
+from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, sentences, summary, to_csv
+from plumbline.audit.audit_page import sentence_table, to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, visible
@@ -47,12 +48,15 @@ def main() -> int:
     rows = build(studies)
     atomic_write_text(given.out, to_csv(rows))
     told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
+    numbered = {study: sentences(study) for study in studies}
     atomic_write_text(
         given.out.with_suffix(".md"),
-        to_markdown(rows, studies, told, read, {study: paper_of(study) for study in studies}),
+        to_markdown(rows, studies, told, read, {study: paper_of(study) for study in studies}, numbered),
     )
     fingerprint_file.write(given.out, given.fingerprint)
     print(as_markdown(summary(rows, studies)))
+    if counted := sentence_table(numbered):
+        print(f"\nSentences with a number: how many, how many rows read, and why the others are left out\n{counted}")
     print(f"\n{given.out}\n{given.out.with_suffix('.md')}")
     return 0
 

@@ -14,6 +14,7 @@ from plumbline.audit.audit_rows import COLUMNS, VERDICTS, AuditRows
 from plumbline.audit.coverage import AuditCoverage, coverage, read_unchecked
 from plumbline.audit.findings import Finding, read_findings
 from plumbline.audit.printed_numbers import PrintedNumbers
+from plumbline.audit.sentences import SentenceOfAudit, read_sentences
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.specs import study_folders, study_parts
 from plumbline.specs.yaml_files import ROOT, papers
@@ -63,6 +64,27 @@ def covered(study: str, root: Path = ROOT) -> AuditCoverage:
     """Which printed numbers of one study's paper a row reads, which are listed with a reason, and which are neither."""
     entries = read_unchecked(_beside(study, "unchecked_numbers", root))
     return coverage(PrintedNumbers.of(study, root), ledger(study, root).read, entries)
+
+
+def sentences(study: str, root: Path = ROOT) -> list[SentenceOfAudit]:
+    """The sentences with a number of one study's paper; none where the study lists none.
+
+    Raises:
+        PlumblineError: an entry is said to be read by what no row of the audit reads or is.
+    """
+    path = _beside(study, "sentences", root)
+    found = read_sentences(path)
+    if not found:
+        return []
+    made = ledger(study, root)
+    known = {row.id for row in made.rows} | {row if file == "prose" else file for file, row, _ in made.read}
+    for sentence in found:
+        for name in sentence.read:
+            if name not in known:
+                raise PlumblineError(
+                    f"{path}: {sentence.at}: no row of the audit is or reads {name!r}{nearest(name, sorted(known))}"
+                )
+    return found
 
 
 def build(studies: Sequence[str] = (), root: Path = ROOT) -> list[Row]:

@@ -7,11 +7,15 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from tabulate import tabulate
+
 from plumbline.audit.audit_csv import Row, as_markdown, counts, summary
 from plumbline.audit.audit_rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
+from plumbline.audit.numbered_sentences import RULE
+from plumbline.audit.sentences import REASONS, SentenceOfAudit, count_sentences
 from plumbline.specs.paper import Paper
 
 #: Characters in a line.
@@ -24,6 +28,12 @@ INTRODUCTION = (
     "All rows, with inputs, class and finding, are in the CSV next to it."
 )
 
+#: What "read" means of a sentence.
+READ = (
+    "Read: some number of the sentence, or what it counts or compares, is an input or the printed number of a row. "
+    "Each sentence is in sentences.yaml of its study: place and numbers, not words."
+)
+
 
 def to_markdown(
     rows: Sequence[Row],
@@ -31,6 +41,7 @@ def to_markdown(
     told: Mapping[str, Sequence[Finding]],
     covered: Mapping[str, AuditCoverage],
     papers: Mapping[str, Paper | None],
+    sentences: Mapping[str, Sequence[SentenceOfAudit]] | None = None,
 ) -> str:
     """The page.
 
@@ -40,6 +51,7 @@ def to_markdown(
         told: findings of each paper.
         covered: coverage of each paper.
         papers: what each paper is.
+        sentences: sentences with a number of each paper.
     """
     parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]
@@ -52,7 +64,7 @@ def to_markdown(
         parts += _findings_that_bear_on(bearing, meaning, rows, studies, told)
     parts += _mismatches_without_finding(rows)
     parts += _knife_edges(rows)
-    parts += _classes(rows, studies) + _unread(studies, covered) + _functions(rows)
+    parts += _classes(rows, studies) + _unread(studies, covered) + _sentences(sentences or {}) + _functions(rows)
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
@@ -66,10 +78,14 @@ def _in_short(
     reasons = [finding.id for finding in told if broken.intersection(finding.rows)]
     held = f"{len(broken)} of {len(own)} checks do not hold" if broken else f"all {len(own)} checks hold"
     why = f" ({', '.join(reasons)})" if reasons else ""
+    worded = sum(not finding.rows for finding in told)
+    words = f" Findings about words alone: {worded}." * bool(worded)
     left = covered.printed - covered.read - len(covered.missing)
     rest = f"; left out with a reason: {left}" * bool(left)
     gap = f"; neither read nor left out: {len(covered.missing)}" * bool(covered.missing)
-    return f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}."
+    return (
+        f"{name}: {held}{why}. Printed numbers that rows read: {covered.read} of {covered.printed}{rest}{gap}.{words}"
+    )
 
 
 def _of(rows: Sequence[Row], study: str) -> list[Row]:
@@ -89,9 +105,12 @@ def _findings_that_bear_on(
         broken = [row for row in about if row["verdict"] == MISMATCH]
         classes = ", ".join(dict.fromkeys(row["evidence_kind"] for row in broken))
         count = f"{len(broken)} of {len(own)} checks" + f", {classes}" * bool(classes)
-        lines += [f"### {study}: {finding.id} ({count})", "", *_wrapped(finding.text), ""]
+        rests = count if finding.rows else f"words: {finding.kind}"
+        lines += [f"### {study}: {finding.id} ({rests})", "", *_wrapped(finding.text), ""]
         for row in about:
             lines += _row(row)
+        for place in finding.places:
+            lines += _item(f'{place.where}: "{place.says}"')
         lines += [""]
     return lines
 
@@ -139,6 +158,24 @@ def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> lis
         for reason, cells in covered[study].listed.items():
             lines += _item(f"`{study}`, {len(cells)}: {reason}")
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
+
+
+def sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+    """How many sentences with a number each paper has, how many are read and left out, as a table of Markdown."""
+    counted = {study: count_sentences(of) for study, of in sentences.items() if of}
+    if not counted:
+        return ""
+    rows = [[name, *(of[name] for of in counted.values())] for name in next(iter(counted.values()))]
+    return tabulate(rows, ["", *counted], "pipe")
+
+
+def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
+    table = sentence_table(sentences)
+    if not table:
+        return []
+    meanings = [line for name, meaning in REASONS.items() for line in _item(f"**{name}**: {meaning}.")]
+    heads = ["## Sentences with a number", "", *_wrapped(RULE), "", *_wrapped(READ), "", table, ""]
+    return [*heads, "Left out, because the numbers are of this kind:", "", *meanings, ""]
 
 
 def _functions(rows: Sequence[Row]) -> list[str]:

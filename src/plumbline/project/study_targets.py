@@ -141,13 +141,13 @@ class StudyTargets:
         return [*made, *copies, f"{RESULTS}/audit.csv"]
 
     def audited_files(self) -> list[str]:
-        """List the files that the audit reads: printed numbers of every paper, its findings, and the numbers that no
-        row checks.
+        """List the files that the audit reads: printed numbers of every paper, its findings, the numbers that no
+        row checks, and its sentences with a number.
         """
         found = []
         for study in papers(self.configuration.root):
             found += self.printed_files(study)
-            beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers")]
+            beside = [self._beside(study, f"{name}.yaml") for name in ("findings", "unchecked_numbers", "sentences")]
             found += [study_folders.shown(path, self.configuration.root) for path in beside if path.exists()]
         return found
 

@@ -22,7 +22,7 @@ RATES = "replication_rates.yaml"
 
 #: What else is looked for by its name in a study's folder, and is nobody's loss where it is not there: files, and parts
 #: of its code, each a module or a folder.
-FILES = ("findings.yaml", "unchecked_numbers.yaml", RATES, f"{PUBLISHED}/claims.yaml")
+FILES = ("findings.yaml", "unchecked_numbers.yaml", "sentences.yaml", RATES, f"{PUBLISHED}/claims.yaml")
 PARTS = ("tables", "figures", "measurements", "claims", "audit")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 
-from . import attribution, control_experiments, main_results, theory
+from . import attribution, control_experiments, main_results, theory, words_and_counts
 
 
 def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
-    for part in (main_results, attribution, control_experiments, theory):
+    for part in (main_results, attribution, control_experiments, theory, words_and_counts):
         part.audit(ledger)

@@ -53,3 +53,22 @@ def rho_geglu(m: Interval, r: Interval, nu: Interval) -> Interval:
 def rho_swiglu(m: Interval, r: Interval, nu: Interval) -> Interval:
     """Compute Theorem 2's energy ratio of SwiGLU at the start from both widths and the variance of pre-activations."""
     return over_corners(lambda *x: energy_ratio(*x, gate="silu"), m, r, nu)
+
+
+@function("how many of three differences a task can be above 0, summed over tasks, by their mean and sd", spans=True)
+def possible_wins(means: Intervals, sds: Intervals) -> Interval:
+    """Bound how many paired differences are above zero, three a task, whose mean m and sample sd s are printed.
+
+    With m > 0 all three can be where s < m sqrt(3), the sd of (3 m, 0, 0); one is not where s >= m sqrt(3) / 2, that of
+    (3 m / 2, 3 m / 2, 0); two are not where s >= m sqrt(3). With m < 0 the signs change places.
+    """
+    least = most = 0
+    for mean, sd in zip(means, sds, strict=True):
+        lower, upper = low(sd), high(sd)
+        size = max(abs(low(mean)), abs(high(mean))) * 3**0.5
+        small = min(abs(low(mean)), abs(high(mean))) * 3**0.5
+        possible = [wins for wins, can in ((3, lower < size), (2, upper >= small / 2), (1, upper >= small)) if can]
+        if high(mean) < 0:
+            possible = [3 - wins for wins in possible]
+        least, most = least + min(possible), most + max(possible)
+    return span(least, most)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 
-from . import table2, theory
+from . import definitions, table2, theory
 
 
 def audit(ledger: AuditRows) -> None:
     """All rows of the paper."""
-    for part in (table2, theory):
+    for part in (table2, theory, definitions):
         part.audit(ledger)

@@ -64,6 +64,20 @@ def other_multiples() -> int:
     return found
 
 
+def solutions_without_an_inverse() -> int:
+    """Count entries of v that are zero where Eq. 10 has a solution all the same: Theorem 8.3's D' is then no inverse.
+
+    A = [[1, 0], [1, 1]] has v along A^-t 1 = (0, 1), so that Diag(v) has no inverse. A L(x) = (s, 0) for
+    L(x) = s (1, -1), and D' = Diag(1, 0) with x + MLP'(x) = x gives the same.
+    """
+    (a, b), (c, d) = (1.0, 0.0), (1.0, 1.0)
+    v = (d - c, a - b)
+    for x in ((0.3, -1.2), (5.0, 4.0), (-0.01, 0.02)):
+        s = _norm(x)
+        assert ((a - b) * s, (c - d) * s) == (1.0 * s, 0.0 * -s)
+    return sum(entry == 0 for entry in v)
+
+
 def _norm(x: tuple[float, float]) -> float:
     """Compute s of L(x) = s (1, -1)."""
     half = (x[0] - x[1]) / 2

@@ -55,3 +55,6 @@ def statements(ledger: AuditRows) -> None:
     what = f"of {len(counterexamples.SHARES)} multiples other than lambda0, those that satisfy Eq. 10 as well"
     found = exact(counterexamples.other_multiples(), "other_multiples")
     check("theorem_8_3_must", what, "App 8.3, theorem 8.3", exact(0), found)
+    what = "entries of v that are zero, so that D~ has no inverse, though Eq. 10 has a solution"
+    found = exact(counterexamples.solutions_without_an_inverse(), "zero_entries")
+    check("theorem_8_3_inverse", what, "App 8.3, theorem 8.3", exact(0), found)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from plumbline.audit.audit_rows import AuditRows
 
-from . import base_scale, configuration, counts_by_category, divergences_and_losses, large_scale, parameters_and_flops
+from . import (
+    base_scale,
+    cited_works,
+    configuration,
+    counts_by_category,
+    divergences_and_losses,
+    large_scale,
+    parameters_and_flops,
+    tests_of_significance,
+)
 
 
 def audit(ledger: AuditRows) -> None:
@@ -16,5 +25,7 @@ def audit(ledger: AuditRows) -> None:
         parameters_and_flops,
         configuration,
         divergences_and_losses,
+        cited_works,
+        tests_of_significance,
     ):
         part.audit(ledger)

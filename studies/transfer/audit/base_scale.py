@@ -63,6 +63,8 @@ def noise_floor(ledger: AuditRows) -> None:
     t2, first, last = ledger.table("table2"), "softpick", "sigmoid_attn"
     found = (t2[first, "climb_avg"] - t2[last, "climb_avg"]) / (t2[first, "z"] - t2[last, "z"])
     check("sigma_from_z", "sigma behind Table 2's z, from its first and last row", "table 2", sigma, found)
+    what = "Softpick's row of Table 2 is its first seed, not the mean of its three"
+    ledger.copy("t2_softpick_seed", what, "table 2, sec 4.4", t2[first, "climb_avg"], seeds(ledger, first)[0])
     welch(ledger)
     for method in ("qknorm", "softpick"):
         method_p_values(ledger, method)

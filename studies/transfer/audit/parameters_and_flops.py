@@ -104,3 +104,7 @@ def differences(ledger: AuditRows) -> None:
     check("denseformer", what, "B.9", prose("denseformer_parameters"), scalars)
     what = "ReLU^2's wider layer: matrices of the gated over matrices of the plain layer"
     check("relu2", what, "B.16", prose("relu2_ratio"), prose("glu_matrices") / prose("relu2_matrices"))
+    # A backward pass is two forward passes; with activation checkpointing one more is computed again.
+    passes = exact(1, "forward") + exact(2, "backward") + exact(1, "again")
+    what = "forward passes in a step with activation checkpointing"
+    check("flops_times", what, "C.1", prose("flops_times"), passes, basis="outside source")

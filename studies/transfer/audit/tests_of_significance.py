@@ -1,0 +1,67 @@
+"""Recomputes what the transfer study's paper says of its tests: Stouffer's direction, and what its z are made of."""
+
+from __future__ import annotations
+
+from plumbline.audit.audit_rows import AuditRows
+from plumbline.audit.math_functions import between, largest, sqrt
+from plumbline.audit.printed_number import exact
+from plumbline.audit.statistic_functions import one_sided_p, sample_sd
+
+from .base_scale import seeds
+
+#: A correlation between tasks that is tried: the printed p are said to be upper bounds at any positive one.
+CORRELATION = 0.1
+
+
+def audit(ledger: AuditRows) -> None:
+    """Rows of section 3.3, Reproducibility and appendix E.4."""
+    stouffer(ledger)
+    bootstrap_z(ledger)
+    query_key_norm(ledger)
+
+
+def stouffer(ledger: AuditRows) -> None:
+    """A sum of n correlated z has the variance n (1 + (n - 1) r), so that Z is smaller and p larger than for r = 0."""
+    floor, n = ledger.table("noise_floor"), ledger.prose("tasks")
+    spread = sqrt(1 + (n - 1) * CORRELATION)
+    for method in ("qknorm", "softpick"):
+        what = (
+            f"{method}'s one-sided p where tasks correlate at {CORRELATION}, of which the printed is 'an upper bound'"
+        )
+        printed = floor[method, "stouffer_p_one_sided"].as_bound()
+        found = one_sided_p(floor[method, "stouffer_z"] / spread)
+        ledger.check(f"stouffer_correlated_{method}", what, "E.4", printed, found)
+
+
+def bootstrap_z(ledger: AuditRows) -> None:
+    """Softpick's z if the bootstrap over the three seeds produced it, as Reproducibility has it.
+
+    A value drawn of three has the sd s sqrt(2 / 3), and a mean of three such values that over sqrt(3).
+    """
+    t2, drawn = ledger.table("table2"), sample_sd(seeds(ledger, "baseline")) * sqrt(exact(2) / 3)
+    difference = t2["softpick", "climb_avg"] - t2["baseline", "climb_avg"]
+    for name, what, sd in (("value", "value", drawn), ("mean", "mean of three", drawn / sqrt(exact(3)))):
+        what = f"z of Softpick by the sd of a {what} that the bootstrap draws"
+        printed = t2["softpick", "z"]
+        ledger.check(
+            f"bootstrap_z_{name}",
+            what,
+            "Reproducibility, table 2",
+            printed,
+            difference / sd,
+            basis="other interpretation",
+        )
+
+
+def query_key_norm(ledger: AuditRows) -> None:
+    """QK-Norm's three seeds are not printed: their mean follows from Welch's t, and how far one can lie from it."""
+    floor, n, base = ledger.table("noise_floor"), ledger.prose("seeds"), ledger.table("table2")["baseline", "climb_avg"]
+    sd, sigma = floor["qknorm", "climb_avg_std"], floor["baseline", "climb_avg_std"]
+    mean = base + floor["qknorm", "welch_t"] * sqrt((sd**2 + sigma**2) / n)
+    reach = (n - 1) * sd / sqrt(n)
+    what = "QK-Norm's score in Table 2 can be one of the three behind its t and sd"
+    score = ledger.table("table2")["qknorm", "climb_avg"]
+    ledger.check("qknorm_seed", what, "sec 3.3, table 2", score, between(mean - reach, mean + reach))
+    what = "whether the lowest that a seed of QK-Norm can be is above all of the baseline: disjoint bootstrap intervals"
+    above = mean - reach > largest(seeds(ledger, "baseline"))
+    ledger.check("qknorm_disjoint", what, "sec 3.3", exact(1), above)
