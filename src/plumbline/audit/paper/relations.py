@@ -1,0 +1,2 @@
+"""x"""
+def look_at(*a): pass
