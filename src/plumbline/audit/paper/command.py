@@ -34,7 +34,7 @@ def run_audit(given: argparse.Namespace) -> int:
 
         write_tables(given.latex, folder)
     audit = audit_folder(folder, given.checks, untold=not given.told_only)
-    not_read = _not_read(folder)
+    not_read = [*_not_read(folder), *(one for table in audit.tables for one in table.half_read)]
     out = given.out or folder / ROWS
     if out.resolve().parent == folder.resolve():
         raise UsageError(f"--out {out}: the next audit would take it for a table; name another folder")

@@ -81,7 +81,7 @@ class CheckedRow:
 class Work:
     """How many numbers all checks of a file may still compute, or list as their inputs."""
 
-    left: int = 100_000
+    left: int = 30_000
 
 
 class Evaluation:

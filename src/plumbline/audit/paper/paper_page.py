@@ -75,7 +75,8 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
     verdict = f"{_count(len(broken), 'number')} contradict{'s' * (len(broken) == 1)} the others" if broken else "Nothing contradicts"
-    lines += ["", f"{verdict}.", *(f"{name:5} {path}" for name, path in files.items())]
+    lines += [""] if not audit.rows else ["", f"{verdict}."]
+    lines += [*(f"{name:5} {path}" for name, path in files.items())]
     return visible("\n".join(lines))
 
 

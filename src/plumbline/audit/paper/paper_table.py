@@ -121,6 +121,21 @@ class PaperTable:
                 found.append(column)
         return frozenset(found)
 
+    @property
+    def half_read(self) -> list[str]:
+        """Cells that have digits and are no number in full, in columns that are mostly numbers: nothing checks them."""
+        found = []
+        for column in self.columns[1:]:
+            line = {row: self.cells[row][column] for row in self.rows}
+            words = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
+            if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(map(_empty, line.values())):
+                found += [
+                    f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
+                    for row, cell in words.items()
+                    if any(letter.isdigit() for letter in cell.text)
+                ]
+        return found
+
     @cached_property
     def printed(self) -> list[tuple[str, str, str]]:
         """Every number of the table as (table, row, column), with its part."""
@@ -131,6 +146,10 @@ class PaperTable:
             for part in ("", *PARTS)
             if self.cells[row][column].part(part) is not None
         ]
+
+
+def _empty(cell: PrintedCell) -> bool:
+    return cell.empty
 
 
 def quoted(name: str) -> str:
