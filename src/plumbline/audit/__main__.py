@@ -26,7 +26,9 @@ from plumbline.specs.yaml_files import ROOT
 def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=described(__doc__))
-    parser.add_argument("folder", type=Path, nargs="?", help="any paper's tables as CSV; without it: the studies' papers")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", help="any paper's tables as CSV; without it: the studies' papers"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -35,7 +37,11 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--study", action="append", default=[], help="only this study; may be repeated")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     parser.add_argument(
-        "--from", dest="latex", type=Path, metavar="PAPER.tex", help="first read the tables of this LaTeX into the folder"
+        "--from",
+        dest="latex",
+        type=Path,
+        metavar="PAPER.tex",
+        help="first read the tables of this LaTeX into the folder",
     )
     parser.add_argument("--checks", type=Path, help="checks to make (default: audit.toml in the folder)")
     parser.add_argument("--told-only", action="store_true", help="only the checks that are told")

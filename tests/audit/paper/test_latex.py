@@ -84,7 +84,9 @@ def test_only_files_of_the_papers_folder_are_input(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "link.tex").symlink_to(tmp_path / "secret.tex")
     (folder / "loop.tex").write_text("\\input{loop}")
-    (folder / "t.tex").write_text("\\begin{table}\\begin{tabular}{ll} a & b \\\\ \\hline x & 1 \\\\ \\end{tabular}\\end{table}")
+    (folder / "t.tex").write_text(
+        "\\begin{table}\\begin{tabular}{ll} a & b \\\\ \\hline x & 1 \\\\ \\end{tabular}\\end{table}"
+    )
     named = ("t", "link", "loop", "../secret", str(tmp_path / "secret.tex"), "gone", "/dev/zero", "a\\b", "")
     text = "".join(f"\\input{{{name}}}\n" for name in named)
     rows, told = read(folder, text)
@@ -94,7 +96,9 @@ def test_only_files_of_the_papers_folder_are_input(tmp_path: Path) -> None:
     assert len(told["not_read"]) == len(named) - 1  # type: ignore[arg-type]
 
 
-LAUGHS = "".join(f"\\def\\l{chr(98 + n)}{{{chr(92)}l{chr(97 + n)}" * 1 + f"\\l{chr(97 + n)}" * 9 + "}" for n in range(15))
+LAUGHS = "".join(
+    f"\\def\\l{chr(98 + n)}{{{chr(92)}l{chr(97 + n)}" * 1 + f"\\l{chr(97 + n)}" * 9 + "}" for n in range(15)
+)
 
 
 @pytest.mark.parametrize(

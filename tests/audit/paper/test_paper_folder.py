@@ -45,7 +45,11 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
     ("files", "words", "said"),
     [
         ({}, [], "there is no table"),
-        (SOUND | {"audit.toml": "[checks]\ns = 't[:].c = 1'"}, [], "audit.toml: checks.s, character 1: t.csv: there is no col"),
+        (
+            SOUND | {"audit.toml": "[checks]\ns = 't[:].c = 1'"},
+            [],
+            "audit.toml: checks.s, character 1: t.csv: there is no col",
+        ),
         (SOUND | {"audit.toml": "[check]\ns = '1 = 1'"}, [], "there is no part [check]; did you mean 'checks'?"),
         (SOUND | {"audit.toml": "[tables.t]\nbase = 'x'"}, [], "unknown key 'base'; did you mean 'baseline'?"),
         (SOUND | {"audit.toml": "[tables.t]\nbaseline = 'z'"}, [], "there is no row 'z'"),

@@ -130,10 +130,14 @@ def load(path: Path) -> AuditFile:
                 raise UsageError(f"{path}: {name}: is a part, not a value; write [{name}]")
             if len(given) > MOST:
                 raise UsageError(f"{path}: {name}: {len(given)} entries, and at most {MOST} are read")
-        parts = {name: convert(kind, said[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in said}
+        parts = {
+            name: convert(kind, said[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in said
+        }
         for name, kind in (("numbers", NumberPart), ("checks", CheckPart)):
             parts[name] = {
-                key: convert(kind, given, f"{path}: {name}.{key}") if isinstance(given, dict) else _plain(path, name, key, given)
+                key: convert(kind, given, f"{path}: {name}.{key}")
+                if isinstance(given, dict)
+                else _plain(path, name, key, given)
                 for key, given in said.get(name, {}).items()
             }
         parts["tables"] = {
@@ -169,7 +173,9 @@ def _check_values(parts: dict[str, object], path: Path) -> None:
             if not 0 < getattr(model, key) < 10**9:
                 raise UsageError(f"{path}: model.{key}: {getattr(model, key)}; write a size from 1 on")
         if not model.head_width and model.width % model.heads:
-            raise UsageError(f"{path}: model.heads: {model.heads} do not share a width of {model.width}; give head_width")
+            raise UsageError(
+                f"{path}: model.heads: {model.heads} do not share a width of {model.width}; give head_width"
+            )
 
 
 def decoder(model: ModelPart) -> DecoderSize:

@@ -118,7 +118,9 @@ class Evaluation:
             self.fail(choices[0], "no row prints a number in each column that the check names")
         for place, (name, of_choice) in enumerate(picked):
             row = _Row(place, of_choice)
-            yield CheckedRow(name=name, left=self._value(left, row), right=lift(self._value(right, row, len(self._choices(left)))))
+            yield CheckedRow(
+                name=name, left=self._value(left, row), right=lift(self._value(right, row, len(self._choices(left))))
+            )
 
     def fail(self, node: Node, words: str) -> None:
         """Refuse the check for what stands at a node."""
@@ -141,7 +143,9 @@ class Evaluation:
     def _takes(self, node: CallNode) -> str:
         known = TAKES.get(node.name)
         if known is None:
-            self.fail(node, f"there is no function {node.name!r}{nearest(node.name, TAKES)} (there are {', '.join(TAKES)})")
+            self.fail(
+                node, f"there is no function {node.name!r}{nearest(node.name, TAKES)} (there are {', '.join(TAKES)})"
+            )
         takes = "1" * len(node.given) if known == "*" else str(known)
         if len(takes) != len(node.given) or not node.given:
             self.fail(node, f"{node.name} takes {len(takes) or 'some'}, and is given {len(node.given)}")
@@ -253,7 +257,9 @@ class Evaluation:
         for name in by.names:
             if name not in along:
                 kind = "row" if by is node.row else "column"
-                self.fail(by, f"{table.name}.csv: there is no {kind} {name!r}{nearest(name, along)} (known: {few(along)})")
+                self.fail(
+                    by, f"{table.name}.csv: there is no {kind} {name!r}{nearest(name, along)} (known: {few(along)})"
+                )
         if by.kind == "these":
             return list(by.names)
 

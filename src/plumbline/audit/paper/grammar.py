@@ -187,7 +187,9 @@ class _Parser:
         if kind in ("name", "quote"):
             following = self.tokens[self.place + 1][1] if self.place + 1 < len(self.tokens) else ""
             return self.call(depth) if kind == "name" and following == "(" else self.reference()
-        self.fail("a number, a cell, a column or a function is expected" + (f", not {self.next!r}" if self.next else ""))
+        self.fail(
+            "a number, a cell, a column or a function is expected" + (f", not {self.next!r}" if self.next else "")
+        )
         raise AssertionError
 
     def call(self, depth: int) -> Node:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.audit.audit_rows import COLUMNS, MISMATCH, AuditRows
 from plumbline.audit.audit_csv import Row
+from plumbline.audit.audit_rows import COLUMNS, MISMATCH
 from plumbline.audit.expression import Given
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
 from plumbline.audit.paper.audit_file import AuditFile, CheckPart, decoder, stated
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import parse_check
+from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_table import PaperTable, few, read_tables
+from plumbline.audit.paper.relations import look_at
 from plumbline.audit.printed_number import PrintedNumber, exact
-from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import PlumblineError, UsageError, nearest
-
-#: Most rows of one audit.
-MOST = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,27 +47,6 @@ class PaperAudit:
         return [row for row in self.rows if row["verdict"] == MISMATCH and row["evidence_kind"] == "contradiction"]
 
 
-class Ledger:
-    """Collects the rows and findings of a folder's audit."""
-
-    def __init__(self, folder: Path) -> None:
-        self.rows = AuditRows(folder.resolve().name or "paper", PrintedNumbers(folder))
-        self.findings: list[Finding] = []
-        self.relations: list[str] = []
-        self.dropped: list[str] = []
-
-    def add(self, id: str, what: str, where: str, printed: PrintedNumber, formula: Given, basis: str = "follows") -> str:
-        """Check one number; returns the row's verdict."""
-        if len(self.rows.rows) >= MOST:
-            raise UsageError(f"{self.rows.study}: more than {MOST} rows; audit a part of the tables")
-        self.rows.check(id, what, where, printed, formula, basis=basis)  # type: ignore[arg-type]
-        return self.rows.rows[-1].verdict
-
-    def find(self, id: str, text: str, rows: Sequence[str]) -> None:
-        """Keep a finding over rows that do not hold."""
-        self.findings.append(Finding(id=id, bears_on="detail", text=text, rows=tuple(rows)))
-
-
 def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True) -> PaperAudit:
     """Audit a folder of tables.
 
@@ -95,10 +71,10 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     _sizes(said, numbers, ledger)
     told = len(ledger.rows.rows)
     if untold:
-        from plumbline.audit.paper.relations import look_at
-
         for table in tables.values():
-            look_at(table, said.tables.get(table.name, audit_file.TablePart()), ledger, bool(said.tables.get(table.name)))
+            look_at(
+                table, said.tables.get(table.name, audit_file.TablePart()), ledger, bool(said.tables.get(table.name))
+            )
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:
@@ -199,7 +175,10 @@ def _sizes(said: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -
 
     if said.model:
         size = decoder(said.model)
-        total, body = exact(size.total(), "parameters of the shape"), exact(size.body(), "parameters without embeddings")
+        total, body = (
+            exact(size.total(), "parameters of the shape"),
+            exact(size.body(), "parameters without embeddings"),
+        )
         check("model_parameters", "parameters of the stated shape", got("model.parameters"), total)
         check("model_non_embedding", "the same without embeddings", got("model.non_embedding"), body)
     steps, tokens, flops = got("training.steps"), got("training.tokens"), got("training.flops")

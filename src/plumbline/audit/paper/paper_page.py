@@ -74,7 +74,11 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     if not_read:
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
-    verdict = f"{_count(len(broken), 'number')} contradict{'s' * (len(broken) == 1)} the others" if broken else "Nothing contradicts"
+    verdict = (
+        f"{_count(len(broken), 'number')} contradict{'s' * (len(broken) == 1)} the others"
+        if broken
+        else "Nothing contradicts"
+    )
     lines += [""] if not audit.rows else ["", f"{verdict}."]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
     return visible("\n".join(lines))
@@ -82,7 +86,17 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
 
 def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
     """The audit as one object."""
-    keys = ("id", "quantity", "source", "formula", "printed", "recomputed", "recomputed_low", "recomputed_high", "finding")
+    keys = (
+        "id",
+        "quantity",
+        "source",
+        "formula",
+        "printed",
+        "recomputed",
+        "recomputed_low",
+        "recomputed_high",
+        "finding",
+    )
     return {
         "folder": str(audit.folder),
         "tables": [
@@ -128,4 +142,3 @@ def _text(text: str) -> str:
     """A text that Markdown and HTML show as it is."""
     plain = escape(visible(text).replace("\n", " ").replace("\t", " "), quote=False)
     return "".join(f"\\{letter}" if letter in "[]`|*\\" else letter for letter in plain)
-

@@ -59,7 +59,9 @@ class PaperTable:
         for kind, key, known in (("row", row, self._row_places), ("column", column, self._column_places)):
             if key not in known:
                 names = list(known)
-                raise UsageError(f"{self.name}.csv: there is no {kind} {key!r}{nearest(key, names)} (known: {few(names)})")
+                raise UsageError(
+                    f"{self.name}.csv: there is no {kind} {key!r}{nearest(key, names)} (known: {few(names)})"
+                )
         return self.cells[row][column]
 
     def prints(self, row: str, column: str, part: str = "") -> bool:
@@ -76,7 +78,9 @@ class PaperTable:
         text = cell.part(part)
         if text is None:
             said = f"reads {cell.text!r}" if cell.text else "is empty"
-            raise UsageError(f"{self.name}.csv: {row!r}, {column!r} {said}: no number{f' as its {part}' if part else ''}")
+            raise UsageError(
+                f"{self.name}.csv: {row!r}, {column!r} {said}: no number{f' as its {part}' if part else ''}"
+            )
         if not part and column in self.mixed:
             text = scaled(text, cell.unit)
         end = f".{part}" if part else ""
@@ -128,7 +132,9 @@ class PaperTable:
         for column in self.columns[1:]:
             line = {row: self.cells[row][column] for row in self.rows}
             words = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
-            if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(map(_empty, line.values())):
+            if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(
+                map(_empty, line.values())
+            ):
                 found += [
                     f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
                     for row, cell in words.items()

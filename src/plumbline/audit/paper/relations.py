@@ -1,2 +1,239 @@
-"""x"""
-def look_at(*a): pass
+"""Finds relations among the numbers of a table without being told, and checks every row against those that hold.
+
+Differences, percentages, ratios, sums, means, against another column or against a baseline's row; perplexity against
+loss; p against z or t; means that no whole numbers give; ranks; bold and underlined numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from plumbline.audit.audit_rows import MISMATCH
+from plumbline.audit.expression import Given
+from plumbline.audit.paper import mark_checks, statistic_checks
+from plumbline.audit.paper.audit_file import TablePart
+from plumbline.audit.paper.evidence import Agreement, agreement, meets
+from plumbline.audit.paper.formulas import BASELINE, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
+from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.lines import Ends, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.paper_table import PaperTable
+
+#: Most numbers that the search in one table computes.
+WORK = 1_500_000
+
+#: Share of the rows from which a relation that a name says is spoken of, though it is not checked.
+SPOKEN = 1 / 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of."""
+
+    target: Line
+    words: str
+    said: bool
+    parts: frozenset[int]
+    computed: dict[str, Ends]
+    formula: Callable[[str], Given]
+
+    def measured(self) -> Agreement:
+        """How many rows agree."""
+        keys = [key for key in self.computed if key in self.target.ends]
+        return agreement([self.target.ends[key] for key in keys], [self.computed[key] for key in keys])
+
+
+class _Budget:
+    """What the search in one table may still compute."""
+
+    def __init__(self) -> None:
+        self.left = WORK
+
+
+def look_at(table: PaperTable, part: TablePart, ledger: Ledger, told: bool) -> None:
+    """Look for relations along the columns and along the rows of a table, and check their rows."""
+    seen: set[tuple[str, frozenset[int]]] = set()
+    by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
+    for lines in (by_column, by_row):
+        budget = _Budget()
+        for target in lines.lines:
+            _look_for(target, lines, part, ledger, seen, budget)
+        if budget.left < 0:
+            ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
+    statistic_checks.look_at(by_column, part, ledger)
+    mark_checks.look_at(by_column, by_row, part, ledger)
+
+
+def _look_for(
+    target: Line, lines: Lines, part: TablePart, ledger: Ledger, seen: set[tuple[str, frozenset[int]]], budget: _Budget
+) -> None:
+    """Take the relation of a line to others that most rows agree with, if chance does not explain it."""
+    tried: list[tuple[Candidate, Agreement]] = []
+    for candidate in _candidates(target, lines, part, budget):
+        if (lines.along, candidate.parts) not in seen:
+            tried.append((candidate, candidate.measured()))
+    tries = {said: sum(one.said == said for one, _ in tried) for said in (True, False)}
+    for said in (True, False):
+        holding = [
+            (one, found)
+            for one, found in tried
+            if one.said == said and found.holds(tries[said] if said else len(tried), said=said)
+        ]
+        if holding:
+            best, found = max(
+                holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts))
+            )
+            seen.add((lines.along, best.parts))
+            _check(best, found, lines, ledger)
+            return
+    spoken = [
+        (one, found) for one, found in tried if one.said and found.agree >= 3 and found.agree >= SPOKEN * found.rows
+    ]
+    if spoken:
+        best, found = max(spoken, key=lambda pair: pair[1].agree / pair[1].rows)
+        ledger.dropped.append(
+            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, too few to hold it against the others"
+        )
+
+
+def _check(candidate: Candidate, found: Agreement, lines: Lines, ledger: Ledger) -> None:
+    """Check each row of a relation, and make the rows that do not agree one finding."""
+    table = lines.table
+    id = ledger.free_id(f"{table.name}.{candidate.target.name}")
+    broken = []
+    keys = [key for key in candidate.computed if key in candidate.target.ends]
+    for key in keys:
+        printed = candidate.target.numbers[key]
+        what = (
+            f"{table.name}, {key}, {candidate.target.name}"
+            if lines.along == "column"
+            else f"{table.name}, {candidate.target.name}, {key}"
+        )
+        if ledger.add(f"{id}.{key}", what, printed.where, printed, candidate.formula(key)) == MISMATCH:
+            broken.append(f"{id}.{key}")
+    held = f"{len(keys) - len(broken)} of {len(keys)} agree"
+    ledger.relations.append(f"{table.name}: {candidate.words}: {held}")
+    if broken:
+        ledger.find(id, f"{candidate.words}: {held}.", broken)
+
+
+def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget) -> Iterator[Candidate]:
+    others = [line for line in lines.lines if line is not target]
+    for formula in FORMULAS:
+        said = formula.says(target)
+        for one in others:
+            for two in others:
+                near = abs(one.place - target.place) <= 3 and abs(two.place - target.place) <= 3
+                if (
+                    one is not two
+                    and (said or (near and formula.unsaid))
+                    and (formula.ordered or one.place < two.place)
+                ):
+                    yield from _of_lines(target, formula, (one, two), said, lines, budget)
+    for formula in (MEANS, SUMS):
+        if formula.says(target):
+            for window in _windows(target, others):
+                yield from _of_lines(target, formula, window, True, lines, budget)
+    if not MEANS.says(target) and len(others) >= 3:
+        before = [line for line in others if line.place < target.place]
+        if len(before) >= 3 and lines.along == "column":
+            yield from _of_lines(target, MEANS, before, False, lines, budget)
+    if lines.along == "column":
+        yield from _to_baseline(target, others, lines, part, budget)
+
+
+def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
+    before = [line for line in others if line.place < target.place]
+    after = [line for line in others if line.place > target.place]
+    if len(others) >= 2:
+        yield others
+    for start in range(len(before) - 1):
+        if start or after:
+            yield before[start:]
+    for end in range(2, len(after) + 1):
+        if end < len(after) or before:
+            yield after[:end]
+    # Without the last one or two before it, which may be of another kind.
+    for end in (len(before) - 1, len(before) - 2):
+        for start in range(max(0, end - 1)):
+            yield before[start:end]
+
+
+def _of_lines(
+    target: Line, formula: Formula, given: Sequence[Line], said: bool, lines: Lines, budget: _Budget
+) -> Iterator[Candidate]:
+    keys = [key for key in lines.keys if key in target.ends and all(key in line.ends for line in given)]
+    if len(keys) < 2 or budget.left < 0:
+        return
+    budget.left -= len(given) * min(len(keys), 6)
+    sample = keys[:6]
+    first = {key: formula.ends([line.ends[key] for line in given]) for key in sample}
+    if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
+        return
+    computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in given])) is not None}
+    yield Candidate(
+        target=target,
+        words=formula.sentence(target.name, [line.name for line in given], lines.along),
+        said=said,
+        parts=frozenset((target.place, *(line.place for line in given))),
+        computed=computed,
+        formula=lambda key: formula.expression([line.numbers[key] for line in given]),
+    )
+
+
+def _to_baseline(
+    target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: _Budget
+) -> Iterator[Candidate]:
+    for one in others:
+        for name in _baselines(target, one, lines, part):
+            for formula in FORMULAS:
+                if not formula.baseline or budget.left < 0:
+                    continue
+                said = formula.says(target)
+                if not said and not part.baseline and abs(one.place - target.place) > 3:
+                    continue
+                base = {key: name or _first_of_group(key, one, lines) for key in lines.keys}
+                keys = [
+                    key
+                    for key in lines.keys
+                    if key in target.ends and key in one.ends and base[key] in one.ends and base[key] != key
+                ]
+                budget.left -= 2 * len(keys)
+                if len(keys) < 2:
+                    continue
+                computed = {key: ends for key in keys if (ends := formula.ends([one.ends[base[key]], one.ends[key]]))}
+                yield Candidate(
+                    target=target,
+                    words=formula.sentence(
+                        target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
+                    ),
+                    said=said,
+                    parts=frozenset((target.place, one.place)),
+                    computed=computed,
+                    formula=lambda key, one=one, base=base, formula=formula: formula.expression(  # type: ignore[misc]
+                        [one.numbers[base[key]], one.numbers[key]]
+                    ),
+                )
+
+
+def _baselines(target: Line, one: Line, lines: Lines, part: TablePart) -> Iterator[str]:
+    """Names of rows that may be the baseline; an empty one for the first row of each group."""
+    if part.baseline:
+        yield part.baseline
+        return
+    zero = {
+        key for key in one.ends if (key in target.ends and target.ends[key][1] in (0, 1)) or target.cells[key].empty
+    }
+    named = {
+        key
+        for key in one.ends
+        if any(word in f" {key.lower()} " for word in ("baseline", "control", "reference", "vanilla"))
+    }
+    yield from sorted(zero | named, key=lines.keys.index)[:4]
+    if len(set(lines.groups.values())) > 1:
+        yield ""
+
+
+def _first_of_group(key: str, one: Line, lines: Lines) -> str:
+    return next(other for other in lines.keys if lines.groups[other] == lines.groups[key] and other in one.cells)

@@ -10,11 +10,43 @@ from plumbline.audit.paper.latex.cell_text import CellText, cell_text
 from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.tokens import Token, after_space, group, option
 
-ENVIRONMENTS = {"tabular": 1, "tabular*": 2, "tabularx": 2, "tabulary": 2, "longtable": 1, "supertabular": 1, "xltabular": 2}
+ENVIRONMENTS = {
+    "tabular": 1,
+    "tabular*": 2,
+    "tabularx": 2,
+    "tabulary": 2,
+    "longtable": 1,
+    "supertabular": 1,
+    "xltabular": 2,
+}
 FLOATS = ("table", "table*", "wraptable", "sidewaystable", "sidewaystable*", "longtable", "SCtable", "margintable")
-RULES = ("toprule", "midrule", "bottomrule", "hline", "Xhline", "specialrule", "cmidrule", "cline", "hdashline", "cdashline",
-         "addlinespace", "noalign", "morecmidrules", "endhead", "endfirsthead", "endfoot", "endlastfoot", "Xhline", "thickhline",
-         "cmidrule*", "specialrulec", "arrayrulecolor", "rowcolor", "noindent", "rowfont")
+RULES = (
+    "toprule",
+    "midrule",
+    "bottomrule",
+    "hline",
+    "Xhline",
+    "specialrule",
+    "cmidrule",
+    "cline",
+    "hdashline",
+    "cdashline",
+    "addlinespace",
+    "noalign",
+    "morecmidrules",
+    "endhead",
+    "endfirsthead",
+    "endfoot",
+    "endlastfoot",
+    "Xhline",
+    "thickhline",
+    "cmidrule*",
+    "specialrulec",
+    "arrayrulecolor",
+    "rowcolor",
+    "noindent",
+    "rowfont",
+)
 #: Rules that part groups of rows, or the head from the body.
 PARTING = ("midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline", "endhead")
 
@@ -124,7 +156,7 @@ def _ends(tokens: list[Token]) -> dict[int, int]:
             name, after = _name(tokens, place + 1)
             if name in begun and token.text == "begin":
                 begun[name].append(after)
-            elif name in begun and begun[name]:
+            elif begun.get(name):
                 found[begun[name].pop()] = place
     return found
 
@@ -165,7 +197,9 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
         place += 1
         if kind == "command" and (text in ("else", "fi") or (text.startswith("if") and text not in ("iff",))):
             table.rows, table.groups = [], []
-            table.not_read.append(f"{source.lines[line].where}: the table has a condition (\\{text}), which is not evaluated")
+            table.not_read.append(
+                f"{source.lines[line].where}: the table has a condition (\\{text}), which is not evaluated"
+            )
             return table
         outside = depth == 0 and nested == 0
         if kind == "sign" and text in "{}":
@@ -210,7 +244,11 @@ def _after_rule(tokens: list[Token], place: int, name: str) -> int:
             rest = tokens[begin].text.partition(")")[2]
             tokens[begin] = tokens[begin]._replace(text=rest)
             place = begin
-    for _ in range({"specialrule": 3}.get(name, 1 if name.startswith(("cmid", "cline", "noalign", "cdash", "row", "arrayrule")) else 0)):
+    for _ in range(
+        {"specialrule": 3}.get(
+            name, 1 if name.startswith(("cmid", "cline", "noalign", "cdash", "row", "arrayrule")) else 0
+        )
+    ):
         if place < len(tokens) and tokens[place].text == "" and tokens[place].kind == "text":
             place += 1
         _, place = group(tokens, place)
@@ -223,7 +261,10 @@ def _columns_with_spread(spec: Sequence[Token]) -> frozenset[int]:
     for _ in range(20):
         # *{3}{S[..]} is SSS; bounded, for three may be a large number
         text, changed = re.subn(
-            r"\*\s*\{(\d{1,3})\}\s*\{([^{}]{0,100})\}", lambda found: found[2] * min(int(found[1]), COLUMNS), text[:5_000], count=1
+            r"\*\s*\{(\d{1,3})\}\s*\{([^{}]{0,100})\}",
+            lambda found: found[2] * min(int(found[1]), COLUMNS),
+            text[:5_000],
+            count=1,
         )
         if not changed:
             break
@@ -237,14 +278,22 @@ def _cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
     columns, rows, unknown = 1, 1, []
     for _ in range(4):
         place = after_space(tokens, 0)
-        while place < len(tokens) and tokens[place][:2] in (("command", "cellcolor"), ("command", "rowcolor"), ("command", "centering")):
+        while place < len(tokens) and tokens[place][:2] in (
+            ("command", "cellcolor"),
+            ("command", "rowcolor"),
+            ("command", "centering"),
+        ):
             if tokens[place].text != "centering":
                 _, place = option(tokens, place + 1)
                 _, place = group(tokens, place)
             else:
                 place += 1
             place = after_space(tokens, place)
-        if place >= len(tokens) or tokens[place].kind != "command" or tokens[place].text not in ("multicolumn", "multirow"):
+        if (
+            place >= len(tokens)
+            or tokens[place].kind != "command"
+            or tokens[place].text not in ("multicolumn", "multirow")
+        ):
             break
         kind = tokens[place].text
         place += 1

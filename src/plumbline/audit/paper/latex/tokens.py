@@ -16,8 +16,19 @@ TOKENS, DEPTH, BODY = 600_000, 20, 2_000
 FILLED = 100_000
 
 _TOKEN = re.compile(r"\\([a-zA-Z@]+\*?)[ \t]*\n?|\\(.|\n)|([{}&$^_~#])|([^\\{}&$^_~#\s]+)|(\s+)", re.DOTALL)
-_DEFINES = ("newcommand", "renewcommand", "providecommand", "newcommand*", "renewcommand*", "providecommand*",
-            "DeclareRobustCommand", "def", "gdef", "DeclareMathOperator", "DeclareMathOperator*")
+_DEFINES = (
+    "newcommand",
+    "renewcommand",
+    "providecommand",
+    "newcommand*",
+    "renewcommand*",
+    "providecommand*",
+    "DeclareRobustCommand",
+    "def",
+    "gdef",
+    "DeclareMathOperator",
+    "DeclareMathOperator*",
+)
 
 
 class Token(NamedTuple):
@@ -137,7 +148,9 @@ def _replaced(tokens: list[Token], source: Source) -> list[Token]:
         token = current[place]
         work += 1
         if len(out) > TOKENS or work > 2 * TOKENS:
-            source.not_read.append(f"{source.lines[token.line].where}: macros make the paper too long; the rest is not read")
+            source.not_read.append(
+                f"{source.lines[token.line].where}: macros make the paper too long; the rest is not read"
+            )
             break
         if token.kind != "command":
             out.append(token)
@@ -148,7 +161,9 @@ def _replaced(tokens: list[Token], source: Source) -> list[Token]:
             macro = macros[token.text]
             if len(stack) > DEPTH:
                 refused.add(token.text)
-                source.not_read.append(f"{source.lines[token.line].where}: the macro \\{token.text} nests deeper than {DEPTH}")
+                source.not_read.append(
+                    f"{source.lines[token.line].where}: the macro \\{token.text} nests deeper than {DEPTH}"
+                )
                 continue
             given, end = _arguments(current, place + 1, macro)
             if len(macro.body) * (1 + max((len(one) for one in given), default=0)) > FILLED:
@@ -174,7 +189,9 @@ def _define(tokens: list[Token], place: int, macros: dict[str, _Macro]) -> int:
         while place < len(tokens) and tokens[place][:2] != ("sign", "{") and place - begin < 20:
             takes += tokens[place][:2] == ("sign", "#")
             place += 1
-        simple = all(token.kind == "sign" and token.text == "#" or token.text.isdigit() for token in tokens[begin:place])
+        simple = all(
+            (token.kind == "sign" and token.text == "#") or token.text.isdigit() for token in tokens[begin:place]
+        )
     else:
         count, place = option(tokens, place)
         written = "".join(token.text for token in count or ())

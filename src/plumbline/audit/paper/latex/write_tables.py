@@ -86,7 +86,11 @@ def _csv(table: ReadTable) -> tuple[str, list[list[str]], list[str]]:
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
     names = _heads(grid[:head], width)
     if len(grid) <= head or width < 2:
-        return "", [], [f"{table.where}: a table of {len(grid)} rows and {width} columns, which has no numbers to compare"]
+        return (
+            "",
+            [],
+            [f"{table.where}: a table of {len(grid)} rows and {width} columns, which has no numbers to compare"],
+        )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
