@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import mean, total
-from plumbline.audit.paper.lines import Ends, Line
+from plumbline.audit.paper.lines import CHANGE, Ends, Line
 from plumbline.audit.printed_number import PrintedNumber
 
 BASELINE, GROUP_FIRST = "that of {}", "that of the first row of its group"
 
-_CHANGE = "Δ|δ|delta|deltas|diff|difference|gain|gains|improv|improvement|improvements|change|gap|drop|increase|decrease|degradation"
 _PERCENT = "%|percent|pct|rel|relative|reduction|saving|savings|saved|overhead|share|recovery|recovered|retention"
 _RATIO = "ratio|speedup|speed up|×|x|factor|times|rel|relative|normalized|compression"
 MEAN = "avg|average|averages|mean|means|overall|macro"
@@ -86,20 +85,20 @@ def _sum(values: Sequence[float]) -> float:
 FORMULAS = (
     Formula(
         text="{0} is {2} less {1}",
-        words=_CHANGE,
+        words=CHANGE,
         compute=lambda a, b: b - a,
         express=lambda a, b: b - a,
         unsaid=True,
     ),
     Formula(
         text="{0} is {2} less {1}, in points of a hundred",
-        words=f"{_CHANGE}|pp|points|%",
+        words=f"{CHANGE}|pp|points|%",
         compute=lambda a, b: 100 * (b - a),
         express=lambda a, b: 100 * (b - a),
     ),
     Formula(
         text="{0} is what {2} is above {1}, in per cent of it",
-        words=f"{_CHANGE}|{_PERCENT}",
+        words=f"{CHANGE}|{_PERCENT}",
         units=frozenset("%"),
         divides=0,
         compute=lambda a, b: 100 * (b - a) / a,
@@ -107,7 +106,7 @@ FORMULAS = (
     ),
     Formula(
         text="{0} is what {2} is below {1}, in per cent of it",
-        words=f"{_CHANGE}|{_PERCENT}",
+        words=f"{CHANGE}|{_PERCENT}",
         units=frozenset("%"),
         divides=0,
         compute=lambda a, b: 100 * (a - b) / a,

@@ -48,9 +48,8 @@ class Line:
 
     @cached_property
     def words(self) -> str:
-        """The name in small letters, signs of all kinds as blanks, but δ, %, × and #."""
-        apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", self.name).lower()
-        return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#]', apart))} "
+        """The words of the name."""
+        return words_of(self.name)
 
     @cached_property
     def units(self) -> frozenset[str]:
@@ -59,7 +58,7 @@ class Line:
 
     def says(self, pattern: str) -> bool:
         """Whether the name has a word that the pattern is."""
-        return re.search(rf" (?:{pattern}) ", self.words) is not None
+        return _says(self.name, pattern)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +76,34 @@ class Lines:
     lines: tuple[Line, ...]
     keys: tuple[str, ...]
     groups: dict[str, int]
+
+    @cached_property
+    def linear(self) -> tuple[str, ...]:
+        """Keys but those whose name is a spread: it is not the difference or mean of spreads."""
+        return tuple(key for key in self.keys if not _says(key, SPREAD))
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """Keys but those whose name is a spread or a change of others."""
+        return tuple(key for key in self.linear if not _says(key, CHANGE))
+
+
+#: Words of a name that is a spread, and of one that is a change.
+SPREAD = "std|sd|stdev|stddev|se|stderr|sem|variance|var|ci|range|iqr"
+CHANGE = (
+    "δ|delta|deltas|diff|difference|differences|gain|gains|improv|improvement|improvements|change|changes|gap|drop|"
+    "increase|decrease|degradation"
+)
+
+
+def _says(name: str, pattern: str) -> bool:
+    return re.search(rf" (?:{pattern}) ", words_of(name)) is not None
+
+
+def words_of(name: str) -> str:
+    """A name in small letters, a blank around each word; of signs δ, %, × and # are left."""
+    apart = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
+    return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#]', apart))} "
 
 
 def columns_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:

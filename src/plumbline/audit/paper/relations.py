@@ -28,11 +28,14 @@ SPOKEN = 1 / 3
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of."""
+    """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
+
+    `spoken`: worth a word where some rows agree and it does not hold.
+   """
 
     target: Line
     words: str
-    said: bool
+    spoken: bool
     parts: frozenset[int]
     computed: dict[str, Ends]
     formula: Callable[[str], Given]
@@ -53,11 +56,15 @@ class _Budget:
 def look_at(table: PaperTable, part: TablePart, ledger: Ledger, told: bool) -> None:
     """Look for relations along the columns and along the rows of a table, and check their rows."""
     seen: set[tuple[str, frozenset[int]]] = set()
+    done: set[tuple[str, int]] = set()
     by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
     for lines in (by_column, by_row):
         budget = _Budget()
-        for target in lines.lines:
-            _look_for(target, lines, part, ledger, seen, budget)
+        # What a name says goes before what none does, so that a difference is told as one and not as a part of it.
+        for said in (True, False) if lines is by_column else (True,):
+            for target in lines.lines:
+                if (lines.along, target.place) not in done:
+                    _look_for(target, lines, part, ledger, seen, done, budget, said=said)
         if budget.left < 0:
             ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
     statistic_checks.look_at(by_column, part, ledger)
@@ -65,34 +72,38 @@ def look_at(table: PaperTable, part: TablePart, ledger: Ledger, told: bool) -> N
 
 
 def _look_for(
-    target: Line, lines: Lines, part: TablePart, ledger: Ledger, seen: set[tuple[str, frozenset[int]]], budget: _Budget
+    target: Line,
+    lines: Lines,
+    part: TablePart,
+    ledger: Ledger,
+    seen: set[tuple[str, frozenset[int]]],
+    done: set[tuple[str, int]],
+    budget: _Budget,
+    *,
+    said: bool,
 ) -> None:
-    """Take the relation of a line to others that most rows agree with, if chance does not explain it."""
+    """Take the relation of a line to others that most rows agree with, if chance does not explain it.
+
+    `said`: those that a name says; else the others.
+    """
     tried: list[tuple[Candidate, Agreement]] = []
-    for candidate in _candidates(target, lines, part, budget):
+    for candidate in _candidates(target, lines, part, budget, said):
         if (lines.along, candidate.parts) not in seen:
             tried.append((candidate, candidate.measured()))
-    tries = {said: sum(one.said == said for one, _ in tried) for said in (True, False)}
-    for said in (True, False):
-        holding = [
-            (one, found)
-            for one, found in tried
-            if one.said == said and found.holds(tries[said] if said else len(tried), said=said)
-        ]
-        if holding:
-            best, found = max(
-                holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts))
-            )
-            seen.add((lines.along, best.parts))
-            _check(best, found, lines, ledger)
-            return
+    holding = [(one, found) for one, found in tried if found.holds(len(tried), said=said)]
+    if holding:
+        best, found = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
+        seen.add((lines.along, best.parts))
+        done.add((lines.along, target.place))
+        _check(best, found, lines, ledger)
+        return
     spoken = [
-        (one, found) for one, found in tried if one.said and found.agree >= 3 and found.agree >= SPOKEN * found.rows
+        (one, found) for one, found in tried if one.spoken and found.agree >= 3 and found.agree >= SPOKEN * found.rows
     ]
-    if spoken:
+    if said and spoken:
         best, found = max(spoken, key=lambda pair: pair[1].agree / pair[1].rows)
         ledger.dropped.append(
-            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, too few to hold it against the others"
+            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, which can be chance; not checked"
         )
 
 
@@ -117,29 +128,25 @@ def _check(candidate: Candidate, found: Agreement, lines: Lines, ledger: Ledger)
         ledger.find(id, f"{candidate.words}: {held}.", broken)
 
 
-def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget) -> Iterator[Candidate]:
+def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, said: bool) -> Iterator[Candidate]:
     others = [line for line in lines.lines if line is not target]
     for formula in FORMULAS:
-        said = formula.says(target)
+        if formula.says(target) != said or not (said or formula.unsaid):
+            continue
         for one in others:
             for two in others:
                 near = abs(one.place - target.place) <= 3 and abs(two.place - target.place) <= 3
-                if (
-                    one is not two
-                    and (said or (near and formula.unsaid))
-                    and (formula.ordered or one.place < two.place)
-                ):
-                    yield from _of_lines(target, formula, (one, two), said, lines, budget)
+                if one is not two and (said or near) and (formula.ordered or one.place < two.place):
+                    yield from _of_lines(target, formula, (one, two), lines, budget)
     for formula in (MEANS, SUMS):
-        if formula.says(target):
+        if said and formula.says(target):
             for window in _windows(target, others):
-                yield from _of_lines(target, formula, window, True, lines, budget)
-    if not MEANS.says(target) and len(others) >= 3:
-        before = [line for line in others if line.place < target.place]
-        if len(before) >= 3 and lines.along == "column":
-            yield from _of_lines(target, MEANS, before, False, lines, budget)
+                yield from _of_lines(target, formula, window, lines, budget)
+    before = [line for line in others if line.place < target.place]
+    if not said and not MEANS.says(target) and len(before) >= 3:
+        yield from _of_lines(target, MEANS, before, lines, budget)
     if lines.along == "column":
-        yield from _to_baseline(target, others, lines, part, budget)
+        yield from _to_baseline(target, others, lines, part, budget, said)
 
 
 def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
@@ -161,9 +168,9 @@ def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
 
 
 def _of_lines(
-    target: Line, formula: Formula, given: Sequence[Line], said: bool, lines: Lines, budget: _Budget
+    target: Line, formula: Formula, given: Sequence[Line], lines: Lines, budget: _Budget
 ) -> Iterator[Candidate]:
-    keys = [key for key in lines.keys if key in target.ends and all(key in line.ends for line in given)]
+    keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
     if len(keys) < 2 or budget.left < 0:
         return
     budget.left -= len(given) * min(len(keys), 6)
@@ -175,7 +182,7 @@ def _of_lines(
     yield Candidate(
         target=target,
         words=formula.sentence(target.name, [line.name for line in given], lines.along),
-        said=said,
+        spoken=formula in (FORMULAS[0], MEANS, SUMS),
         parts=frozenset((target.place, *(line.place for line in given))),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in given]),
@@ -183,14 +190,15 @@ def _of_lines(
 
 
 def _to_baseline(
-    target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: _Budget
+    target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: _Budget, said: bool
 ) -> Iterator[Candidate]:
     for one in others:
         for name in _baselines(target, one, lines, part):
             for formula in FORMULAS:
-                if not formula.baseline or budget.left < 0:
+                if not formula.baseline or budget.left < 0 or formula.says(target) != said:
                     continue
-                said = formula.says(target)
+                if not said and not formula.unsaid:
+                    continue
                 if not said and not part.baseline and abs(one.place - target.place) > 3:
                     continue
                 base = {key: name or _first_of_group(key, one, lines) for key in lines.keys}
@@ -208,7 +216,7 @@ def _to_baseline(
                     words=formula.sentence(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
                     ),
-                    said=said,
+                    spoken=False,
                     parts=frozenset((target.place, one.place)),
                     computed=computed,
                     formula=lambda key, one=one, base=base, formula=formula: formula.expression(  # type: ignore[misc]

@@ -12,7 +12,7 @@ from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evaluate import named_function
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, tail
 from plumbline.audit.paper.ledger import Ledger
-from plumbline.audit.paper.lines import Ends, Line, Lines
+from plumbline.audit.paper.lines import CHANGE, SPREAD, Ends, Line, Lines
 from plumbline.audit.printed_number import derived, exact
 
 _LOSS = "loss|nll|cross entropy|ce"
@@ -44,19 +44,19 @@ def _named(lines: Lines, *names: str) -> list[Line]:
 
 
 def _best(
-    target: Line, tried: Sequence[tuple[str, dict[str, Ends], Callable[[str], Given]]]
+    target: Line, lines: Lines, tried: Sequence[tuple[str, dict[str, Ends], Callable[[str], Given]]]
 ) -> tuple[str, Callable[[str], Given], list[str]] | None:
     """The formula that most rows agree with, if it holds: its words, the formula, the rows."""
     found: list[tuple[float, int]] = []
     for place, (_, computed, _) in enumerate(tried):
-        keys = [key for key in computed if key in target.ends]
+        keys = [key for key in lines.levels if key in computed and key in target.ends]
         measured = agreement([target.ends[key] for key in keys], [computed[key] for key in keys]) if keys else None
         if measured is not None and measured.holds(len(tried), said=True):
             found.append((measured.agree / measured.rows, place))
     if not found:
         return None
     words, computed, formula = tried[max(found, key=lambda one: (one[0], -one[1]))[1]]
-    return words, formula, [key for key in computed if key in target.ends]
+    return words, formula, [key for key in lines.levels if key in computed and key in target.ends]
 
 
 def _check(
@@ -78,15 +78,15 @@ def _check(
 
 
 def _perplexity(lines: Lines, ledger: Ledger) -> None:
-    losses = [line for line in lines.lines if line.says(_LOSS) and not line.says("Δ|δ|delta|diff|difference|std|sd")]
-    for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(_LOSS)]:
+    losses = [line for line in lines.lines if line.says(_LOSS) and not line.says(f"{CHANGE}|{SPREAD}")]
+    for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(f"{_LOSS}|{CHANGE}|{SPREAD}")]:
         tried = []
         for loss in losses:
             ends = {key: tuple(map(_exp, one)) for key, one in loss.ends.items() if abs(one[1]) < 50}
             tried.append(
                 (f"{target.name} is e to the {loss.name}", ends, lambda key, loss=loss: exp(loss.numbers[key]))
             )
-        if tried and (best := _best(target, tried)):  # type: ignore[arg-type]
+        if tried and (best := _best(target, lines, tried)):  # type: ignore[arg-type]
             _check(target, *best, lines, ledger)
 
 
@@ -99,7 +99,7 @@ def _p_values(lines: Lines, ledger: Ledger) -> None:
     by_z, by_t = _named(lines, "z"), [(t, n, less) for t in _named(lines, "t") for n, less in counts]
     for target in _named(lines, "p", "p bonf", "p bonferroni", "p adj", "p adjusted", "p two sided", "p one sided"):
         tried = list(_of_z(target, by_z)) + list(_of_t(target, by_t))
-        if tried and (best := _best(target, tried)):
+        if tried and (best := _best(target, lines, tried)):
             _check(target, *best, lines, ledger)
 
 
@@ -185,7 +185,7 @@ def _whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
 
 
 def _means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *, told: bool) -> None:
-    keys = [key for key in target.numbers if 1 <= counts.get(key, 0) < ITEMS]
+    keys = [key for key in lines.levels if key in target.numbers and 1 <= counts.get(key, 0) < ITEMS]
     scale = 100 if "%" in target.units or any(abs(target.ends[key][1]) > 1 for key in keys) else 1
     # A mean says something where its digits are finer than the steps that n allows.
     keys = [key for key in keys if (target.ends[key][2] - target.ends[key][0]) * counts[key] / scale < 0.9]
