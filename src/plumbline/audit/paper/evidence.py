@@ -1,7 +1,7 @@
 """Decides whether a relation among the numbers of a table is one: whether so many rows agree that chance does not.
 
-A relation is proposed only if two rows of three agree, and more of them than shuffled rows would, at a level that allows
-for every relation that was tried. A row that does not agree then contradicts the others.
+A relation is proposed only if two rows of three agree (three at least, where not all do), and more of them than shuffled
+rows would, at a level that allows for every relation that was tried. A row that does not agree contradicts the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Agreement:
 
     def holds(self, tries: int, *, said: bool) -> bool:
         """Whether it is a relation, after so many tries; `said`: a name says it."""
-        if self.agree < (2 if said else 4) or self.agree < SHARE * self.rows - 1e-9:
+        few = self.agree < (2 if said else 4) or (self.agree < 3 and self.agree < self.rows)
+        if few or self.agree < SHARE * self.rows - 1e-9:
             return False
         return tail(self.agree, self.rows, self.chance) * max(1, tries) < (SAID if said else UNSAID)
 

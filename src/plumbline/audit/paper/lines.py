@@ -79,8 +79,10 @@ class Lines:
 
     @cached_property
     def linear(self) -> tuple[str, ...]:
-        """Keys but those whose name is a spread: it is not the difference or mean of spreads."""
-        return tuple(key for key in self.keys if not _says(key, SPREAD))
+        """Keys but those whose name is a spread: it is not the difference or mean of spreads. Along a row neither are
+        ratios, ranks or p."""
+        other = SPREAD if self.along == "column" else f"{SPREAD}|{NONLINEAR}"
+        return tuple(key for key in self.keys if not _says(key, other))
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
@@ -88,8 +90,9 @@ class Lines:
         return tuple(key for key in self.linear if not _says(key, CHANGE))
 
 
-#: Words of a name that is a spread, and of one that is a change.
+#: Words of a name that is a spread, of one whose mean over rows is not that of its parts, and of one that is a change.
 SPREAD = "std|sd|stdev|stddev|se|stderr|sem|variance|var|ci|range|iqr"
+NONLINEAR = "ratio|speedup|rank|p|z|t|x|×|factor|rel|relative|#|n|ppl|perplexity|improvement|reduction"
 CHANGE = (
     "δ|delta|deltas|diff|difference|differences|gain|gains|improv|improvement|improvements|change|changes|gap|drop|"
     "increase|decrease|degradation"

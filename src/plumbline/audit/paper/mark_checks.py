@@ -46,6 +46,8 @@ def look_at(by_column: Lines, by_row: Lines, part: TablePart, ledger: Ledger) ->
         for grouped in (False, True)
         if not grouped or len(set(lines.groups.values())) > 1
     ]
+    # Bold in one row alone can mean "ours".
+    tried = [(lines, marked if len({key for one in marked for key in one.bold}) > 1 else []) for lines, marked in tried]
     counted = [(sum(_right(one, "bold") for one in marked), len(marked), n) for n, (_, marked) in enumerate(tried)]
     fit = [(right / of, right, -n) for right, of, n in counted if right >= LEAST and right >= SHARE * of]
     if fit:
