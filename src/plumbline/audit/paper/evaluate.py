@@ -7,7 +7,7 @@ a list, such as `mean(table[:].accuracy)`, is whole in each of them. Sizes of nu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from mpmath import iv
@@ -62,10 +62,10 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """The row (or column) for which a check is made: by its place in each choice."""
+    """The row (or column) for which a check is made: its name in each choice; `listing`: inside a list."""
 
-    place: int
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...]
+    listing: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,8 +116,8 @@ class Evaluation:
             picked = [(name, (name,) * len(named)) for name in common]
         if not picked:
             self.fail(choices[0], "no row prints a number in each column that the check names")
-        for place, (name, of_choice) in enumerate(picked):
-            row = _Row(place, of_choice)
+        for name, of_choice in picked:
+            row = _Row(of_choice)
             yield CheckedRow(
                 name=name, left=self._value(left, row), right=lift(self._value(right, row, len(self._choices(left))))
             )
@@ -140,13 +140,23 @@ class Evaluation:
             return [one for given, kind in pairs if kind == "1" for one in self._choices(given)]
         return [node] if isinstance(node, ReferenceNode) and _by(node) else []
 
+    def _has_others(self, node: Node | None) -> bool:
+        """Whether a part of it depends on the row of the check by the word `others`."""
+        if isinstance(node, SignNode):
+            return self._has_others(node.left) or self._has_others(node.right)
+        if isinstance(node, CallNode):
+            return any(map(self._has_others, node.given))
+        return isinstance(node, ReferenceNode) and any(by.kind == "others" for by in _by(node))
+
     def _takes(self, node: CallNode) -> str:
         known = TAKES.get(node.name)
         if known is None:
             self.fail(
                 node, f"there is no function {node.name!r}{nearest(node.name, TAKES)} (there are {', '.join(TAKES)})"
             )
-        takes = "1" * len(node.given) if known == "*" else str(known)
+        # What takes a list takes several numbers too: mean(a, b).
+        several = known == "*" or (known == "n" and len(node.given) > 1)
+        takes = "1" * len(node.given) if several else str(known)
         if len(takes) != len(node.given) or not node.given:
             self.fail(node, f"{node.name} takes {len(takes) or 'some'}, and is given {len(node.given)}")
         return takes
@@ -164,7 +174,7 @@ class Evaluation:
         except (ArithmeticError, ComplexResult, ValueError, TypeError, OverflowError) as error:
             said = str(error) if isinstance(error, PlumblineError) else "this has no finite value"
             raise UsageError(f"{self.where}, character {node.position if node else 1}: {said}") from error
-        if row is None or not self._choices(node):
+        if row is None or not (self._choices(node) or self._has_others(node)):
             self._constant[id(node)] = value
         return value
 
@@ -198,7 +208,8 @@ class Evaluation:
     def _call(self, node: CallNode, row: _Row | None, before: int) -> ExpressionOperand:
         given: list[ExpressionOperand] = []
         for argument, kind in zip(node.given, self._takes(node), strict=True):
-            given.append(self._value(argument, row if kind == "1" else None, before))
+            inside = replace(row, listing=True) if row is not None and self._has_others(argument) else None
+            given.append(self._value(argument, row if kind == "1" else inside, before))
             before += len(self._choices(argument)) if kind == "1" else 0
             several = lift(given[-1]).several
             if several != (kind == "n"):
@@ -218,6 +229,8 @@ class Evaluation:
             return abs(given[0])
         if node.name == "exp" and any(abs(value).b > EXP for value in lift(given[0]).ranges):
             self.fail(node, f"exp takes numbers up to {EXP}")
+        if TAKES[node.name] == "n" and len(given) > 1:
+            return named_function(node.name)(given)
         return named_function(node.name)(*given)
 
     def _reference(self, node: ReferenceNode, row: _Row | None, before: int) -> ExpressionOperand:
@@ -231,14 +244,14 @@ class Evaluation:
         try:
             if isinstance(node.row, ChoiceNode):
                 assert isinstance(node.column, str)
-                if row is not None:
+                if row is not None and not row.listing:
                     return table.number(row.names[before], node.column, node.part)
-                return table.column(node.column, self._chosen(node), node.part, node.row.text)
+                return table.column(node.column, self._chosen(node, row), node.part, node.row.text)
             assert isinstance(node.row, str)
             if isinstance(node.column, ChoiceNode):
-                if row is not None:
+                if row is not None and not row.listing:
                     return table.number(node.row, row.names[before], node.part)
-                return table.line(node.row, self._chosen(node), node.part, node.column.text)
+                return table.line(node.row, self._chosen(node, row), node.part, node.column.text)
             return table.number(node.row, node.column, node.part)
         except UsageError as error:
             raise UsageError(f"{self.where}, character {node.position}: {error}") from None
@@ -249,7 +262,7 @@ class Evaluation:
             self.fail(node, f"there is no table {node.table!r}{nearest(node.table, known)} (known: {few(known)})")
         return self.names.tables[node.table]
 
-    def _chosen(self, node: ReferenceNode) -> list[str]:
+    def _chosen(self, node: ReferenceNode, row: _Row | None = None) -> list[str]:
         """The rows (or columns) that a reference names: of all, or all but some, those that print a number."""
         table = self._table(node)
         (by,) = _by(node)
@@ -262,13 +275,16 @@ class Evaluation:
                 )
         if by.kind == "these":
             return list(by.names)
+        if by.kind == "others" and row is None:
+            self.fail(by, "others stands inside a function's list, in a check of several rows")
+        left_out = row.names[:1] if by.kind == "others" and row is not None else by.names
 
         def prints(name: str) -> bool:
-            row, column = (name, node.column) if by is node.row else (node.row, name)
-            return table.prints(str(row), str(column), node.part)
+            where = (name, node.column) if by is node.row else (node.row, name)
+            return table.prints(str(where[0]), str(where[1]), node.part)
 
         try:
-            return [name for name in along if name not in by.names and prints(name)]
+            return [name for name in along if name not in left_out and prints(name)]
         except UsageError as error:
             raise UsageError(f"{self.where}, character {node.position}: {error}") from None
 

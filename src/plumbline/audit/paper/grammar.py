@@ -8,10 +8,10 @@
     argument  = sum [("<" | ">") sum]
     reference = name | name "." name "." name ["." part] | name "[" rows "]" "." name ["." part]
                 | name "." name "[" columns "]"
-    rows      = ":" | ["not"] name {"," name}
+    rows      = ":" | "others" | ["not"] name {"," name}
     part      = "sd" | "brackets"
 
-A name is letters, digits and `_`, or anything in quotes. Length and nesting are bounded; nothing is executed.
+`others`: all rows but the one for which the check is made. A name is letters, digits and `_`, or anything in quotes. Length and nesting are bounded; nothing is executed.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CallNode(Node):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceNode(Node):
-    """Names in brackets: all (":"), these, or all but these."""
+    """Names in brackets: all (":"), these, all but these ("not"), or all but the check's own ("others")."""
 
     kind: str
     names: tuple[str, ...]
@@ -74,7 +74,9 @@ class ChoiceNode(Node):
     @property
     def text(self) -> str:
         """The choice as it is written."""
-        return ":" if self.kind == "all" else ("not " if self.kind == "not" else "") + ", ".join(self.names)
+        if self.kind in ("all", "others"):
+            return ":" if self.kind == "all" else "others"
+        return ("not " if self.kind == "not" else "") + ", ".join(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,12 @@ class _Parser:
             self.take()
             self.take("]")
             return ChoiceNode(position, "all", ())
+        if self.kind == "name" and self.next == "others" and self.tokens[self.place + 1 : self.place + 2] == [
+            ("sign", "]", self.position + 6)
+        ]:
+            self.take()
+            self.take("]")
+            return ChoiceNode(position, "others", ())
         kind = "these"
         if self.kind == "name" and self.next == "not":
             self.take()
