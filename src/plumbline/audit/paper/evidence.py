@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from plumbline.audit.paper.lines import Ends
 
-#: Levels: where the words of a name say the relation, and where they do not.
-SAID, UNSAID = 0.01, 1e-4
+#: Levels: where the words of a name say the relation, where they do and every row agrees (so that nothing can be held
+#: against it), and where they do not.
+SAID, SAID_ALL, UNSAID = 0.01, 0.1, 1e-4
 
 #: Share of the rows that must agree.
 SHARE = 2 / 3
@@ -35,7 +36,8 @@ class Agreement:
         few = self.agree < (2 if said else 4) or (self.agree < 3 and self.agree < self.rows)
         if few or self.agree < SHARE * self.rows - 1e-9:
             return False
-        return tail(self.agree, self.rows, self.chance) * max(1, tries) < (SAID if said else UNSAID)
+        level = UNSAID if not said else SAID_ALL if self.agree == self.rows else SAID
+        return tail(self.agree, self.rows, self.chance) * max(1, tries) < level
 
 
 def meets(first: Ends, second: Ends) -> bool:

@@ -71,6 +71,10 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
         lines += ["", f"and {len(broken) - SHOWN} more on the page"]
     if not audit.rows:
         lines += ["", f"Nothing was checked: {NO_ROWS}"]
+    if audit.dropped:
+        lines += ["", "Looked at and not checked; a line in audit.toml checks it:"]
+        lines += [f"  {one}" for one in audit.dropped[:SHOWN]]
+        lines += [f"  and {len(audit.dropped) - SHOWN} more on the page"] * (len(audit.dropped) > SHOWN)
     if not_read:
         lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
         lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)

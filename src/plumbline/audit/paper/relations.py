@@ -103,7 +103,7 @@ def _look_for(
     if said and spoken:
         best, found = max(spoken, key=lambda pair: pair[1].agree / pair[1].rows)
         ledger.dropped.append(
-            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, which can be chance; not checked"
+            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, which can be chance"
         )
 
 

@@ -484,6 +484,10 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
         inside(above)
         put("/")
         inside(below)
+    elif text == "ding":
+        inner, place = group(tokens, place)
+        number = "".join(token.text for token in inner)
+        put("✓" if number in ("51", "52") else "✗" if number in ("55", "56") else f"\\ding{number}")
     elif text in REFERENCES:
         _, place = group(tokens, place)
         put("[ref]")

@@ -12,7 +12,7 @@ from plumbline.audit.paper.latex.source_files import read_source
 from plumbline.audit.paper.latex.tabulars import ReadCell, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import tokens_of
 from plumbline.audit.paper.paper_table import SOURCES, TABLES
-from plumbline.audit.paper.printed_cell import marked
+from plumbline.audit.paper.printed_cell import marked, read_cell
 from plumbline.core.errors import UsageError
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
 
@@ -29,7 +29,8 @@ def write_tables(path: Path, folder: Path) -> None:
     told: dict[str, Any] = {}
     not_read = list(source.not_read)
     for name, table in zip(_names(tables), tables, strict=True):
-        text, places, problems = _csv(table)
+        titles: list[str] = []
+        text, places, problems = _csv(table, titles)
         not_read += [f"{name}, {problem}" for problem in (*table.not_read, *problems)]
         if not text:
             continue
@@ -42,6 +43,7 @@ def write_tables(path: Path, folder: Path) -> None:
             "label": table.label[:100],
             "where": table.where,
             "sha256": sha256_text(text),
+            "titles": titles,
             "cells": places,
         }
     if not made:
@@ -75,8 +77,11 @@ def _names(tables: list[ReadTable]) -> list[str]:
     return found
 
 
-def _csv(table: ReadTable) -> tuple[str, list[list[str]], list[str]]:
-    """A table as CSV, the places of its cells, and what could not be read; an empty text where nothing could."""
+def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], list[str]]:
+    """A table as CSV, the places of its cells, and what could not be read; an empty text where nothing could.
+
+    `titles` gets the titles that stand above groups of rows.
+    """
     problems: list[str] = []
     if not table.rows:
         return "", [], problems
@@ -84,6 +89,8 @@ def _csv(table: ReadTable) -> tuple[str, list[list[str]], list[str]]:
     grid = [_spread_out(row, width) for row in table.rows]
     _down(grid)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
+    while head < len(grid) - 1 and _is_head(grid[head]):
+        head += 1
     names = _heads(grid[:head], width)
     if len(grid) <= head or width < 2:
         return (
@@ -103,7 +110,7 @@ def _csv(table: ReadTable) -> tuple[str, list[list[str]], list[str]]:
         group = number
         if len(written) == 1 and (row[0].columns > 1 or len(row) == 1) and width > 2:
             text.write("\n")  # a title of the rows below it
-            problems.append(f"{written[0].where}: {written[0].content.text[:60]!r} is taken as a title of rows")
+            titles.append(f"{written[0].where}: {written[0].content.text[:200]}")
             continue
         for cell in written:
             if cell.content.unknown and not cell.filled:
@@ -112,6 +119,12 @@ def _csv(table: ReadTable) -> tuple[str, list[list[str]], list[str]]:
         writer.writerow([_written(cell) for cell in cells])
         places.append([cell.where if cell else "" for cell in cells])
     return text.getvalue(), places, problems
+
+
+def _is_head(row: list[ReadCell | None]) -> bool:
+    """Whether a row below the first rule still belongs to the head: it names no row and has no number (units)."""
+    texts = [cell.content.text if cell else "" for cell in row]
+    return not texts[0] and any(texts) and all(read_cell(text).number is None for text in texts)
 
 
 def _written(cell: ReadCell | None) -> str:
