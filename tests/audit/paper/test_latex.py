@@ -132,10 +132,11 @@ def test_hostile_latex_costs_little(tmp_path: Path, attack: str) -> None:
 
 
 FRAGMENTS = st.sampled_from(
-    ["\\begin{tabular}", "\\end{tabular}", "{ll}", "{", "}", "&", "\\\\", "\\hline", "\\midrule", "\\multicolumn{2}{c}{x}",
-     "\\multirow{2}{*}{y}", "\\multirow", "\\multicolumn", "\\cmidrule(lr){1-2}", "\\cmidrule(", "[", "]", "1.5", " ", "\n", "%",
-     "\\newcommand{\\q}[1]{#1}", "\\q", "\\def\\q#1#2{", "#1", "\\textbf{", "\\bf", "$", "^", "_", "\\pm", "\\input{x}", "\\begin",
-     "\\end", "\\begin{table}", "\\end{table}", "\\caption{", "\\label{", "\\makecell{", "\\fi", "\\iffalse", "\\begin{comment}"]
+    ["\\begin{tabular}", "\\end{tabular}", "{ll}", "{", "}", "&", "\\\\", "\\hline", "\\midrule",
+     "\\multicolumn{2}{c}{x}", "\\multirow{2}{*}{y}", "\\multirow", "\\multicolumn", "\\cmidrule(lr){1-2}",
+     "\\cmidrule(", "[", "]", "1.5", " ", "\n", "%", "\\newcommand{\\q}[1]{#1}", "\\q", "\\def\\q#1#2{", "#1",
+     "\\textbf{", "\\bf", "$", "^", "_", "\\pm", "\\input{x}", "\\begin", "\\end", "\\begin{table}", "\\end{table}",
+     "\\caption{", "\\label{", "\\makecell{", "\\fi", "\\iffalse", "\\begin{comment}"]
 )  # fmt: skip
 
 

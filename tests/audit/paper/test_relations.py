@@ -36,4 +36,4 @@ def test_200_sound_tables_have_no_finding(tmp_path: Path) -> None:
 def test_of_200_tables_with_one_fault_most_are_found(tmp_path: Path) -> None:
     made = audits(tmp_path / "t", faulty, 2, 200)
     found = sum(bool(audit.contradictions) for _, audit in made)
-    assert found >= 150, found
+    assert found >= 180, found

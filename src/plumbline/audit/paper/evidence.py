@@ -1,7 +1,8 @@
 """Decides whether a relation among the numbers of a table is one: whether so many rows agree that chance does not.
 
-A relation is proposed only if two rows of three agree (three at least, where not all do), and more of them than shuffled
-rows would, at a level that allows for every relation that was tried. A row that does not agree contradicts the others.
+A relation is proposed only if two rows of three agree (three at least, where not all do), and more of them than
+shuffled rows would, at a level that allows for every relation that was tried. A row that does not agree contradicts
+the others.
 """
 
 from __future__ import annotations

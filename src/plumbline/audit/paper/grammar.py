@@ -11,7 +11,8 @@
     rows      = ":" | "others" | ["not"] name {"," name}
     part      = "sd" | "brackets"
 
-`others`: all rows but the one for which the check is made. A name is letters, digits and `_`, or anything in quotes. Length and nesting are bounded; nothing is executed.
+`others`: all rows but the one for which the check is made. A name is letters, digits and `_`, or anything in quotes.
+Length and nesting are bounded; nothing is executed.
 """
 
 from __future__ import annotations
@@ -243,9 +244,11 @@ class _Parser:
             self.take()
             self.take("]")
             return ChoiceNode(position, "all", ())
-        if self.kind == "name" and self.next == "others" and self.tokens[self.place + 1 : self.place + 2] == [
-            ("sign", "]", self.position + 6)
-        ]:
+        if (
+            self.kind == "name"
+            and self.next == "others"
+            and self.tokens[self.place + 1 : self.place + 2] == [("sign", "]", self.position + 6)]
+        ):
             self.take()
             self.take("]")
             return ChoiceNode(position, "others", ())

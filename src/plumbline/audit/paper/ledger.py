@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.audit.audit_rows import AuditRows
+from plumbline.audit.audit_rows import MISMATCH, AuditRows
 from plumbline.audit.expression import Given
 from plumbline.audit.findings import Finding
 from plumbline.audit.printed_number import PrintedNumber
@@ -14,6 +15,16 @@ from plumbline.core.errors import UsageError
 
 #: Most rows of one audit.
 MOST = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRow:
+    """A row of a relation: its key, what it is, what is printed, and what gives it."""
+
+    key: str
+    what: str
+    printed: PrintedNumber
+    formula: Given
 
 
 class Ledger:
@@ -40,6 +51,18 @@ class Ledger:
         count = sum(other == id or other.startswith(f"{id}#") for other in self._ids)
         self._ids.append(id if not count else f"{id}#{count + 1}")
         return self._ids[-1]
+
+    def hold(self, table: str, line: str, words: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
+        """Check every row of a relation that was found, and make those that do not agree one finding."""
+        id, broken, count = self.free_id(f"{table}.{line}"), [], 0
+        for row in rows:
+            count += 1
+            if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula) == MISMATCH:
+                broken.append(f"{id}.{row.key}")
+        held = f"{count - len(broken)} of {count} {verb}"
+        self.relations.append(f"{table}: {words}: {held}")
+        if broken:
+            self.find(id, f"{words}: {held}.", broken)
 
     def find(self, id: str, text: str, rows: Sequence[str]) -> None:
         """Keep a finding over rows that do not hold."""

@@ -140,7 +140,7 @@ def rows_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
 def _lines(
     table: PaperTable, given: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]]
 ) -> tuple[Line, ...]:
-    found = []
+    found: list[Line] = []
     for name, place, cells, where in given:
         shown = {
             key: table.number(*where[key]) for key, cell in cells.items() if cell.number is not None and not cell.bound

@@ -6,15 +6,14 @@ Bold is taken for "the best of its column" (or row, or group of rows) only where
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from plumbline.audit.audit_rows import MISMATCH
 from plumbline.audit.counting import rank
 from plumbline.audit.expression import Given
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Line, Lines
-from plumbline.audit.printed_number import exact
+from plumbline.audit.printed_number import PrintedNumber, exact
 
 _LOWER = (
     "loss|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
@@ -88,7 +87,7 @@ def _all_marked(lines: Lines, part: TablePart, grouped: bool, without: Sequence[
 
 
 def _direction(line: Line, lines: Lines, part: TablePart) -> int:
-    """1 where higher is better, -1 where lower is, 0 where it is not said; a row's columns differ, and so say nothing."""
+    """1 where higher is better, -1 where lower is, 0 where it is not said; a row's columns say nothing."""
     said = part.better.get(line.name)
     if said:
         return 1 if said == "higher" else -1
@@ -118,25 +117,25 @@ def _right(one: _Marked, mark: str) -> bool:
 
 def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger) -> None:
     """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
-    table, place = lines.table.name, 1 if mark == "bold" else 2
-    id, broken, which = ledger.free_id(f"{table}.{mark}"), [], "best" if mark == "bold" else "second"
+    table, place, which = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
+    rows = []
     for count, one in enumerate(marked):
-        keys = one.bold if mark == "bold" else one.underlined
-        chosen = max(keys, key=lambda key: one.direction * one.line.ends[key][1])
+        values = {
+            key: one.direction * one.line.ends[key][1] for key in (one.bold if mark == "bold" else one.underlined)
+        }
+        chosen = max(values, key=values.__getitem__)
         number = one.line.numbers[chosen]
-        others: list[Given] = [one.line.numbers[key] for key in one.keys if key != chosen]
-        formula = rank(number, others) if one.direction > 0 else rank(-number, [-other for other in others])  # type: ignore[operator]
         what = f"{table}, {chosen}, {one.line.name}: its rank, printed {mark} ({which})"
-        name = f"{id}.{one.line.name}.{count}"
-        if ledger.add(name, what, number.where, exact(place, f"rank of {mark}"), formula) == MISMATCH:
-            broken.append(name)
-    words = f"{mark} numbers are the {which} of their {lines.along}" + (
-        " or group" if len({one.line.name for one in marked}) < len(marked) else ""
-    )
-    held = f"{len(marked) - len(broken)} of {len(marked)} are"
-    ledger.relations.append(f"{table}: {words}: {held}")
-    if broken:
-        ledger.find(id, f"{words}: {held}.", broken)
+        printed = replace(exact(place, f"rank of {mark}"), where=number.where)
+        others = [one.line.numbers[key] for key in one.keys if key != chosen]
+        rows.append(RelationRow(f"{one.line.name}.{count}", what, printed, _rank(number, others, one.direction)))
+    along = f"{lines.along} or group" if len({one.line.name for one in marked}) < len(marked) else lines.along
+    ledger.hold(table, mark, f"{mark} numbers are the {which} of their {along}", rows, "are")
+
+
+def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int) -> Given:
+    """The rank of a number: 1 for the largest, or, downwards, for the smallest."""
+    return rank(number, others) if direction > 0 else rank(-number, [-other for other in others])
 
 
 def _ranks(lines: Lines, ledger: Ledger) -> None:
@@ -160,16 +159,10 @@ def _ranks(lines: Lines, ledger: Ledger) -> None:
         if best is None or best[0] < 0.7 * len(best[3]):
             continue
         agree, line, direction, keys = best
-        words = f"{target.name} is the rank of {line.name}"
-        id, broken = ledger.free_id(f"{lines.table.name}.{target.name}"), []
+        table = lines.table.name
+        rows = []
         for key in keys:
-            number, others = line.numbers[key], [line.numbers[other] for other in keys if other != key]
-            formula = rank(number, others) if direction > 0 else rank(-number, [-other for other in others])
-            printed = target.numbers[key]
-            what = f"{lines.table.name}, {key}, {target.name}"
-            if ledger.add(f"{id}.{key}", what, printed.where, printed.exactly(), formula) == MISMATCH:
-                broken.append(f"{id}.{key}")
-        held = f"{len(keys) - len(broken)} of {len(keys)} agree"
-        ledger.relations.append(f"{lines.table.name}: {words}: {held}")
-        if broken:
-            ledger.find(id, f"{words}: {held}.", broken)
+            others = [line.numbers[other] for other in keys if other != key]
+            formula = _rank(line.numbers[key], others, direction)
+            rows.append(RelationRow(key, f"{table}, {key}, {target.name}", target.numbers[key].exactly(), formula))
+        ledger.hold(table, target.name, f"{target.name} is the rank of {line.name}", rows)

@@ -59,7 +59,7 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
     untold = len(audit.rows) - audit.told
     lines = [
-        f"{audit.folder}: {_count(tables, 'table')}, {_count(audit.printed, 'number')}, {audit.read} of them read by a check",
+        f"{audit.folder}: {_count(tables, 'table')}, {_count(audit.printed, 'number')}; checks read {audit.read}",
         f"{_count(len(audit.rows), 'check')}: {audit.told} told, {untold} found without being told",
         "  ".join(f"{name} {counts[name]}" for name in VERDICTS),
     ]

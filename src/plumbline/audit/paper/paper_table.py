@@ -179,8 +179,8 @@ def read_tables(folder: Path) -> list[PaperTable]:
     paths = sorted(path for path in folder.glob("*.csv") if path.is_file())
     if not paths:
         raise UsageError(
-            f"{folder}: there is no table (*.csv) in it; type one (first row: columns, first column: rows), or read them "
-            "from LaTeX: plumbline audit --from paper.tex FOLDER"
+            f"{folder}: there is no table (*.csv) in it; type one (first row: columns, first column: rows), or read "
+            "them from LaTeX: plumbline audit --from paper.tex FOLDER"
         )
     if len(paths) > TABLES:
         raise UsageError(f"{folder}: {len(paths)} tables, and at most {TABLES} are read; audit a part of them")
@@ -231,7 +231,9 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
     if len(head) > COLUMNS or len(lines) > ROWS:
         raise UsageError(f"{path}: {len(lines)} rows, {len(head)} columns; at most {ROWS} and {COLUMNS} are read")
     columns = _unique([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])
-    body, groups, group = [], [], 0
+    body: list[list[PrintedCell]] = []
+    groups: list[int] = []
+    group = 0
     for number, line in enumerate(lines, start=1):
         if line is head:
             continue

@@ -1,7 +1,7 @@
 """Reads the text of a table's cell as papers print numbers: signs, units, marks, a spread or a number in brackets.
 
-`**48.2**` is a number in bold type, `_48.2_` an underlined one: so the CSV keeps what the paper marks. What is no number
-in full is words; nothing is guessed from a part of a text.
+`**48.2**` is a number in bold type, `_48.2_` an underlined one: so the CSV keeps what the paper marks. What is no
+number in full is words; nothing is guessed from a part of a text.
 """
 
 from __future__ import annotations

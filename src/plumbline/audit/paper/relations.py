@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline.audit.audit_rows import MISMATCH
 from plumbline.audit.expression import Given
 from plumbline.audit.paper import mark_checks, statistic_checks
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evidence import Agreement, agreement, meets
 from plumbline.audit.paper.formulas import BASELINE, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
-from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import Ends, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
 
@@ -31,7 +30,7 @@ class Candidate:
     """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
 
     `spoken`: worth a word where some rows agree and it does not hold.
-   """
+    """
 
     target: Line
     words: str
@@ -92,10 +91,10 @@ def _look_for(
             tried.append((candidate, candidate.measured()))
     holding = [(one, found) for one, found in tried if found.holds(len(tried), said=said)]
     if holding:
-        best, found = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
+        best, _ = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
         seen.add((lines.along, best.parts))
         done.add((lines.along, target.place))
-        _check(best, found, lines, ledger)
+        _check(best, lines, ledger)
         return
     spoken = [
         (one, found) for one, found in tried if one.spoken and found.agree >= 3 and found.agree >= SPOKEN * found.rows
@@ -107,25 +106,15 @@ def _look_for(
         )
 
 
-def _check(candidate: Candidate, found: Agreement, lines: Lines, ledger: Ledger) -> None:
-    """Check each row of a relation, and make the rows that do not agree one finding."""
-    table = lines.table
-    id = ledger.free_id(f"{table.name}.{candidate.target.name}")
-    broken = []
-    keys = [key for key in candidate.computed if key in candidate.target.ends]
-    for key in keys:
-        printed = candidate.target.numbers[key]
-        what = (
-            f"{table.name}, {key}, {candidate.target.name}"
-            if lines.along == "column"
-            else f"{table.name}, {candidate.target.name}, {key}"
-        )
-        if ledger.add(f"{id}.{key}", what, printed.where, printed, candidate.formula(key)) == MISMATCH:
-            broken.append(f"{id}.{key}")
-    held = f"{len(keys) - len(broken)} of {len(keys)} agree"
-    ledger.relations.append(f"{table.name}: {candidate.words}: {held}")
-    if broken:
-        ledger.find(id, f"{candidate.words}: {held}.", broken)
+def _check(candidate: Candidate, lines: Lines, ledger: Ledger) -> None:
+    """Check each row of a relation."""
+    table, target = lines.table.name, candidate.target
+    keys = [key for key in candidate.computed if key in target.ends]
+    named = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
+    rows = [
+        RelationRow(key, ", ".join((table, *named[key])), target.numbers[key], candidate.formula(key)) for key in keys
+    ]
+    ledger.hold(table, target.name, candidate.words, rows)
 
 
 def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, said: bool) -> Iterator[Candidate]:

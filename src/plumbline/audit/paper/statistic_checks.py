@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from plumbline.audit.audit_rows import MISMATCH
 from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import exp
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evaluate import named_function
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, tail
-from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import CHANGE, SPREAD, Ends, Line, Lines
 from plumbline.audit.printed_number import derived, exact
 
@@ -63,23 +62,15 @@ def _check(
     target: Line, words: str, formula: Callable[[str], Given], keys: Sequence[str], lines: Lines, ledger: Ledger
 ) -> None:
     table = lines.table.name
-    id, broken = ledger.free_id(f"{table}.{target.name}"), []
-    for key in keys:
-        printed = target.numbers[key]
-        if (
-            ledger.add(f"{id}.{key}", f"{table}, {key}, {target.name}", printed.where, printed, formula(key))
-            == MISMATCH
-        ):
-            broken.append(f"{id}.{key}")
-    held = f"{len(keys) - len(broken)} of {len(keys)} agree"
-    ledger.relations.append(f"{table}: {words}: {held}")
-    if broken:
-        ledger.find(id, f"{words}: {held}.", broken)
+    rows = [RelationRow(key, f"{table}, {key}, {target.name}", target.numbers[key], formula(key)) for key in keys]
+    ledger.hold(table, target.name, words, rows)
 
 
 def _perplexity(lines: Lines, ledger: Ledger) -> None:
     losses = [line for line in lines.lines if line.says(_LOSS) and not line.says(f"{CHANGE}|{SPREAD}")]
-    for target in [line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(f"{_LOSS}|{CHANGE}|{SPREAD}")]:
+    for target in [
+        line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(f"{_LOSS}|{CHANGE}|{SPREAD}")
+    ]:
         tried = []
         for loss in losses:
             ends = {key: tuple(map(_exp, one)) for key, one in loss.ends.items() if abs(one[1]) < 50}
@@ -153,7 +144,8 @@ def _of_t(
                         ends.append(1.0)
                     bounds[key] = (min(ends), ends[1], max(ends))
                 how = f"{n.name} - {less}" if less else n.name
-                words = f"{target.name} is the {'two' if sides == 2 else 'one'}-sided p of {t.name} with {how} degrees of freedom"
+                sided = "two-sided" if sides == 2 else "one-sided"
+                words = f"{target.name} is the {sided} p of {t.name} with {how} degrees of freedom"
 
                 def formula(
                     key: str, t: Line = t, n: Line = n, less: int = less, call: Callable[..., Given] = function
@@ -169,11 +161,8 @@ def _whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
     for column, said in part.items.items():
         if column in by_name:
             counts = by_name[said].numbers if isinstance(said, str) and said in by_name else {}
-            n = {
-                key: int(counts[key].value) if counts else int(said)
-                for key in by_name[column].numbers
-                if not counts or key in counts
-            }  # type: ignore[arg-type]
+            known = [key for key in by_name[column].numbers if key in counts or not isinstance(said, str)]
+            n = {key: said if isinstance(said, int) else int(counts[key].value) for key in known}
             _means(by_name[column], n, lines, ledger, told=True)
     for size in [line for line in lines.lines if line.says(_COUNT)]:
         n = {key: int(number.value) for key, number in size.numbers.items() if number.text.isdigit()}

@@ -11,44 +11,21 @@ from plumbline.audit.paper.latex.source_files import Source
 from plumbline.audit.paper.latex.tokens import Token, after_space, group, option
 
 ENVIRONMENTS = {
-    "tabular": 1,
-    "tabular*": 2,
-    "tabularx": 2,
-    "tabulary": 2,
-    "longtable": 1,
-    "supertabular": 1,
-    "xltabular": 2,
-}
+    "tabular": 1, "tabular*": 2, "tabularx": 2, "tabulary": 2, "longtable": 1, "supertabular": 1, "xltabular": 2,
+}  # fmt: skip
 FLOATS = ("table", "table*", "wraptable", "sidewaystable", "sidewaystable*", "longtable", "SCtable", "margintable")
 RULES = (
-    "toprule",
-    "midrule",
-    "bottomrule",
-    "hline",
-    "Xhline",
-    "specialrule",
-    "cmidrule",
-    "cline",
-    "hdashline",
-    "cdashline",
-    "addlinespace",
-    "noalign",
-    "morecmidrules",
-    "endhead",
-    "endfirsthead",
-    "endfoot",
-    "endlastfoot",
-    "Xhline",
-    "thickhline",
-    "cmidrule*",
-    "specialrulec",
-    "arrayrulecolor",
-    "rowcolor",
-    "noindent",
-    "rowfont",
-)
+    "toprule", "midrule", "bottomrule", "hline", "Xhline", "specialrule", "cmidrule", "cline", "hdashline", "cdashline",
+    "addlinespace", "noalign", "morecmidrules", "endhead", "endfirsthead", "endfoot", "endlastfoot", "thickhline",
+    "cmidrule*", "specialrulec", "arrayrulecolor", "rowcolor", "noindent", "rowfont",
+)  # fmt: skip
+#: Beginnings of the names of rules that take an argument in braces.
+_TAKING = ("cmid", "cline", "noalign", "cdash", "row", "arrayrule")
 #: Rules that part groups of rows, or the head from the body.
 PARTING = ("midrule", "hline", "Xhline", "specialrule", "hdashline", "toprule", "bottomrule", "thickhline", "endhead")
+
+#: Commands that may stand before a cell over several columns, and whether they take an argument.
+_BEFORE = {"cellcolor": True, "rowcolor": True, "centering": False}
 
 #: Most columns, and cells of one table.
 COLUMNS, CELLS = 200, 40_000
@@ -164,7 +141,8 @@ def _ends(tokens: list[Token]) -> dict[int, int]:
 def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadTable:
     """Split the tokens of a tabular, from its arguments on, into rows."""
     table = ReadTable(where=where)
-    place, spec = 0, []
+    place = 0
+    spec: list[Token] = []
     _, place = option(tokens, place)
     for _ in range(takes):
         spec, place = group(tokens, place)
@@ -283,7 +261,7 @@ def _cell(tokens: list[Token], where: str, uncertain: bool) -> ReadCell:
             ("command", "rowcolor"),
             ("command", "centering"),
         ):
-            if tokens[place].text != "centering":
+            if _BEFORE[tokens[place].text]:
                 _, place = option(tokens, place + 1)
                 _, place = group(tokens, place)
             else:
