@@ -205,7 +205,7 @@ def _to_baseline(
                     words=formula.sentence(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
                     ),
-                    spoken=False,
+                    spoken=formula is FORMULAS[0],
                     parts=frozenset((target.place, one.place)),
                     computed=computed,
                     formula=lambda key, one=one, base=base, formula=formula: formula.expression(  # type: ignore[misc]

@@ -175,7 +175,9 @@ def _whole_numbers(lines: Lines, part: TablePart, ledger: Ledger) -> None:
 
 def _means(target: Line, counts: dict[str, int], lines: Lines, ledger: Ledger, *, told: bool) -> None:
     keys = [key for key in lines.levels if key in target.numbers and 1 <= counts.get(key, 0) < ITEMS]
-    scale = 100 if "%" in target.units or any(abs(target.ends[key][1]) > 1 for key in keys) else 1
+    hundred = "%" in target.units or target.says("%|percent|pct")
+    shares = target.says(_SHARE) and any(abs(target.ends[key][1]) > 1 for key in keys)
+    scale = 100 if hundred or shares else 1
     # A mean says something where its digits are finer than the steps that n allows.
     keys = [key for key in keys if (target.ends[key][2] - target.ends[key][0]) * counts[key] / scale < 0.9]
     if not keys:
