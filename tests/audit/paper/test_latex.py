@@ -78,6 +78,13 @@ def test_an_edited_csv_keeps_no_source_of_cells(tmp_path: Path) -> None:
         write_tables(tmp_path / "paper.tex", tmp_path / "out")
 
 
+def test_a_tabular_of_pictures_is_no_table(tmp_path: Path) -> None:
+    pictures = "\\begin{tabular}{cc} \\includegraphics{a} & \\includegraphics{b} \\\\ & \\\\ \\end{tabular}\n"
+    _, told = read(tmp_path, pictures + PAPER)
+    assert "without numbers to compare" in " ".join(told["not_read"])  # type: ignore[call-overload]
+    assert [table.name for table in read_tables(tmp_path / "out")] == ["table1"]
+
+
 def test_only_files_of_the_papers_folder_are_input(tmp_path: Path) -> None:
     (tmp_path / "secret.tex").write_text("outside")
     folder = tmp_path / "paper"

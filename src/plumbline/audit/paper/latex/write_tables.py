@@ -92,12 +92,10 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
     while head < len(grid) - 1 and _is_head(grid[head]):
         head += 1
     names = _heads(grid[:head], width)
-    if len(grid) <= head or width < 2:
-        return (
-            "",
-            [],
-            [f"{table.where}: a table of {len(grid)} rows and {width} columns, which has no numbers to compare"],
-        )
+    body = [cell.content.text for row in grid[head:] for cell in row if cell is not None]
+    if len(grid) <= head or width < 2 or not any(read_cell(text).number for text in body):
+        return "", [], [f"{table.where}: a tabular of {len(grid)} rows and {width} columns without numbers to compare"]
+    names[0] = names[0] or "name"
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
