@@ -9,6 +9,7 @@ from pathlib import Path
 from plumbline.audit.audit_rows import MISMATCH, AuditRows
 from plumbline.audit.expression import Given
 from plumbline.audit.findings import Finding
+from plumbline.audit.interval_arithmetic import Cell
 from plumbline.audit.printed_number import PrintedNumber
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import UsageError
@@ -35,6 +36,9 @@ class Ledger:
         self.findings: list[Finding] = []
         self.relations: list[str] = []
         self.dropped: list[str] = []
+        self.tested: set[Cell] = set()
+        #: Cells that a check of the audit file tests: no relation tests them again.
+        self.told: frozenset[Cell] = frozenset()
         self._ids: list[str] = []
 
     def add(
@@ -44,6 +48,7 @@ class Ledger:
         if len(self.rows.rows) >= MOST:
             raise UsageError(f"{self.rows.study}: more than {MOST} rows; audit a part of the tables")
         self.rows.check(id, what, where, printed, formula, basis=basis)  # type: ignore[arg-type]
+        self.tested.update(printed.cells)
         return self.rows.rows[-1].verdict
 
     def free_id(self, id: str) -> str:
@@ -54,8 +59,11 @@ class Ledger:
 
     def hold(self, table: str, line: str, words: str, rows: Iterable[RelationRow], verb: str = "agree") -> None:
         """Check every row of a relation that was found, and make those that do not agree one finding."""
+        left = [row for row in rows if not self.told.intersection(row.printed.cells)]
+        if not left:
+            return
         id, broken, count = self.free_id(f"{table}.{line}"), [], 0
-        for row in rows:
+        for row in left:
             count += 1
             if self.add(f"{id}.{row.key}", row.what, row.printed.where, row.printed, row.formula) == MISMATCH:
                 broken.append(f"{id}.{row.key}")

@@ -70,11 +70,10 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     _told(said, Names(tables=tables, numbers=numbers), ledger)
     _sizes(said, numbers, ledger)
     told = len(ledger.rows.rows)
+    ledger.told = frozenset(ledger.tested)
     if untold:
         for table in tables.values():
-            look_at(
-                table, said.tables.get(table.name, audit_file.TablePart()), ledger, bool(said.tables.get(table.name))
-            )
+            look_at(table, said.tables.get(table.name, audit_file.TablePart()), ledger)
     of_row = {row: finding for finding in ledger.findings for row in finding.rows}
     rows: list[Row] = []
     for row in ledger.rows.rows:

@@ -19,7 +19,7 @@ from plumbline.audit.paper.lines import Ends, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
 
 #: Most numbers that the search in one table computes.
-WORK = 1_500_000
+WORK = 300_000
 
 #: Share of the rows from which a relation that a name says is spoken of, though it is not checked.
 SPOKEN = 1 / 3
@@ -52,7 +52,7 @@ class _Budget:
         self.left = WORK
 
 
-def look_at(table: PaperTable, part: TablePart, ledger: Ledger, told: bool) -> None:
+def look_at(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
     """Look for relations along the columns and along the rows of a table, and check their rows."""
     seen: set[tuple[str, frozenset[int]]] = set()
     done: set[tuple[str, int]] = set()
