@@ -1,4 +1,4 @@
-"""Counts what an audit finds without being told, in made-up tables: ``python -m tests.audit.paper.false_alarms 2000``."""
+"""Counts what audits find in made-up tables, untold: ``python -m tests.audit.paper.false_alarms 2000``."""
 
 from __future__ import annotations
 
