@@ -1,7 +1,9 @@
 """Recomputes printed numbers that follow from other printed numbers. Needs neither torch nor pandas.
 
-Writes the CSV and, next to it, a Markdown page; prints rows per paper and verdict, and how many sentences
-with a number rows read.
+Without a folder: of the studies' papers; writes the CSV and, next to it, a Markdown page, and prints rows per paper and
+verdict, and how many sentences with a number rows read. With a folder: of any paper, from its tables as CSV in that
+folder (or read from LaTeX into it), against the checks in its `audit.toml` and those that tables allow without being
+told. Ends with 10 where numbers contradict each other.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findi
 from plumbline.audit.audit_page import sentence_table, to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_text
 from plumbline.specs import study_folders
 from plumbline.specs.study_config import paper_of
@@ -25,10 +27,25 @@ def arguments() -> argparse.ArgumentParser:
     """The parser of the verb's command line."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.audit"), description=described(__doc__))
     parser.add_argument(
-        "--out", type=Path, default=Path("results/audit.csv"), help="CSV to write, with a .md next to it"
+        "folder", type=Path, nargs="?", help="any paper's tables as CSV; without it: the studies' papers"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="CSV to write, with a .md next to it (default: results/audit.csv, or audit/audit.csv in the folder)",
     )
     parser.add_argument("--study", action="append", default=[], help="only this study; may be repeated")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
+    parser.add_argument(
+        "--from",
+        dest="latex",
+        type=Path,
+        metavar="PAPER.tex",
+        help="first read the tables of this LaTeX into the folder",
+    )
+    parser.add_argument("--checks", type=Path, help="checks to make (default: audit.toml in the folder)")
+    parser.add_argument("--told-only", action="store_true", help="only the checks that are told")
+    parser.add_argument("--json", action="store_true", help="print one object")
     return parser
 
 
@@ -39,25 +56,35 @@ def main() -> int:
         PlumblineError: ``--out`` is no CSV, a named study has no printed numbers, or one that a row needs is missing.
     """
     given = arguments().parse_args()
-    if given.out.suffix != ".csv":
+    if given.out is not None and given.out.suffix != ".csv":
         raise PlumblineError(f"--out {given.out} must end in .csv; the page next to it ends in .md")
+    if given.folder is not None:
+        if given.study or given.fingerprint:
+            raise UsageError("--study and --fingerprint are for the studies' papers; leave them out, or the folder")
+        from plumbline.audit.paper.command import run_audit
+
+        return run_audit(given)
+    for option, value in (("--from", given.latex), ("--checks", given.checks), ("--json", given.json)):
+        if value:
+            raise UsageError(f"{option} needs the folder of a paper's tables: plumbline audit {option} ... FOLDER")
+    out = given.out or Path("results/audit.csv")
     studies = choose(given.study)
     for study in studies:
         for words in study_folders.misspelt(study_folders.folder(study, ROOT)):
             print(f"warning: {visible(words)}", file=sys.stderr)
     rows = build(studies)
-    atomic_write_text(given.out, to_csv(rows))
+    atomic_write_text(out, to_csv(rows))
     told, read = {study: findings(study) for study in studies}, {study: covered(study) for study in studies}
     numbered = {study: sentences(study) for study in studies}
     atomic_write_text(
-        given.out.with_suffix(".md"),
+        out.with_suffix(".md"),
         to_markdown(rows, studies, told, read, {study: paper_of(study) for study in studies}, numbered),
     )
-    fingerprint_file.write(given.out, given.fingerprint)
+    fingerprint_file.write(out, given.fingerprint)
     print(as_markdown(summary(rows, studies)))
     if counted := sentence_table(numbered):
         print(f"\nSentences with a number: how many, how many rows read, and why the others are left out\n{counted}")
-    print(f"\n{given.out}\n{given.out.with_suffix('.md')}")
+    print(f"\n{out}\n{out.with_suffix('.md')}")
     return 0
 
 

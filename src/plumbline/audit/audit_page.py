@@ -54,10 +54,10 @@ def to_markdown(
         sentences: sentences with a number of each paper.
     """
     parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
-    parts += [line for name, meaning in VERDICTS.items() for line in _item(f"**{name}**: {meaning}.")]
+    parts += [line for name, meaning in VERDICTS.items() for line in item(f"**{name}**: {meaning}.")]
     parts += ["", as_markdown(summary(rows, studies)), ""]
     parts += [
-        line for study in studies for line in _item(_in_short(study, rows, told[study], covered[study], papers[study]))
+        line for study in studies for line in item(_in_short(study, rows, told[study], covered[study], papers[study]))
     ]
     parts += [""]
     for bearing, meaning in BEARINGS.items():
@@ -139,8 +139,8 @@ def _knife_edges(rows: Sequence[Row]) -> list[str]:
 def _row(row: Row, before: str = "") -> list[str]:
     """A row in two lines: what it is, and what is printed beside what it comes to."""
     verdict = "" if row["verdict"] == MISMATCH else f" ({row['verdict']})"
-    first = _item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
-    numbers = f"printed {row['printed']}, {_recomputed(row)}{verdict}"
+    first = item(f"{before}`{row['id']}`: {row['quantity']}; {row['source']}")
+    numbers = f"printed {row['printed']}, {recomputed(row)}{verdict}"
     return [*first, *_wrapped(numbers, "  ")]
 
 
@@ -148,7 +148,7 @@ def _classes(rows: Sequence[Row], studies: Sequence[str]) -> list[str]:
     if not rows:
         return []
     table = counts(rows, sorted(study for study in studies if _of(rows, study)), "evidence_kind", list(CLASSES))
-    meanings = [line for name, meaning in CLASSES.items() for line in _item(f"**{name}**: {meaning}.")]
+    meanings = [line for name, meaning in CLASSES.items() for line in item(f"**{name}**: {meaning}.")]
     return ["## Classes of rows", "", *meanings, "", as_markdown(table), ""]
 
 
@@ -156,7 +156,7 @@ def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> lis
     lines = []
     for study in studies:
         for reason, cells in covered[study].listed.items():
-            lines += _item(f"`{study}`, {len(cells)}: {reason}")
+            lines += item(f"`{study}`, {len(cells)}: {reason}")
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
 
 
@@ -180,7 +180,7 @@ def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
 
 def _functions(rows: Sequence[Row]) -> list[str]:
     called = dict.fromkeys(name for row in rows for name in re.findall(r"\b(\w+)\(", row["formula"]))
-    lines = [line for name in called if name in FUNCTIONS for line in _item(f"`{name}`: {FUNCTIONS[name].meaning}")]
+    lines = [line for name in called if name in FUNCTIONS for line in item(f"`{name}`: {FUNCTIONS[name].meaning}")]
     return ["## Functions in formulas", "", *lines, ""] if lines else []
 
 
@@ -190,12 +190,13 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
     )
 
 
-def _item(text: str) -> list[str]:
+def item(text: str) -> list[str]:
+    """Write an entry of a list in lines of the page's width."""
     lines = _wrapped(text, "  ")
     return [f"- {lines[0].removeprefix('  ')}", *lines[1:]]
 
 
-def _recomputed(row: Row) -> str:
+def recomputed(row: Row) -> str:
     """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
     digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
     numbers = [row[name] for name in ("recomputed", "recomputed_low", "recomputed_high")]

@@ -1,0 +1,215 @@
+"""Reads `audit.toml`: what a reviewer says of a paper, and the checks of it. The schema is closed.
+
+Without the file, an audit checks what tables allow without being told.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from plumbline.audit.audit_rows import Basis
+from plumbline.audit.paper.paper_table import text_of
+from plumbline.audit.paper.printed_cell import read_cell, scaled
+from plumbline.audit.parameter_counts import DecoderSize
+from plumbline.audit.printed_number import PrintedNumber
+from plumbline.core.errors import PlumblineError, UsageError, nearest
+from plumbline.core.structs import convert
+
+NAME = "audit.toml"
+
+#: Most checks and numbers of a file.
+MOST = 1_000
+
+
+class PaperPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which paper it is."""
+
+    title: str = ""
+    link: str = ""
+
+
+class NumberPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A number of running text: as printed, whether it is a count or setting (never rounded), and where it stands."""
+
+    printed: str
+    exact: bool = False
+    where: str = ""
+
+
+class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a reviewer says of a table.
+
+    Attributes:
+        baseline: the row with which others are compared.
+        better: column -> "lower" or "higher".
+        items: column of means -> how many whole numbers each is the mean of, or the column that says so.
+        skip: columns that are not looked at without being told.
+    """
+
+    baseline: str = ""
+    better: dict[str, str] = {}
+    items: dict[str, int | str] = {}
+    skip: tuple[str, ...] = ()
+
+
+class ModelPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """The shape of a decoder, and its parameters as printed ("124M")."""
+
+    layers: int
+    width: int
+    heads: int
+    ffn_width: int
+    vocabulary: int
+    parameters: str = ""
+    non_embedding: str = ""
+    key_value_heads: int = 0
+    head_width: int = 0
+    ffn_matrices: int = 2
+    norm_vectors: int = 1
+    learned_positions: int = 0
+    biases: bool = False
+    tied: bool = True
+    query_key_norm: bool = False
+
+
+class TrainingPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """The training run: numbers that the paper states, each as printed; those that are missing are not checked."""
+
+    steps: int | str = ""
+    batch_tokens: int | str = ""
+    batch: int | str = ""
+    sequence: int | str = ""
+    tokens: int | str = ""
+    parameters: int | str = ""
+    flops: float | str = ""
+
+
+class CheckPart(Struct, frozen=True, forbid_unknown_fields=True):
+    """A check with words: the expression, what the number is, where it is printed, and what the check rests on."""
+
+    check: str
+    what: str = ""
+    where: str = ""
+    basis: Basis = "follows"
+
+
+class AuditFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `audit.toml` says."""
+
+    paper: PaperPart = PaperPart()
+    numbers: dict[str, str | int | float | NumberPart] = {}
+    tables: dict[str, TablePart] = {}
+    model: ModelPart | None = None
+    training: TrainingPart | None = None
+    checks: dict[str, str | CheckPart] = {}
+    path: Path = field(default=Path(NAME))
+
+
+def load(path: Path) -> AuditFile:
+    """Read an audit file; one that says nothing where there is none.
+
+    Raises:
+        UsageError: it cannot be meant; the key, the file and the remedy are named.
+    """
+    if not path.is_file():
+        return AuditFile(path=path)
+    try:
+        said = tomllib.loads(text_of(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: no TOML ({error}); a check is a line NAME = 'EXPRESSION' under [checks]") from None
+    kinds = {"paper": PaperPart, "numbers": None, "tables": None, "model": ModelPart, "training": TrainingPart}
+    known = [*kinds, "checks"]
+    try:
+        for name, given in said.items():
+            if name not in known:
+                raise UsageError(f"{path}: there is no part [{name}]{nearest(name, known)} (there are {known})")
+            if not isinstance(given, dict):
+                raise UsageError(f"{path}: {name}: is a part, not a value; write [{name}]")
+            if len(given) > MOST:
+                raise UsageError(f"{path}: {name}: {len(given)} entries, and at most {MOST} are read")
+        parts = {
+            name: convert(kind, said[name], f"{path}: {name}") for name, kind in kinds.items() if kind and name in said
+        }
+        for name, kind in (("numbers", NumberPart), ("checks", CheckPart)):
+            parts[name] = {
+                key: convert(kind, given, f"{path}: {name}.{key}")
+                if isinstance(given, dict)
+                else _plain(path, name, key, given)
+                for key, given in said.get(name, {}).items()
+            }
+        parts["tables"] = {
+            key: convert(TablePart, given if isinstance(given, dict) else {"": given}, f"{path}: tables.{key}")
+            for key, given in said.get("tables", {}).items()
+        }
+        _check_values(parts, path)
+        return AuditFile(**parts, path=path)
+    except UsageError:
+        raise
+    except PlumblineError as error:
+        raise UsageError(str(error)) from None
+
+
+def _plain(path: Path, part: str, key: str, given: object) -> object:
+    wanted: tuple[type, ...] = (str,) if part == "checks" else (str, int, float)
+    if not isinstance(given, wanted) or isinstance(given, bool):
+        raise UsageError(f"{path}: {part}.{key}: {given!r} is no {'expression' if part == 'checks' else 'number'}")
+    return given
+
+
+def _check_values(parts: dict[str, object], path: Path) -> None:
+    for name, table in dict(parts["tables"]).items():  # type: ignore[call-overload]
+        for column, direction in table.better.items():
+            if direction not in ("lower", "higher"):
+                raise UsageError(f"{path}: tables.{name}.better.{column}: {direction!r}; write 'lower' or 'higher'")
+        for column, count in table.items.items():
+            if isinstance(count, int) and not 0 < count < 10**9:
+                raise UsageError(f"{path}: tables.{name}.items.{column}: {count}; write a count from 1 on")
+    model = parts.get("model")
+    if isinstance(model, ModelPart):
+        for key in ("layers", "width", "heads", "ffn_width", "vocabulary"):
+            if not 0 < getattr(model, key) < 10**9:
+                raise UsageError(f"{path}: model.{key}: {getattr(model, key)}; write a size from 1 on")
+        if not model.head_width and model.width % model.heads:
+            raise UsageError(
+                f"{path}: model.heads: {model.heads} do not share a width of {model.width}; give head_width"
+            )
+
+
+def decoder(model: ModelPart) -> DecoderSize:
+    """The sizes of a decoder with all that follows from others filled in."""
+    return DecoderSize(
+        layers=model.layers,
+        width=model.width,
+        heads=model.heads,
+        key_value_heads=model.key_value_heads or model.heads,
+        head_width=model.head_width or model.width // model.heads,
+        ffn_width=model.ffn_width,
+        vocabulary=model.vocabulary,
+        ffn_matrices=model.ffn_matrices,
+        norm_vectors=model.norm_vectors,
+        biases=model.biases,
+        learned_positions=model.learned_positions,
+        tied=model.tied,
+        query_key_norm=model.query_key_norm,
+    )
+
+
+def stated(given: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
+    """A number of the file: one in quotes is rounded as printed ("124M", "2.5B"), a bare whole number is exact.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    if isinstance(given, int):
+        return PrintedNumber(text=str(given), exact=True, name=name)
+    text = given.printed if isinstance(given, NumberPart) else str(given)
+    cell = read_cell(text)
+    if cell.number is None or cell.sd or cell.bracket:
+        raise UsageError(f'{where}: {text!r} is no number; write it as printed: "0.4829", "124M", "1.2e20"')
+    part = given if isinstance(given, NumberPart) else NumberPart(printed=text)
+    number = scaled(cell.number, cell.unit)
+    relation = "<" if cell.bound else "="
+    return PrintedNumber(text=number, exact=part.exact, relation=relation, name=name, where=part.where)

@@ -1,0 +1,61 @@
+"""Runs `plumbline audit FOLDER`: reads the tables, checks them, writes rows and page, and says what contradicts.
+
+Exit codes: 0 nothing contradicts, 10 something does, 2 the command line, the folder or its audit file cannot be meant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from plumbline.audit.audit_csv import to_csv
+from plumbline.audit.paper import paper_page
+from plumbline.audit.paper.paper_audit import audit_folder
+from plumbline.core.errors import UsageError
+from plumbline.core.files import atomic_write_text, make_folder, parse_json
+
+#: What a command ends with where printed numbers contradict each other.
+CONTRADICTS = 10
+
+#: Where the rows are written, below the folder.
+ROWS = Path("audit/audit.csv")
+
+
+def run_audit(given: argparse.Namespace) -> int:
+    """Audit a folder as the command line says, and return the exit code.
+
+    Raises:
+        UsageError: the folder, a table, the audit file or the LaTeX cannot be meant.
+    """
+    folder = given.folder
+    if given.latex is not None:
+        from plumbline.audit.paper.latex.write_tables import write_tables
+
+        write_tables(given.latex, folder)
+    audit = audit_folder(folder, given.checks, untold=not given.told_only)
+    not_read = [*_not_read(folder), *(one for table in audit.tables for one in table.half_read)]
+    out = given.out or folder / ROWS
+    if out.resolve().parent == folder.resolve():
+        raise UsageError(f"--out {out}: the next audit would take it for a table; name another folder")
+    make_folder(out.parent)
+    files = {"rows": str(out), "page": str(out.with_suffix(".md"))}
+    atomic_write_text(out, to_csv(audit.rows))
+    atomic_write_text(out.with_suffix(".md"), paper_page.page(audit, not_read))
+    code = CONTRADICTS if audit.contradictions else 0
+    if given.json:
+        print(json.dumps(paper_page.as_json(audit, files, not_read, code), ensure_ascii=True))
+    else:
+        print(paper_page.console(audit, files, not_read))
+    return code
+
+
+def _not_read(folder: Path) -> list[str]:
+    """What the reader of LaTeX could not read, and why; nothing where the tables were typed."""
+    from plumbline.audit.paper.paper_table import SOURCES
+
+    path = folder / SOURCES
+    if not path.is_file():
+        return []
+    told = parse_json(path.read_text(encoding="utf-8")).get("not_read", [])
+    return [str(one) for one in told] if isinstance(told, list) else []

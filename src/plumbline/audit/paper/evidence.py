@@ -1,0 +1,75 @@
+"""Decides whether a relation among the numbers of a table is one: whether so many rows agree that chance does not.
+
+A relation is proposed only if two rows of three agree (three at least, where not all do), and more of them than
+shuffled rows would, at a level that allows for every relation that was tried. A row that does not agree contradicts
+the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.audit.paper.lines import Ends
+
+#: Levels: where the words of a name say the relation, where they do and every row agrees (so that nothing can be held
+#: against it), and where they do not.
+SAID, SAID_ALL, UNSAID = 0.01, 0.1, 1e-4
+
+#: Share of the rows that must agree.
+SHARE = 2 / 3
+
+#: Relative slack of ends that are computed in floats.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How many of a relation's rows agree, of how many, and the chance that one does of itself."""
+
+    agree: int
+    rows: int
+    chance: float
+
+    def holds(self, tries: int, *, said: bool) -> bool:
+        """Whether it is a relation, after so many tries; `said`: a name says it."""
+        few = self.agree < (2 if said else 4) or (self.agree < 3 and self.agree < self.rows)
+        if few or self.agree < SHARE * self.rows - 1e-9:
+            return False
+        level = UNSAID if not said else SAID_ALL if self.agree == self.rows else SAID
+        return tail(self.agree, self.rows, self.chance) * max(1, tries) < level
+
+
+def meets(first: Ends, second: Ends) -> bool:
+    """Whether two numbers can be one."""
+    slack = _SLACK * max(abs(first[0]), abs(first[2]), abs(second[0]), abs(second[2]))
+    return first[0] <= second[2] + slack and second[0] <= first[2] + slack
+
+
+def agreement(printed: Sequence[Ends], computed: Sequence[Ends]) -> Agreement:
+    """Compare what is printed in each row with what is computed for it.
+
+    The chance of an agreement is the larger of two: how often rows agree with what is computed for others, and how wide
+    the intervals are in what the numbers span.
+    """
+    rows = len(printed)
+    agree = sum(map(meets, printed, computed))
+    if rows < 2:
+        return Agreement(agree, rows, 1.0)
+    shifts = range(1, min(rows, 12))
+    hits = sum(meets(printed[n], computed[(n + shift) % rows]) for shift in shifts for n in range(rows))
+    # Where most agree, the middle of them says what they span: a single far one would make all others look near.
+    values = sorted([one[1] for one in printed])
+    cut = len(values) // 10
+    reach = values[-1 - cut] - values[cut]
+    width = sorted(one[2] - one[0] + two[2] - two[0] for one, two in zip(printed, computed, strict=True))[rows // 2]
+    wide = min(1.0, width / reach) if reach > 0 else 1.0
+    return Agreement(agree, rows, max(hits / (rows * len(shifts)), wide, 1e-4))
+
+
+def tail(agree: int, rows: int, chance: float) -> float:
+    """Chance that at least so many of the rows agree, each with this chance."""
+    if chance >= 1:
+        return 1.0
+    return sum(math.comb(rows, k) * chance**k * (1 - chance) ** (rows - k) for k in range(agree, rows + 1))

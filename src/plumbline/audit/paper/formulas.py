@@ -1,0 +1,160 @@
+"""Lists the formulas that numbers of a table are tried against: how they compute, and the names that say them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from plumbline.audit.expression import Given
+from plumbline.audit.math_functions import mean, total
+from plumbline.audit.paper.lines import CHANGE, Ends, Line
+from plumbline.audit.printed_number import PrintedNumber
+
+BASELINE, GROUP_FIRST = "that of {}", "that of the first row of its group"
+
+_PERCENT = "%|percent|pct|rel|relative|reduction|saving|savings|saved|overhead|share|recovery|recovered|retention"
+_RATIO = "ratio|speedup|speed up|×|x|factor|times|rel|relative|normalized|compression"
+MEAN = "avg|average|averages|mean|means|overall|macro"
+_SUM = "total|sum|all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formula:
+    """A formula of two numbers or more.
+
+    Attributes:
+        text: a sentence of it, with the names in it.
+        words: words of a name that say it; `units`: units of its numbers that do.
+        ordered: whether the order of the two matters.
+        baseline: whether it is tried against a row as well.
+        unsaid: whether it is tried where no name says it.
+        divides: the place of the number that it divides by.
+    """
+
+    text: str
+    words: str
+    compute: Callable[..., float]
+    express: Callable[..., Given]
+    units: frozenset[str] = frozenset()
+    ordered: bool = True
+    baseline: bool = True
+    unsaid: bool = False
+    divides: int | None = None
+
+    def says(self, line: Line) -> bool:
+        """Whether a line's name or unit says the formula."""
+        return line.says(self.words) or bool(self.units & line.units)
+
+    def ends(self, given: Sequence[Ends]) -> Ends | None:
+        """Ends of its value, from those of what it is given; None where it has none."""
+        try:
+            if self.compute is _mean or self.compute is _sum:
+                lowest, middle, highest = (self.compute([one[n] for one in given]) for n in (0, 1, 2))
+                return lowest, middle, highest
+            one, two = given
+            if self.divides is not None and given[self.divides][0] <= 0 <= given[self.divides][2]:
+                return None
+            values = [self.compute(a, b) for a in (one[0], one[2]) for b in (two[0], two[2])]
+            return min(values), self.compute(one[1], two[1]), max(values)
+        except (ZeroDivisionError, OverflowError):
+            return None
+
+    def expression(self, given: Sequence[PrintedNumber]) -> Given:
+        """The formula of printed numbers."""
+        if self.compute is _mean or self.compute is _sum:
+            return self.express(given)
+        return self.express(*given)
+
+    def sentence(self, target: str, given: Sequence[str], along: str) -> str:
+        """What the formula says, with names."""
+        if self.compute is _mean or self.compute is _sum:
+            names = ", ".join(given[:6]) + (f" and {len(given) - 6} more" if len(given) > 6 else "")
+            return self.text.format(target, f"the {along}s {names}")
+        return self.text.format(target, *given)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _sum(values: Sequence[float]) -> float:
+    return sum(values)
+
+
+#: Formulas of two numbers, a and b: lines, or a baseline's and a row's own.
+FORMULAS = (
+    Formula(
+        text="{0} is {2} less {1}",
+        words=CHANGE,
+        compute=lambda a, b: b - a,
+        express=lambda a, b: b - a,
+        unsaid=True,
+    ),
+    Formula(
+        text="{0} is {2} less {1}, in points of a hundred",
+        words=f"{CHANGE}|pp|points|%",
+        compute=lambda a, b: 100 * (b - a),
+        express=lambda a, b: 100 * (b - a),
+    ),
+    Formula(
+        text="{0} is what {2} is above {1}, in per cent of it",
+        words=f"{CHANGE}|{_PERCENT}",
+        units=frozenset("%"),
+        divides=0,
+        compute=lambda a, b: 100 * (b - a) / a,
+        express=lambda a, b: 100 * (b / a - 1),
+    ),
+    Formula(
+        text="{0} is what {2} is below {1}, in per cent of it",
+        words=f"{CHANGE}|{_PERCENT}",
+        units=frozenset("%"),
+        divides=0,
+        compute=lambda a, b: 100 * (a - b) / a,
+        express=lambda a, b: 100 * (1 - b / a),
+    ),
+    Formula(
+        text="{0} is {2} in per cent of {1}",
+        words=_PERCENT,
+        units=frozenset("%"),
+        divides=0,
+        compute=lambda a, b: 100 * b / a,
+        express=lambda a, b: 100 * b / a,
+    ),
+    Formula(
+        text="{0} is {2} over {1}",
+        words=_RATIO,
+        units=frozenset(("x", "×")),
+        divides=0,
+        compute=lambda a, b: b / a,
+        express=lambda a, b: b / a,
+    ),
+    Formula(
+        text="{0} is {1} over {2}",
+        words=_RATIO,
+        units=frozenset(("x", "×")),
+        divides=1,
+        compute=lambda a, b: a / b,
+        express=lambda a, b: a / b,
+    ),
+    Formula(
+        text="{0} is {1} times {2}",
+        words="total|tokens|flops|cost|budget",
+        compute=lambda a, b: a * b,
+        express=lambda a, b: a * b,
+        ordered=False,
+        baseline=False,
+    ),
+    Formula(
+        text="{0} is {1} and {2} together",
+        words=f"{_SUM}|overall",
+        compute=lambda a, b: a + b,
+        express=lambda a, b: a + b,
+        ordered=False,
+        baseline=False,
+        unsaid=True,
+    ),
+)
+
+#: Formulas of several neighbouring lines.
+MEANS = Formula(text="{0} is the mean of {1}", words=MEAN, compute=_mean, express=mean)
+SUMS = Formula(text="{0} is the sum of {1}", words=_SUM, compute=_sum, express=total)

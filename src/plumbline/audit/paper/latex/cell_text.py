@@ -1,0 +1,236 @@
+"""Writes a cell's LaTeX as plain text with its marks, and names the commands in it that it does not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plumbline.audit.paper.latex.tokens import Token, group, option
+
+#: Deepest nesting of groups in a cell.
+DEPTH = 30
+
+#: Commands that are a sign of their own.
+SIGNS = {
+    "pm": "±", "times": "×", "cdot": "·", "%": "%", "&": "&", "#": "#", "_": "_", "$": "$", "{": "{", "}": "}",
+    "uparrow": "↑", "downarrow": "↓", "rightarrow": "→", "to": "→", "leftarrow": "←", "Uparrow": "↑",
+    "Downarrow": "↓", "dagger": "†", "dag": "†", "ddagger": "‡", "ddag": "‡", "ast": "*", "star": "⋆", "S": "§",
+    "P": "¶", "checkmark": "✓", "cmark": "✓", "xmark": "✗", "Delta": "Δ", "delta": "δ", "triangle": "△",
+    "blacktriangle": "▲", "blacktriangledown": "▼", "sim": "~", "approx": "≈", "leq": "≤", "le": "≤", "geq": "≥",
+    "ge": "≥", "less": "<", "infty": "∞", "textendash": "–", "textemdash": "—", "ldots": "...", "dots": "...",
+    "textasciitilde": "~", "textpm": "±", "textdagger": "†", "textasteriskcentered": "*", "lt": "<", "gt": ">",
+    "percent": "%", "bullet": "•", "circ": "°", "degree": "°", "textbar": "|", "mid": "|", "vert": "|", "ell": "l",
+    "textless": "<", "textgreater": ">", "textdownarrow": "↓", "textuparrow": "↑", "neq": "≠", "ne": "≠",
+    "backslash": "\\", "textbackslash": "\\", "o": "ø", "ss": "ß", "prime": "'", "langle": "<", "rangle": ">",
+    "oplus": "⊕",
+}  # fmt: skip
+#: Letters that are shown by their names.
+GREEK = frozenset((
+    "alpha", "beta", "gamma", "epsilon", "varepsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
+    "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi", "omega", "Gamma", "Theta", "Lambda", "Xi", "Pi",
+    "Sigma", "Phi", "Psi", "Omega", "log", "exp", "max", "min", "ln", "sqrt", "sum",
+))  # fmt: skip
+#: Commands that say nothing of their own: what follows in braces is read as it is.
+PLAIN = frozenset((
+    "textit", "emph", "text", "mathrm", "textrm", "textsc", "texttt", "textsf", "mbox", "hbox", "mathit", "mathsf",
+    "mathtt", "mathcal", "mathbb", "operatorname", "textnormal", "textup", "textmd", "textsl", "ensuremath", "num",
+    "tablenum", "centering", "raggedright", "raggedleft", "normalfont", "rmfamily", "sffamily", "ttfamily", "itshape",
+    "scshape", "upshape", "mdseries", "em", "it", "rm", "sc", "tt", "sl", "tiny", "scriptsize", "footnotesize",
+    "small", "normalsize", "large", "Large", "LARGE", "huge", "displaystyle", "textstyle", "scriptstyle", "left",
+    "right", "big", "Big", "bigl", "bigr", "protect", "relax", "strut", "noindent", "leavevmode", "arraybackslash",
+    "unboldmath", "textquotesingle", "smash", "textsubscript", "thead", "fbox", "makebox", "framebox", "boxed",
+    "overline", "hfill", "hfil", "xspace", "bgroup", "egroup", "phantomsection", "selectfont", "/", "mathop",
+    "mathbin", ",", ";", ":", "!", "quad", "qquad", "thinspace", "enspace", "enskip", "allowbreak", "newline",
+    "break", "space", "-", "@", ">", "nobreakspace", "centerline", "unskip", "ignorespaces", "mathnormal", "textlf",
+    "lowercase", "uppercase", "MakeUppercase", "limits", "nolimits",
+))  # fmt: skip
+#: Those of them that are a blank.
+BLANKS = frozenset((
+    ",", ";", ":", "quad", "qquad", "thinspace", "enspace", "enskip", "newline", "break", "space", ">",
+    "nobreakspace", "\\", "\n", "hfill", "hfil",
+))  # fmt: skip
+BOLD = frozenset((
+    "textbf", "mathbf", "bm", "boldsymbol", "bf", "bfseries", "boldmath", "textbold", "pmb", "bfit",
+))  # fmt: skip
+UNDERLINED = frozenset((
+    "underline", "uline", "underbar", "dashuline", "uwave",
+))  # fmt: skip
+#: Commands whose arguments in braces say nothing of the cell (how many), and those of which the last is read.
+SILENT = {
+    "cite": 1, "citep": 1, "citet": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "citeyearpar": 1, "label": 1,
+    "footnote": 1, "tablefootnote": 1, "footnotemark": 0, "tnote": 1, "phantom": 1, "hphantom": 1, "vphantom": 1,
+    "vspace": 1, "vspace*": 1, "hspace": 1, "hspace*": 1, "cellcolor": 1, "rowcolor": 1, "columncolor": 1, "color": 1,
+    "rule": 2, "fontsize": 2, "setlength": 2, "kern": 0, "index": 1, "arrayrulecolor": 1, "rowcolors": 3,
+    "addlinespace": 0, "nocite": 1, "includegraphics": 1, "cites": 1, "citealt": 1, "parencite": 1, "textcite": 1,
+    "autocite": 1, "renewcommand": 2, "tabcolsep": 0, "extrarowheight": 0, "hypersetup": 1, "linespread": 1,
+    "fontseries": 1, "fontshape": 1,
+}  # fmt: skip
+LAST_READ = {
+    "textcolor": 2, "colorbox": 2, "rotatebox": 2, "scalebox": 2, "resizebox": 3, "parbox": 2, "raisebox": 2,
+    "adjustbox": 2, "href": 2, "makecell": 1, "shortstack": 1, "fcolorbox": 3, "SI": 1, "hyperref": 1,
+    "multirowcell": 2, "specialcell": 1, "rotcell": 1, "multirowthead": 2, "turnbox": 2, "tcbox": 1, "hl": 1,
+    "url": 1, "textsuperscript": 1, "adjincludegraphics": 1, "makecell*": 1, "cellcolor*": 1, "resizebox*": 3,
+    "hyperlink": 2, "hypertarget": 2,
+}  # fmt: skip
+#: References, which are shown as a sign that something stands there.
+REFERENCES = frozenset((
+    "ref", "cref", "Cref", "autoref", "eqref", "Sref", "secref", "tabref", "figref",
+))  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class CellText:
+    """A cell as text; `unknown`: commands that stand in it and are not known."""
+
+    text: str = ""
+    bold: bool = False
+    underlined: bool = False
+    unknown: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _State:
+    """What holds inside a group."""
+
+    bold: bool = False
+    underlined: bool = False
+
+
+def cell_text(tokens: Sequence[Token]) -> CellText:
+    """Write the tokens of a cell as text.
+
+    It is bold or underlined if all of its letters and digits are, but for what follows a ± or stands in brackets.
+    """
+    pieces: list[tuple[str, bool, bool]] = []
+    unknown: list[str] = []
+    _render(list(tokens), _State(), pieces, unknown, 0)
+    text = re.sub(r"\s+", " ", "".join(piece for piece, _, _ in pieces)).strip()
+    text = text.replace("---", "—").replace("--", "–").replace("``", '"').replace("''", '"')
+    text = re.sub(r"_?\s?±\s?", " ± ", text).strip() if re.search(r"\d_?\s?±", text) else text
+    marked = [(bold, under) for piece, bold, under in _main(pieces) if re.search(r"\w", piece)]
+    return CellText(
+        text=text,
+        bold=bool(marked) and all(bold for bold, _ in marked),
+        underlined=bool(marked) and all(under for _, under in marked),
+        unknown=unknown,
+    )
+
+
+def _main(pieces: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
+    """The pieces of a cell before a ± or a bracket."""
+    found = []
+    for text, bold, under in pieces:
+        before = re.split(r"[±(]|(?<=\d)_", text, maxsplit=1)[0]
+        found.append((before, bold, under))
+        if before != text and any(re.search(r"\w", piece) for piece, _, _ in found):
+            break
+    return found
+
+
+def _render(
+    tokens: list[Token], state: _State, out: list[tuple[str, bool, bool]], unknown: list[str], depth: int
+) -> None:
+    if depth > DEPTH:
+        unknown.append("groups that nest too deep")
+        return
+
+    def put(text: str) -> None:
+        out.append((text, state.bold, state.underlined))
+
+    def inside(inner: list[Token], *, bold: bool = False, underlined: bool = False) -> None:
+        _render(inner, _State(state.bold or bold, state.underlined or underlined), out, unknown, depth + 1)
+
+    place = 0
+    while place < len(tokens):
+        kind, text, _ = tokens[place]
+        place += 1
+        if kind == "text":
+            put(text)
+        elif kind == "space" or (kind == "sign" and text == "~"):
+            put(" ")
+        elif kind == "sign" and text == "{":
+            inner, place = group(tokens, place - 1)
+            inside(inner)
+        elif kind == "sign" and text in "^_":
+            inner, place = group(tokens, place)
+            put(text)
+            before = len(out)
+            inside(inner)
+            written = "".join(piece for piece, _, _ in out[before:]).strip()
+            if written[:1] in ("±", "†", "‡", "*", "⋆", "§", "¶", "°", "↑", "↓") or (text == "^" and written == ""):
+                out[before - 1] = ("", state.bold, state.underlined)
+        elif kind == "sign":
+            if text not in "$}":
+                put(text)
+        elif text in ("begin", "end"):
+            name, place = group(tokens, place)
+            if text == "begin":
+                _, place = option(tokens, place)
+                if "".join(token.text for token in name).startswith(("tabular", "array")):
+                    _, place = group(tokens, place)
+            put(" ")
+        else:
+            place = _command(tokens, place, text, state, put, inside, unknown)
+
+
+def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: ignore[no-untyped-def]
+    """Write a command's text, and return the place after what it takes."""
+    if text in SIGNS:
+        put(SIGNS[text])
+    elif text in BLANKS or text in ("\\", "\n", " ", "tabularnewline"):
+        if text == "\\":
+            _, place = option(tokens, place)
+        put("" if text == "," else " ")
+    elif text in GREEK:
+        put(text)
+    elif text in BOLD or text in UNDERLINED:
+        if text in ("bf", "bfseries", "boldmath"):
+            state.bold = True
+        else:
+            inner, place = group(tokens, place)
+            inside(inner, bold=text in BOLD, underlined=text in UNDERLINED)
+    elif text in PLAIN:
+        pass
+    elif text in SILENT:
+        place = _options(tokens, place)
+        for _ in range(SILENT[text]):
+            _, place = group(tokens, place)
+    elif text in LAST_READ:
+        inner = []
+        place = _options(tokens, place)
+        for _ in range(LAST_READ[text]):
+            inner, place = group(tokens, place)
+            place = _options(tokens, place) if text in ("parbox", "raisebox") else place
+        inside(inner)
+    elif text in ("frac", "tfrac", "dfrac", "nicefrac"):
+        above, place = group(tokens, place)
+        below, place = group(tokens, place)
+        inside(above)
+        put("/")
+        inside(below)
+    elif text == "ding":
+        shape, place = group(tokens, place)
+        number = "".join(token.text for token in shape)
+        put("✓" if number in ("51", "52") else "✗" if number in ("55", "56") else f"\\ding{number}")
+    elif text in REFERENCES:
+        _, place = group(tokens, place)
+        put("[ref]")
+    elif text in ("'", "`", '"', "^", "~", "=", ".", "c", "v", "u", "H", "k"):
+        inner, place = group(tokens, place)
+        inside(inner)
+    elif text in ("num", "qty"):
+        _, place = option(tokens, place)
+    else:
+        unknown.append(f"\\{text}")
+        put(f"\\{text}")
+    return place
+
+
+def _options(tokens: list[Token], place: int) -> int:
+    for _ in range(2):
+        given, after = option(tokens, place)
+        if given is None or (place < len(tokens) and tokens[place].kind == "space"):
+            return place
+        place = after
+    return place

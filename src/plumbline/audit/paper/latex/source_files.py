@@ -1,0 +1,125 @@
+"""Reads a LaTeX file and what it inputs, line by line, without comments; only files of the paper's own folder.
+
+Number of files, their size and how deep they input each other are bounded. What is not read is said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline.core.errors import UsageError
+
+#: Most files, bytes of all of them, files within files, and characters of a line.
+FILES, BYTES, DEPTH, LINE = 200, 4_000_000, 10, 100_000
+
+_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]*)\}|\\(?:input|include)\s+([^\s{}\\]+)")
+_COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
+#: Environments whose content is no text of the paper.
+_SKIPPED = ("comment", "verbatim", "lstlisting", "minted", "filecontents", "filecontents*")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a file: its text without a comment, and where it stands."""
+
+    file: str
+    number: int
+    text: str
+
+    @property
+    def where(self) -> str:
+        """File and line, as messages name them."""
+        return f"{self.file}:{self.number}"
+
+
+@dataclass(kw_only=True)
+class Source:
+    """The lines of a paper in the order of its text, and what was not read."""
+
+    lines: list[SourceLine] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+    files: int = 0
+    size: int = 0
+
+
+def read_source(path: Path) -> Source:
+    """Read a LaTeX file with all that it inputs from its own folder.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if not path.is_file():
+        raise UsageError(f"--from {path}: there is no such file; name the paper's main .tex file")
+    source, root = Source(), path.resolve().parent
+    _read(path.resolve(), root, source, ())
+    return source
+
+
+def _read(path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
+    shown = path.relative_to(root).as_posix()
+    source.files += 1
+    with path.open("rb") as handle:
+        content = handle.read(BYTES - source.size + 1)
+    source.size += len(content)
+    if source.size > BYTES or source.files > FILES:
+        source.not_read.append(f"{shown}: with the files before it more than {BYTES // 10**6} MB or {FILES} files")
+        return
+    skipped = ""
+    for number, raw in enumerate(content.decode("utf-8", errors="replace").splitlines(), start=1):
+        if len(raw) > LINE:
+            source.not_read.append(f"{shown}:{number}: a line of {len(raw)} characters")
+            continue
+        if skipped:
+            if f"\\end{{{skipped}}}" in raw:
+                skipped = ""
+            continue
+        text = _without_comment(raw)
+        begun = next((name for name in _SKIPPED if f"\\begin{{{name}}}" in text), "")
+        if begun and f"\\end{{{begun}}}" not in text:
+            skipped = begun
+            text = text.partition(f"\\begin{{{begun}}}")[0] + "\n"
+        _place(text, SourceLine(shown, number, text), path, root, source, above)
+
+
+def _without_comment(raw: str) -> str:
+    """A line without its comment, which swallows the line's end too."""
+    found = _COMMENT.search(raw)
+    return raw + "\n" if found is None else raw[: found.end() - 1]
+
+
+def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, above: tuple[Path, ...]) -> None:
+    """Keep a line, with the files that it inputs in place of their commands."""
+    end = 0
+    for found in _INPUT.finditer(text):
+        source.lines.append(SourceLine(line.file, line.number, text[end : found.start()]))
+        end = found.end()
+        name = (found[1] or found[2] or "").strip().strip('"')
+        target, why = _target(name, root, (*above, path))
+        if target is None:
+            source.not_read.append(f"{line.where}: \\input of {name!r}: {why}")
+        else:
+            _read(target, root, source, (*above, path))
+    source.lines.append(SourceLine(line.file, line.number, text[end:]))
+
+
+def _target(name: str, root: Path, above: tuple[Path, ...]) -> tuple[Path | None, str]:
+    """The file that is input, or None and why it is not read."""
+    if not name or "\0" in name or "\\" in name or "#" in name or len(name) > 300:
+        return None, "no plain name"
+    for ending in ("", ".tex"):
+        try:
+            path = (root / (name + ending)).resolve()
+            if not path.is_relative_to(root):
+                return None, "it lies outside the paper's folder"
+            if not path.is_file():
+                continue
+        except (OSError, RuntimeError):
+            continue
+        if path in above:
+            return None, "it inputs itself"
+        if len(above) >= DEPTH:
+            return None, f"files input each other more than {DEPTH} deep"
+        return path, ""
+    return None, "there is no such file"

@@ -1,0 +1,235 @@
+"""Splits LaTeX into tokens and replaces the paper's own simple macros by their text. Work and depth are bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plumbline.audit.paper.latex.source_files import Source
+
+#: Most tokens of a paper after its macros are replaced, how deep they nest, and tokens of one macro.
+TOKENS, DEPTH, BODY = 600_000, 20, 2_000
+
+#: Most tokens of a macro with its arguments.
+FILLED = 100_000
+
+_TOKEN = re.compile(r"\\([a-zA-Z@]+\*?)[ \t]*\n?|\\(.|\n)|([{}&$^_~#])|([^\\{}&$^_~#\s]+)|(\s+)", re.DOTALL)
+_DEFINES = (
+    "newcommand",
+    "renewcommand",
+    "providecommand",
+    "newcommand*",
+    "renewcommand*",
+    "providecommand*",
+    "DeclareRobustCommand",
+    "def",
+    "gdef",
+    "DeclareMathOperator",
+    "DeclareMathOperator*",
+)
+
+
+class Token(NamedTuple):
+    """A token: "command" (without its backslash), "sign", "text" or "space"; and the number of its line."""
+
+    kind: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Macro:
+    """A macro: how many arguments it takes, what the first is if it is optional, and its text."""
+
+    takes: int
+    default: tuple[Token, ...] | None
+    body: tuple[Token, ...]
+
+
+def tokens_of(source: Source) -> list[Token]:
+    """The tokens of a paper, with its own macros replaced. What is not replaced is said in `source.not_read`."""
+    found: list[Token] = []
+    for number, line in enumerate(source.lines):
+        for match in _TOKEN.finditer(line.text):
+            command, escaped, sign, text, space = match.groups()
+            if command is not None:
+                found.append(Token("command", command, number))
+            elif escaped is not None:
+                found.append(Token("command", escaped, number))
+            elif sign is not None:
+                found.append(Token("sign", sign, number))
+            elif text is not None:
+                found.append(Token("text", text, number))
+            else:
+                found.append(Token("space", space, number))
+        if len(found) > TOKENS:
+            source.not_read.append(f"{line.where}: the paper is longer than {TOKENS} tokens; the rest is not read")
+            break
+    return _replaced(_without_false(found), source)
+
+
+def group(tokens: Sequence[Token], start: int) -> tuple[list[Token], int]:
+    """The argument that begins at `start` (after blanks): the content of braces, or one token; and where it ends."""
+    start = after_space(tokens, start)
+    if start >= len(tokens):
+        return [], start
+    if tokens[start][:2] != ("sign", "{"):
+        return [tokens[start]], start + 1
+    depth = 0
+    for place in range(start, len(tokens)):
+        if tokens[place].kind == "sign":
+            depth += {"{": 1, "}": -1}.get(tokens[place].text, 0)
+            if depth == 0:
+                return list(tokens[start + 1 : place]), place + 1
+    return list(tokens[start + 1 :]), len(tokens)
+
+
+def option(tokens: Sequence[Token], start: int) -> tuple[list[Token] | None, int]:
+    """The optional argument [...] that begins at `start` (after blanks), or None; and where it ends."""
+    begin = after_space(tokens, start)
+    if begin >= len(tokens) or tokens[begin].kind != "text" or not tokens[begin].text.startswith("["):
+        return None, start
+    depth, inner = 0, []
+    for place in range(begin, min(len(tokens), begin + BODY)):
+        token = tokens[place]
+        if token.kind == "sign":
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+        text = token.text[1:] if place == begin else token.text
+        if token.kind == "text" and depth == 0 and "]" in text:
+            before, _, rest = text.partition("]")
+            inner += [Token("text", before, token.line)] * bool(before)
+            if rest and isinstance(tokens, list):  # what follows the bracket in the same piece of text
+                tokens[place] = Token("text", rest, token.line)
+                return inner, place
+            return inner, place + 1
+        if text:
+            inner.append(Token(token.kind, text, token.line))
+    return None, start
+
+
+def after_space(tokens: Sequence[Token], start: int) -> int:
+    """The place of the first token from `start` on that is no blank."""
+    while start < len(tokens) and tokens[start].kind == "space":
+        start += 1
+    return start
+
+
+def _without_false(tokens: list[Token]) -> list[Token]:
+    """Leave out what stands between \\iffalse and its \\fi."""
+    found, place = [], 0
+    while place < len(tokens):
+        if tokens[place][:2] == ("command", "iffalse"):
+            depth = 1
+            while depth and place + 1 < len(tokens):
+                place += 1
+                if tokens[place].kind == "command":
+                    name = tokens[place].text
+                    depth += (name.startswith("if") and name not in ("iff",)) - (name == "fi")
+        else:
+            found.append(tokens[place])
+        place += 1
+    return found
+
+
+def _replaced(tokens: list[Token], source: Source) -> list[Token]:
+    macros: dict[str, _Macro] = {}
+    out: list[Token] = []
+    refused: set[str] = set()
+    # Each entry: tokens that are still to be looked at, the place in them, and how deep they came from macros.
+    stack: list[list] = [[tokens, 0]]  # type: ignore[type-arg]
+    work = 0
+    while stack:
+        current, place = stack[-1]
+        if place >= len(current):
+            stack.pop()
+            continue
+        token = current[place]
+        work += 1
+        if len(out) > TOKENS or work > 2 * TOKENS:
+            source.not_read.append(
+                f"{source.lines[token.line].where}: macros make the paper too long; the rest is not read"
+            )
+            break
+        if token.kind != "command":
+            out.append(token)
+            stack[-1][1] = place + 1
+        elif token.text in _DEFINES:
+            stack[-1][1] = _define(current, place, macros)
+        elif token.text in macros and token.text not in refused:
+            macro = macros[token.text]
+            if len(stack) > DEPTH:
+                refused.add(token.text)
+                source.not_read.append(
+                    f"{source.lines[token.line].where}: the macro \\{token.text} nests deeper than {DEPTH}"
+                )
+                continue
+            given, end = _arguments(current, place + 1, macro)
+            if len(macro.body) * (1 + max((len(one) for one in given), default=0)) > FILLED:
+                refused.add(token.text)
+                source.not_read.append(f"{source.lines[token.line].where}: the macro \\{token.text} is too long here")
+                continue
+            stack[-1][1] = end
+            stack.append([_filled(macro, given, token.line), 0])
+        else:
+            out.append(token)
+            stack[-1][1] = place + 1
+    return out
+
+
+def _define(tokens: list[Token], place: int, macros: dict[str, _Macro]) -> int:
+    """Keep a definition, and return where it ends; one that is not simple is left out, and its command then unknown."""
+    kind = tokens[place].text
+    name, place = group(tokens, place + 1)
+    name = [token for token in name if token.kind != "space"]
+    takes, default = 0, None
+    if kind in ("def", "gdef"):
+        begin = place
+        while place < len(tokens) and tokens[place][:2] != ("sign", "{") and place - begin < 20:
+            takes += tokens[place][:2] == ("sign", "#")
+            place += 1
+        simple = all(
+            (token.kind == "sign" and token.text == "#") or token.text.isdigit() for token in tokens[begin:place]
+        )
+    else:
+        count, place = option(tokens, place)
+        written = "".join(token.text for token in count or ())
+        takes, simple = int(written) if written.isdigit() and len(written) == 1 else 0, True
+        given, place = option(tokens, place)
+        default = tuple(given) if given is not None else None
+    body, place = group(tokens, place)
+    if simple and len(name) == 1 and name[0].kind == "command" and len(body) <= BODY and takes <= 9:
+        macros[name[0].text] = _Macro(takes, default, tuple(body))
+    return place
+
+
+def _arguments(tokens: list[Token], place: int, macro: _Macro) -> tuple[list[list[Token]], int]:
+    given: list[list[Token]] = []
+    if macro.default is not None:
+        first, place = option(tokens, place)
+        given.append(list(macro.default) if first is None else first)
+    while len(given) < macro.takes:
+        one, place = group(tokens, place)
+        given.append(one)
+    return given, place
+
+
+def _filled(macro: _Macro, given: list[list[Token]], line: int) -> list[Token]:
+    """The text of a macro with its arguments in place of #1, #2, ..."""
+    found: list[Token] = []
+    body, place = macro.body, 0
+    while place < len(body):
+        token = body[place]
+        if token[:2] == ("sign", "#") and place + 1 < len(body) and body[place + 1].text[:1].isdigit():
+            digit, rest = body[place + 1].text[0], body[place + 1].text[1:]
+            number = int(digit) if digit.isascii() else 0
+            if 1 <= number <= len(given):
+                found += given[number - 1]
+            if rest:
+                found.append(Token("text", rest, line))
+            place += 2
+        else:
+            found.append(token._replace(line=line))
+            place += 1
+    return found

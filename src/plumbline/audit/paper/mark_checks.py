@@ -1,0 +1,168 @@
+"""Checks ranks, and the numbers that a table prints bold or underlined, against their values.
+
+Bold is taken for "the best of its column" (or row, or group of rows) only where that is so in most of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.audit.counting import rank
+from plumbline.audit.expression import Given
+from plumbline.audit.paper.audit_file import TablePart
+from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.lines import Line, Lines
+from plumbline.audit.printed_number import PrintedNumber, exact
+
+_LOWER = (
+    "loss|nll|ppl|perplexity|error|err|wer|cer|mse|mae|rmse|fid|latency|time|seconds|ms|flops|params|memory|ece|brier|"
+    "bpb|bpc|cost|toxicity|↓"
+)
+_HIGHER = "acc|accuracy|f1|bleu|rouge|auc|auroc|map|recall|precision|score|em|psnr|ssim|iou|miou|throughput|↑"
+
+#: Fewest lines whose mark is where it should be, and their share of all marked ones.
+LEAST, SHARE = 3, 0.75
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Marked:
+    """Numbers that are compared: those of a line, or of one group in it, and which of them are marked."""
+
+    line: Line
+    keys: tuple[str, ...]
+    bold: tuple[str, ...]
+    underlined: tuple[str, ...]
+    direction: int
+
+
+def look_at(by_column: Lines, by_row: Lines, part: TablePart, ledger: Ledger) -> None:
+    """Check ranks, and bold and underlined numbers, of a table."""
+    _ranks(by_column, ledger)
+    tried = [
+        (lines, list(_marked(lines, part, grouped=grouped)))
+        for lines in (by_column, by_row)
+        for grouped in (False, True)
+        if not grouped or len(set(lines.groups.values())) > 1
+    ]
+    # Bold in one row alone can mean "ours".
+    tried = [(lines, marked if len({key for one in marked for key in one.bold}) > 1 else []) for lines, marked in tried]
+    counted = [(sum(_right(one, "bold") for one in marked), len(marked), n) for n, (_, marked) in enumerate(tried)]
+    fit = [(right / of, right, -n) for right, of, n in counted if right >= LEAST and right >= SHARE * of]
+    if fit:
+        lines, marked = tried[-max(fit)[2]]
+        _check("bold", marked, lines, ledger)
+        under = [one for one in marked if one.underlined and len(one.bold) == 1]
+        right = sum(_right(one, "underlined") for one in under)
+        if right >= LEAST and right >= SHARE * len(under):
+            _check("underlined", under, lines, ledger)
+    elif any(of >= LEAST for _, of, _ in counted):
+        ledger.dropped.append(f"{by_column.table.name}: bold numbers are not the best of most columns, rows or groups")
+
+
+def _marked(lines: Lines, part: TablePart, *, grouped: bool) -> Iterator[_Marked]:
+    """What is compared, without rows that are never bold and yet better than what is, more than once."""
+    found = list(_all_marked(lines, part, grouped, ()))
+    bold = {key for one in found for key in one.bold}
+    beats: dict[str, int] = {}
+    for one in found:
+        best = max(one.direction * one.line.ends[key][1] for key in one.bold)
+        for key in one.keys:
+            if key not in bold and one.direction * one.line.ends[key][1] > best:
+                beats[key] = beats.get(key, 0) + 1
+    yield from _all_marked(lines, part, grouped, [key for key, times in beats.items() if times > 1])
+
+
+def _all_marked(lines: Lines, part: TablePart, grouped: bool, without: Sequence[str]) -> Iterator[_Marked]:
+    for line in lines.lines:
+        groups = dict.fromkeys(lines.groups[key] for key in line.ends) if grouped else {-1: None}
+        for group in groups:
+            keys = [key for key in line.ends if (not grouped or lines.groups[key] == group) and key not in without]
+            bold = [key for key in keys if line.cells[key].bold]
+            if len(keys) < 3 or not 0 < len(bold) < len(keys) / 2:
+                continue
+            direction = _direction(line, lines, part) or _fitting(line, keys, bold)
+            under = [key for key in keys if line.cells[key].underlined]
+            yield _Marked(line=line, keys=tuple(keys), bold=tuple(bold), underlined=tuple(under), direction=direction)
+
+
+def _direction(line: Line, lines: Lines, part: TablePart) -> int:
+    """1 where higher is better, -1 where lower is, 0 where it is not said; a row's columns say nothing."""
+    said = part.better.get(line.name)
+    if said:
+        return 1 if said == "higher" else -1
+    if lines.along == "row":
+        return 0
+    lower, higher = "↓" in line.name or line.says(_LOWER), "↑" in line.name or line.says(_HIGHER)
+    if "↓" in line.name or "↑" in line.name:
+        return -1 if "↓" in line.name else 1
+    return 0 if lower == higher else -1 if lower else 1
+
+
+def _fitting(line: Line, keys: Sequence[str], bold: Sequence[str]) -> int:
+    """The direction in which a bold number is nearer to the end."""
+    values = [line.ends[key][1] for key in keys]
+    above = sum(value > max(line.ends[key][1] for key in bold) for value in values)
+    below = sum(value < min(line.ends[key][1] for key in bold) for value in values)
+    return 1 if above <= below else -1
+
+
+def _right(one: _Marked, mark: str) -> bool:
+    """Whether one of the bold numbers is the best, or the underlined one is second."""
+    value = {key: one.direction * one.line.ends[key][1] for key in one.keys}
+    if mark == "bold":
+        return max(value[key] for key in one.bold) == max(value.values())
+    return any(sum(other > value[key] for other in value.values()) == 1 for key in one.underlined)
+
+
+def _check(mark: str, marked: Sequence[_Marked], lines: Lines, ledger: Ledger) -> None:
+    """Check each line's mark: the better one of the marked numbers has rank 1, or 2."""
+    table, place, which = lines.table.name, 1 if mark == "bold" else 2, "best" if mark == "bold" else "second"
+    rows = []
+    for count, one in enumerate(marked):
+        values = {
+            key: one.direction * one.line.ends[key][1] for key in (one.bold if mark == "bold" else one.underlined)
+        }
+        chosen = max(values, key=values.__getitem__)
+        number = one.line.numbers[chosen]
+        what = f"{table}, {chosen}, {one.line.name}: its rank, printed {mark} ({which})"
+        printed = replace(exact(place, f"rank of {mark}"), where=number.where)
+        others = [one.line.numbers[key] for key in one.keys if key != chosen]
+        rows.append(RelationRow(f"{one.line.name}.{count}", what, printed, _rank(number, others, one.direction)))
+    along = f"{lines.along} or group" if len({one.line.name for one in marked}) < len(marked) else lines.along
+    ledger.hold(table, mark, f"{mark} numbers are the {which} of their {along}", rows, "are")
+
+
+def _rank(number: PrintedNumber, others: Sequence[PrintedNumber], direction: int) -> Given:
+    """The rank of a number: 1 for the largest, or, downwards, for the smallest."""
+    return rank(number, others) if direction > 0 else rank(-number, [-other for other in others])
+
+
+def _ranks(lines: Lines, ledger: Ledger) -> None:
+    """Check columns of ranks against the column that they rank."""
+    for target in [line for line in lines.lines if line.says("rank|ranking|place|position|#")]:
+        if not all(number.text.isdigit() for number in target.numbers.values()):
+            continue
+        best: tuple[int, Line, int, list[str]] | None = None
+        for line in lines.lines:
+            keys = [key for key in target.numbers if key in line.ends]
+            if line is target or len(keys) < 5 or len(keys) < len(line.ends):
+                continue
+            for direction in (1, -1):
+                values = {key: direction * line.ends[key][1] for key in keys}
+                agree = sum(
+                    1 + sum(other > values[key] for other in values.values()) == int(target.numbers[key].text)
+                    for key in keys
+                )
+                if best is None or agree > best[0]:
+                    best = (agree, line, direction, keys)
+        if best is None or best[0] < 0.7 * len(best[3]):
+            continue
+        agree, line, direction, keys = best
+        table = lines.table.name
+        rows = []
+        for key in keys:
+            others = [line.numbers[other] for other in keys if other != key]
+            formula = _rank(line.numbers[key], others, direction)
+            rows.append(RelationRow(key, f"{table}, {key}, {target.name}", target.numbers[key].exactly(), formula))
+        ledger.hold(table, target.name, f"{target.name} is the rank of {line.name}", rows)

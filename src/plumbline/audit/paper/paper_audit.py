@@ -1,0 +1,193 @@
+"""Audits the tables of a folder: the checks of its `audit.toml`, and those that tables allow without being told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.audit.audit_csv import Row
+from plumbline.audit.audit_rows import COLUMNS, MISMATCH
+from plumbline.audit.expression import Given
+from plumbline.audit.findings import Finding
+from plumbline.audit.paper import audit_file
+from plumbline.audit.paper.audit_file import AuditFile, CheckPart, decoder, stated
+from plumbline.audit.paper.evaluate import Evaluation, Names, Work
+from plumbline.audit.paper.grammar import parse_check
+from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.paper.paper_table import PaperTable, few, read_tables
+from plumbline.audit.paper.relations import look_at
+from plumbline.audit.printed_number import PrintedNumber, exact
+from plumbline.core.errors import PlumblineError, UsageError, nearest
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperAudit:
+    """The audit of a folder.
+
+    Attributes:
+        told: how many rows are checks of `audit.toml`; the others were found without being told.
+        relations: a sentence for each relation that was found, and one for each that was looked at and dropped.
+        printed, read: numbers of the tables, and how many of them some row reads.
+    """
+
+    folder: Path
+    title: str
+    tables: list[PaperTable]
+    rows: list[Row]
+    findings: list[Finding]
+    told: int
+    relations: list[str]
+    dropped: list[str]
+    printed: int
+    read: int
+
+    @property
+    def contradictions(self) -> list[Row]:
+        """The rows that contradict the paper's own numbers."""
+        return [row for row in self.rows if row["verdict"] == MISMATCH and row["evidence_kind"] == "contradiction"]
+
+
+def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True) -> PaperAudit:
+    """Audit a folder of tables.
+
+    Args:
+        folder: the folder of the tables.
+        file: the audit file; `audit.toml` of the folder by default.
+        untold: also check what tables allow without being told.
+
+    Raises:
+        UsageError: the folder, a table or the file cannot be meant.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder; name the one with the paper's tables (*.csv)")
+    if file is not None and not file.is_file():
+        raise UsageError(f"{file}: there is no such file")
+    said = audit_file.load(file or folder / audit_file.NAME)
+    tables = {table.name: table for table in read_tables(folder)}
+    _check_tables(said, tables)
+    ledger = Ledger(folder)
+    numbers = _numbers(said)
+    _told(said, Names(tables=tables, numbers=numbers), ledger)
+    _sizes(said, numbers, ledger)
+    told = len(ledger.rows.rows)
+    ledger.told = frozenset(ledger.tested)
+    if untold:
+        for table in tables.values():
+            look_at(table, said.tables.get(table.name, audit_file.TablePart()), ledger)
+    of_row = {row: finding for finding in ledger.findings for row in finding.rows}
+    rows: list[Row] = []
+    for row in ledger.rows.rows:
+        finding = of_row.get(row.id)
+        values = {name: getattr(row, name, "") for name in COLUMNS} | {"evidence_kind": row.kind}
+        rows.append(values | ({"finding": finding.id, "explanation": finding.text} if finding else {}))
+    cells = [cell for table in tables.values() for cell in table.printed]
+    return PaperAudit(
+        folder=folder,
+        title=said.paper.title,
+        tables=list(tables.values()),
+        rows=rows,
+        findings=ledger.findings,
+        told=told,
+        relations=ledger.relations,
+        dropped=ledger.dropped,
+        printed=len(cells),
+        read=sum(cell in ledger.rows.read for cell in cells),
+    )
+
+
+def _check_tables(said: AuditFile, tables: dict[str, PaperTable]) -> None:
+    for name, part in said.tables.items():
+        where = f"{said.path}: tables.{name}"
+        if name not in tables:
+            raise UsageError(f"{where}: there is no {name}.csv{nearest(name, tables)} (known: {few(list(tables))})")
+        table = tables[name]
+        if part.baseline and part.baseline not in table.rows:
+            raise UsageError(f"{where}.baseline: there is no row {part.baseline!r}{nearest(part.baseline, table.rows)}")
+        columns = [*part.better, *part.items, *part.skip, *(one for one in part.items.values() if isinstance(one, str))]
+        for column in columns:
+            if column not in table.columns:
+                raise UsageError(f"{where}: there is no column {column!r}{nearest(column, table.columns)}")
+
+
+def _numbers(said: AuditFile) -> dict[str, PrintedNumber]:
+    """The single numbers that expressions may name, by name."""
+    found = {name: stated(given, name, f"{said.path}: numbers.{name}") for name, given in said.numbers.items()}
+    for part in ("model", "training"):
+        given = getattr(said, part)
+        for key in given.__struct_fields__ if given else ():
+            value = getattr(given, key)
+            if value != "" and not isinstance(value, bool):
+                found[f"{part}.{key}"] = stated(value, f"{part}.{key}", f"{said.path}: {part}.{key}")
+    return found
+
+
+def _told(said: AuditFile, names: Names, ledger: Ledger) -> None:
+    """Make the checks that the file has."""
+    work = Work()
+    for id, given in said.checks.items():
+        check = given if isinstance(given, CheckPart) else CheckPart(check=given)
+        where = f"{said.path}: checks.{id}"
+        left, sign, right = parse_check(check.check, where)
+        made = Evaluation(names, where, work)
+        broken, count = [], 0
+        for row in made.rows(left, right):
+            name, printed = f"{id}.{row.name}" if row.name else id, row.left
+            count += 1
+            if sign == "=":
+                if not isinstance(printed, PrintedNumber):
+                    made.fail(left, "the left side of = is what the paper prints: a cell, a column or a number by name")
+                assert isinstance(printed, PrintedNumber)
+                target, formula, what = printed, row.right, check.what or f"{printed.name or printed} of check {id}"
+                place = check.where or printed.where
+            else:
+                formula = printed < row.right if sign == "<" else printed > row.right
+                target, what, place = exact(1), check.what or f"check {id}: 1 where it holds", check.where
+            try:
+                verdict = ledger.add(name, what, place or "text", target, formula, check.basis)
+            except UsageError:
+                raise
+            except PlumblineError as error:
+                raise UsageError(f"{where}: {error}") from None
+            if verdict == MISMATCH:
+                broken.append(name)
+        if broken:
+            held = f"; {count - len(broken)} of {count} rows hold" if count > 1 else ""
+            ledger.find(id, f"{check.what or check.check}: does not hold{held}.", broken)
+        if made.left_out:
+            ledger.dropped.append(f"check {id}: {made.left_out} rows left out that do not print each number")
+
+
+def _sizes(said: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -> None:
+    """Recompute parameters from the shape, tokens from steps and batch, and training operations from both."""
+    got = numbers.get
+    path = said.path.name
+
+    def check(id: str, what: str, printed: PrintedNumber | None, *formulas: Given) -> None:
+        """Check against the first formula that gives the number, or the first of all."""
+        if printed is None or not formulas:
+            return
+        trial = Ledger(Path(ledger.rows.study))
+        right = [n for n, one in enumerate(formulas) if trial.add(f"{id}{n}", what, path, printed, one) != MISMATCH]
+        chosen = formulas[right[0] if right else 0]
+        if ledger.add(id, what, path, printed, chosen) == MISMATCH:
+            ledger.find(id, f"{what}: {printed} is printed, and its parts give another number.", [id])
+
+    if said.model:
+        size = decoder(said.model)
+        total, body = (
+            exact(size.total(), "parameters of the shape"),
+            exact(size.body(), "parameters without embeddings"),
+        )
+        check("model_parameters", "parameters of the stated shape", got("model.parameters"), total)
+        check("model_non_embedding", "the same without embeddings", got("model.non_embedding"), body)
+    steps, tokens, flops = got("training.steps"), got("training.tokens"), got("training.flops")
+    batch_tokens, batch, sequence = got("training.batch_tokens"), got("training.batch"), got("training.sequence")
+    if batch and sequence and batch_tokens:
+        check("training_batch", "tokens of a batch: sequences times their length", batch_tokens, batch * sequence)
+    per_step = batch_tokens or (batch * sequence if batch and sequence else None)
+    if steps and per_step:
+        check("training_tokens", "tokens trained on: steps times batch", tokens, steps * per_step)
+    counts = [one for key in ("training.parameters", "model.parameters", "model.non_embedding") if (one := got(key))]
+    seen = tokens or (steps * per_step if steps and per_step else None)
+    if counts and seen:
+        check("training_flops", "training operations: 6 N D", flops, *(6 * count * seen for count in counts))

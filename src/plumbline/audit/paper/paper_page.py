@@ -1,0 +1,148 @@
+"""Shows the audit of a folder: as a page (by the audit's own), on a console, as one object of JSON.
+
+What a paper, a folder or a file names itself is escaped wherever it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+from plumbline.audit.audit_csv import summary
+from plumbline.audit.audit_page import item, recomputed, to_markdown
+from plumbline.audit.audit_rows import VERDICTS
+from plumbline.audit.coverage import AuditCoverage
+from plumbline.audit.findings import Finding
+from plumbline.audit.paper.paper_audit import PaperAudit
+from plumbline.core.errors import visible
+from plumbline.specs.paper import Paper
+
+#: Most contradictions and sentences that the console shows; the page has all.
+SHOWN = 12
+
+UNREAD = "no check of the audit file reads them, and no relation to others was found"
+
+
+def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
+    """The page: the audit's own, and after it what was looked at, dropped and not read."""
+    name = _plain(audit.folder.resolve().name)
+    rows = [{key: _shown(key, value) for key, value in row.items()} | {"study": name} for row in audit.rows]
+    told = [
+        Finding(id=_plain(one.id), bears_on=one.bears_on, text=_text(one.text), rows=tuple(map(_plain, one.rows)))
+        for one in audit.findings
+    ]
+    unread = {UNREAD: [("", "", "")] * (audit.printed - audit.read)} if audit.printed > audit.read else {}
+    covered = AuditCoverage(printed=audit.printed, listed=unread)
+    title = _text(audit.title)
+    paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
+    text = to_markdown(rows, [name], {name: told}, {name: covered}, {name: paper}) if rows else NO_ROWS_PAGE
+    sections = {
+        "Tables": [f"`{_plain(table.name)}`: {_of_table(table)}" for table in audit.tables],
+        "Relations that were found without being told": map(_text, audit.relations),
+        "Looked at and not checked": map(_text, audit.dropped),
+        "Not read, and why": map(_text, not_read),
+    }
+    for head, entries in sections.items():
+        lines = [line for entry in entries for line in item(entry)]
+        text += "\n".join(["", f"## {head}", "", *lines, ""]) if lines else ""
+    return text
+
+
+NO_ROWS = "no relation was found among its numbers; tell some in audit.toml."
+NO_ROWS_PAGE = f"# Audit of the printed numbers\n\nNothing was checked: {NO_ROWS}\n"
+
+
+def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> str:
+    """What a person reads in a terminal: what was read and checked, each contradiction in two lines, the files."""
+    tables, broken = len(audit.tables), audit.contradictions
+    counts = summary(audit.rows, [audit.rows[0]["study"]])["all"] if audit.rows else dict.fromkeys(VERDICTS, 0)
+    untold = len(audit.rows) - audit.told
+    lines = [
+        f"{audit.folder}: {_count(tables, 'table')}, {_count(audit.printed, 'number')}; checks read {audit.read}",
+        f"{_count(len(audit.rows), 'check')}: {audit.told} told, {untold} found without being told",
+        "  ".join(f"{name} {counts[name]}" for name in VERDICTS),
+    ]
+    for row in broken[:SHOWN]:
+        lines += ["", f"{row['quantity']}  ({row['source']})", f"    printed {row['printed']}, {recomputed(row)}"]
+        if row.get("explanation"):
+            lines += [f"    {row['explanation']}"]
+    if len(broken) > SHOWN:
+        lines += ["", f"and {len(broken) - SHOWN} more on the page"]
+    if not audit.rows:
+        lines += ["", f"Nothing was checked: {NO_ROWS}"]
+    if audit.dropped:
+        lines += ["", "Looked at and not checked; a line in audit.toml checks it:"]
+        lines += [f"  {one}" for one in audit.dropped[:SHOWN]]
+        lines += [f"  and {len(audit.dropped) - SHOWN} more on the page"] * (len(audit.dropped) > SHOWN)
+    if not_read:
+        lines += ["", f"Not read, {_count(len(not_read), 'place')}:", *(f"  {one}" for one in not_read[:SHOWN])]
+        lines += [f"  and {len(not_read) - SHOWN} more on the page"] * (len(not_read) > SHOWN)
+    verdict = (
+        f"{_count(len(broken), 'number')} contradict{'s' * (len(broken) == 1)} the others"
+        if broken
+        else "Nothing contradicts"
+    )
+    lines += [""] if not audit.rows else ["", f"{verdict}."]
+    lines += [*(f"{name:5} {path}" for name, path in files.items())]
+    return visible("\n".join(lines))
+
+
+def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code: int) -> dict[str, Any]:
+    """The audit as one object."""
+    keys = (
+        "id",
+        "quantity",
+        "source",
+        "formula",
+        "printed",
+        "recomputed",
+        "recomputed_low",
+        "recomputed_high",
+        "finding",
+    )
+    return {
+        "folder": str(audit.folder),
+        "tables": [
+            {"name": table.name, "rows": len(table.rows), "columns": len(table.columns), "numbers": len(table.printed)}
+            for table in audit.tables
+        ],
+        "checks": {"told": audit.told, "found": len(audit.rows) - audit.told},
+        "verdicts": {name: sum(row["verdict"] == name for row in audit.rows) for name in VERDICTS},
+        "contradictions": [{key: row.get(key, "") for key in keys} for row in audit.contradictions],
+        "relations": audit.relations,
+        "dropped": audit.dropped,
+        "not_read": not_read,
+        "printed": audit.printed,
+        "read": audit.read,
+        "files": files,
+        "exit_code": code,
+    }
+
+
+def _of_table(table: Any) -> str:
+    title = f" {_text(table.title)}" if table.title else ""
+    where = f" ({_text(table.source)})" if table.source else ""
+    return f"{len(table.rows)} rows, {len(table.columns)} columns, {len(table.printed)} numbers{where}.{title}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def _shown(key: str, value: Any) -> Any:
+    """A value of a row as the page shows it."""
+    if not isinstance(value, str):
+        return value
+    return _plain(value) if key in ("id", "finding") else value if key == "formula" else _text(value)
+
+
+def _plain(text: str) -> str:
+    """A name as it may stand between backquotes."""
+    return visible(text).replace("`", "'").replace("\n", " ").replace("\t", " ")
+
+
+def _text(text: str) -> str:
+    """A text that Markdown and HTML show as it is."""
+    plain = escape(visible(text).replace("\n", " ").replace("\t", " "), quote=False)
+    return "".join(f"\\{letter}" if letter in "[]`|*\\" else letter for letter in plain)

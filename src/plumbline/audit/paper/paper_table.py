@@ -1,0 +1,283 @@
+"""Reads a paper's tables from the CSV files of a folder: row and column names, cells, groups of rows, sources.
+
+The first row names the columns and the first column the rows. A line without any text parts groups of rows, as a rule
+does in print. What is too large, ragged or no text is refused by file and line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from plumbline.audit.paper.printed_cell import PARTS, PrintedCell, read_cell, scaled
+from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
+from plumbline.core.errors import UsageError, nearest, visible
+from plumbline.core.files import parse_json, sha256_text
+
+#: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
+BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000
+
+#: Where the cells of tables that were read from LaTeX stand in it.
+SOURCES = "sources.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """A table of a paper.
+
+    Attributes:
+        name: the file's name without its ending.
+        columns: names of the columns, the first of which names the rows.
+        rows: names of the rows.
+        cells: row -> column -> what is printed.
+        groups: number of the group of each row, counted from 0.
+        title: its caption, where it is known.
+        places: (row's place, column's place) -> where it stands in the paper's source.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: dict[str, dict[str, PrintedCell]]
+    groups: tuple[int, ...]
+    title: str = ""
+    source: str = ""
+    places: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def cell(self, row: str, column: str) -> PrintedCell:
+        """The cell of a row and a column, by their names.
+
+        Raises:
+            UsageError: there is no such row or column.
+        """
+        for kind, key, known in (("row", row, self._row_places), ("column", column, self._column_places)):
+            if key not in known:
+                names = list(known)
+                raise UsageError(
+                    f"{self.name}.csv: there is no {kind} {key!r}{nearest(key, names)} (known: {few(names)})"
+                )
+        return self.cells[row][column]
+
+    def prints(self, row: str, column: str, part: str = "") -> bool:
+        """Whether a number stands in the cell."""
+        return self.cell(row, column).part(part) is not None
+
+    def number(self, row: str, column: str, part: str = "") -> PrintedNumber:
+        """A cell's number, or another one that is printed with it.
+
+        Raises:
+            UsageError: there is no such cell, or no such number stands in it.
+        """
+        cell = self.cell(row, column)
+        text = cell.part(part)
+        if text is None:
+            said = f"reads {cell.text!r}" if cell.text else "is empty"
+            raise UsageError(
+                f"{self.name}.csv: {row!r}, {column!r} {said}: no number{f' as its {part}' if part else ''}"
+            )
+        if not part and column in self.mixed:
+            text = scaled(text, cell.unit)
+        end = f".{part}" if part else ""
+        return PrintedNumber(
+            text=text,
+            relation="<" if cell.bound and not part else "=",
+            name=f"{quoted(self.name)}.{quoted(row)}.{quoted(column)}{end}",
+            where=self.place(row, column),
+            cells=((self.name, row, f"{column}{end}"),),
+        )
+
+    def column(self, column: str, rows: Sequence[str], part: str = "", where: str = "") -> PrintedColumn:
+        """The numbers of a column in these rows, under one name."""
+        name = f"{quoted(self.name)}[{where}].{quoted(column)}" + (f".{part}" if part else "")
+        return PrintedColumn(name=name, numbers=tuple(self.number(row, column, part) for row in rows))
+
+    def line(self, row: str, columns: Sequence[str], part: str = "", where: str = "") -> PrintedColumn:
+        """The numbers of a row in these columns, under one name."""
+        name = f"{quoted(self.name)}.{quoted(row)}[{where}]" + (f".{part}" if part else "")
+        return PrintedColumn(name=name, numbers=tuple(self.number(row, column, part) for column in columns))
+
+    def place(self, row: str, column: str) -> str:
+        """Where a cell stands: in the paper's source, or else in the table's file."""
+        known = self.places.get((self._row_places[row], self._column_places[column]))
+        return known or self.source or f"{self.name}.csv"
+
+    @cached_property
+    def _row_places(self) -> dict[str, int]:
+        return {row: place for place, row in enumerate(self.rows)}
+
+    @cached_property
+    def _column_places(self) -> dict[str, int]:
+        return {column: place for place, column in enumerate(self.columns)}
+
+    @cached_property
+    def mixed(self) -> frozenset[str]:
+        """Columns whose cells have different units that multiply: their numbers are multiplied out."""
+        found = []
+        for column in self.columns:
+            units = {cell.unit for line in self.cells.values() if (cell := line[column]).number is not None}
+            if len(units) > 1 and any(unit in "KkMGBT" and unit for unit in units):
+                found.append(column)
+        return frozenset(found)
+
+    @property
+    def half_read(self) -> list[str]:
+        """Cells that have digits and are no number in full, in columns that are mostly numbers: nothing checks them."""
+        found = []
+        for column in self.columns[1:]:
+            line = {row: self.cells[row][column] for row in self.rows}
+            words = {row: cell for row, cell in line.items() if cell.number is None and not cell.empty}
+            if 2 * sum(cell.number is not None for cell in line.values()) >= len(line) - sum(
+                map(_empty, line.values())
+            ):
+                found += [
+                    f"{self.place(row, column)}: {self.name}, {row}, {column}: {cell.text[:60]!r} is no number in full"
+                    for row, cell in words.items()
+                    if any(letter.isdigit() for letter in cell.text)
+                ]
+        return found
+
+    @cached_property
+    def printed(self) -> list[tuple[str, str, str]]:
+        """Every number of the table as (table, row, column), with its part."""
+        return [
+            (self.name, row, column + (f".{part}" if part else ""))
+            for row in self.rows
+            for column in self.columns
+            for part in ("", *PARTS)
+            if self.cells[row][column].part(part) is not None
+        ]
+
+
+def _empty(cell: PrintedCell) -> bool:
+    return cell.empty
+
+
+def quoted(name: str) -> str:
+    """A name as expressions write it: as it is, or in quotes where it is more than letters, digits and `_`."""
+    plain = name.isascii() and name.isidentifier()
+    return name if plain else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def few(names: Sequence[str]) -> str:
+    """Some of many names, for a message."""
+    shown = ", ".join(repr(name) for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
+
+
+def read_tables(folder: Path) -> list[PaperTable]:
+    """Read every CSV of the folder itself, in the order of their names.
+
+    Raises:
+        UsageError: there is none, or one is no table.
+    """
+    paths = sorted(path for path in folder.glob("*.csv") if path.is_file())
+    if not paths:
+        raise UsageError(
+            f"{folder}: there is no table (*.csv) in it; type one (first row: columns, first column: rows), or read "
+            "them from LaTeX: plumbline audit --from paper.tex FOLDER"
+        )
+    if len(paths) > TABLES:
+        raise UsageError(f"{folder}: {len(paths)} tables, and at most {TABLES} are read; audit a part of them")
+    sources = _sources(folder / SOURCES)
+    tables = []
+    for path in paths:
+        tables.append(_read_table(path, sources.get(path.stem, {})))
+        if sum(len(table.rows) * len(table.columns) for table in tables) > CELLS:
+            raise UsageError(f"{path}: more than {CELLS} cells with the tables before it; audit a part of the tables")
+    return tables
+
+
+def text_of(path: Path) -> str:
+    """Read a file of the folder as text, within the limit of its size.
+
+    Raises:
+        UsageError: it is too large, or no UTF-8.
+    """
+    with path.open("rb") as handle:
+        content = handle.read(BYTES + 1)
+    if len(content) > BYTES:
+        raise UsageError(f"{path}: larger than {BYTES // 1_000_000} MB; that is no table of a paper")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: byte {error.start} is no UTF-8; save the file as UTF-8") from error
+
+
+def _sources(path: Path) -> dict[str, dict[str, object]]:
+    if not path.is_file():
+        return {}
+    try:
+        known = parse_json(text_of(path))["tables"]
+        return {str(name): dict(told) for name, told in known.items()}
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path}: not as `plumbline audit --from` writes it ({error}); write it again") from error
+
+
+def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
+    text = text_of(path)
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise UsageError(f"{path}: no CSV ({error}); quote cells that hold a comma or a quote") from error
+    head = next((line for line in lines if any(cell.strip() for cell in line)), None)
+    if head is None:
+        raise UsageError(f"{path}: empty; its first row names the columns")
+    if len(head) > COLUMNS or len(lines) > ROWS:
+        raise UsageError(f"{path}: {len(lines)} rows, {len(head)} columns; at most {ROWS} and {COLUMNS} are read")
+    columns = _unique([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])
+    body: list[list[PrintedCell]] = []
+    groups: list[int] = []
+    group = 0
+    for number, line in enumerate(lines, start=1):
+        if line is head:
+            continue
+        if not any(cell.strip() for cell in line):
+            group += bool(groups) and groups[-1] == group
+        elif len(line) != len(head):
+            raise UsageError(f"{path}: line {number} ({line[0]!r}) has {len(line)} cells, and the head {len(head)}")
+        else:
+            body.append([read_cell(cell) for cell in line])
+            groups.append(group)
+    rows = _row_names(body)
+    lines_told = told.get("cells") if told.get("sha256") == sha256_text(text) else None
+    places = {}
+    if isinstance(lines_told, list) and len(lines_told) == len(rows):
+        for place, of_row in enumerate(lines_told):
+            for other, where in enumerate(of_row if isinstance(of_row, list) else ()):
+                places[place, other] = str(where)
+    return PaperTable(
+        name=path.stem,
+        columns=tuple(columns),
+        rows=tuple(rows),
+        cells={row: dict(zip(columns, line, strict=True)) for row, line in zip(rows, body, strict=True)},
+        groups=tuple(groups),
+        title=str(told.get("caption", "")),
+        source=str(told.get("where", "")),
+        places=places,
+    )
+
+
+def _row_names(body: Sequence[Sequence[PrintedCell]]) -> list[str]:
+    """Names of rows: their first cell, the first two where only both together tell them apart, or a number after it."""
+    names = [line[0].text or "(no name)" for line in body]
+    if len(set(names)) < len(names) and body and len(body[0]) > 1 and not any(line[1].number for line in body):
+        both = [f"{line[0].text} / {line[1].text}" for line in body]
+        if len(set(both)) == len(both):
+            return both
+    return _unique(names)
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Have equal names end in `#1`, `#2`, ... in their order."""
+    times, seen = Counter(names), Counter[str]()
+    found = []
+    for name in map(visible, names):
+        seen[name] += 1
+        found.append(f"{name}#{seen[name]}" if times[name] > 1 else name)
+    return found

@@ -1,0 +1,127 @@
+"""Reads the text of a table's cell as papers print numbers: signs, units, marks, a spread or a number in brackets.
+
+`**48.2**` is a number in bold type, `_48.2_` an underlined one: so the CSV keeps what the paper marks. What is no
+number in full is words; nothing is guessed from a part of a text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+#: Texts of a cell in which nothing is printed.
+NOTHING = frozenset(("", "-", "--", "---", "–", "—", "−", "n/a", "N/A", "n.a.", "/", "·", "..."))
+
+#: Units that multiply, as powers of ten.
+THOUSANDS = {"K": 3, "k": 3, "M": 6, "G": 9, "B": 9, "T": 12}
+
+#: Longest text that is looked at as a number.
+LONGEST = 120
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})"
+_POWER = r"(?:[eE][+-]?\d{1,2}|\s?[x×·*]\s?10\^\{?[+-]?\d{1,2}\}?)"
+_NUMBER = rf"{_DIGITS}{_POWER}?"
+_UNIT = r"(?:%|pp|pts?|x|×|[KkMGBT](?![a-zA-Z])|ms|s|h)"
+_CELL = re.compile(
+    rf"(?P<relation>[<≤=]\s?)?(?P<sign>[+-]?)(?P<number>{_NUMBER})\s?(?P<unit>{_UNIT}?)"
+    rf"(?:\s?(?:±|\+/-|\+-)\s?(?P<sd>{_NUMBER})\s?(?P<sd_unit>{_UNIT}?))?"
+    rf"(?:\s?\(\s?(?:±\s?(?P<sd_inside>{_NUMBER})|(?P<bracket>[+-]?{_NUMBER}))\s?(?P<bracket_unit>{_UNIT}?)\s?\))?",
+    re.ASCII,
+)
+_BRACKETED = re.compile(rf"\((?P<number>[+-]?{_NUMBER})\s?(?P<unit>{_UNIT}?)\)", re.ASCII)
+_ARROWS = re.compile(r"[↑↓▲▼△▽↗↘⬆⬇]")
+_FOOTNOTES = re.compile(r"(?:\s?[*†‡§¶⋆★♣♠♦♥]+|\^\{?[a-z*]\}?)+$")
+#: Signs and blanks that look like others.
+_LOOKS = str.maketrans({"−": "-", "–": "-", "‒": "-", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "＋": "+"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrintedCell:
+    """A cell of a table.
+
+    Attributes:
+        text: what is printed, without marks.
+        number: the number's text as `Decimal` reads it, or None where the cell holds words or nothing.
+        unit: what follows the number: "%", "M", "x"; empty: nothing.
+        bound: it is printed as an upper bound.
+        sd: the number after a ±, or None.
+        bracket: the number in brackets after the number, or None.
+        bold, underlined: how it is marked.
+    """
+
+    text: str
+    number: str | None = None
+    unit: str = ""
+    bound: bool = False
+    sd: str | None = None
+    bracket: str | None = None
+    bold: bool = False
+    underlined: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is printed in it."""
+        return self.text in NOTHING
+
+    def part(self, name: str) -> str | None:
+        """The text of one of the cell's numbers: of itself (no name), its `sd`, or the one in `brackets`."""
+        return {"": self.number, "sd": self.sd, "brackets": self.bracket}[name]
+
+
+#: Names of a cell's other numbers in expressions.
+PARTS = ("sd", "brackets")
+
+
+def read_cell(text: str) -> PrintedCell:
+    """Read a cell's text; a number only if all of the text is one."""
+    plain, bold, underlined = _without_marks(text.strip())
+    if len(plain) > LONGEST or plain in NOTHING:
+        return PrintedCell(text=plain, bold=bold, underlined=underlined)
+    bare = _FOOTNOTES.sub("", _ARROWS.sub("", plain.translate(_LOOKS)).strip()).strip()
+    bare = bare.replace("{,}", ",").replace("\\%", "%")
+    found = _CELL.fullmatch(bare)
+    if found is None:
+        alone = _BRACKETED.fullmatch(bare)
+        if alone is None:
+            return PrintedCell(text=plain, bold=bold, underlined=underlined)
+        number = _decimal(alone["number"])
+        return PrintedCell(text=plain, number=number, unit=alone["unit"], bold=bold, underlined=underlined)
+    sd = found["sd"] or found["sd_inside"]
+    return PrintedCell(
+        text=plain,
+        number=_decimal(found["sign"] + found["number"]),
+        unit=found["unit"],
+        bound=(found["relation"] or "").strip() in ("<", "≤"),
+        sd=_decimal(sd) if sd else None,
+        bracket=_decimal(found["bracket"]) if found["bracket"] else None,
+        bold=bold,
+        underlined=underlined,
+    )
+
+
+def scaled(number: str, unit: str) -> str:
+    """The number with its unit multiplied out, and as many digits as are printed: "1.3" B is "1.3E+9"."""
+    return str(Decimal(number).scaleb(THOUSANDS.get(unit, 0)))
+
+
+def marked(text: str, *, bold: bool, underlined: bool) -> str:
+    """Write a cell's text with its marks, as `read_cell` reads it."""
+    inner = f"_{text}_" if underlined and text else text
+    return f"**{inner}**" if bold and text else inner
+
+
+def _without_marks(text: str) -> tuple[str, bool, bool]:
+    bold = underlined = False
+    for _ in range(3):
+        if len(text) > 4 and text.startswith("**") and text.endswith("**"):
+            text, bold = text[2:-2].strip(), True
+        elif len(text) > 2 and text.startswith("_") and text.endswith("_"):
+            text, underlined = text.strip("_").strip(), True
+    return text, bold, underlined
+
+
+def _decimal(text: str) -> str:
+    """The text of a number as `Decimal` reads it: without separators of thousands, powers of ten as an exponent."""
+    plain = text.replace(",", "").replace("{", "").replace("}", "").lstrip("+")
+    return re.sub(r"\s?[x×·*]\s?10\^", "e", plain)

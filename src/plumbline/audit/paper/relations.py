@@ -1,0 +1,236 @@
+"""Finds relations among the numbers of a table without being told, and checks every row against those that hold.
+
+Differences, percentages, ratios, sums, means, against another column or against a baseline's row; perplexity against
+loss; p against z or t; means that no whole numbers give; ranks; bold and underlined numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from plumbline.audit.expression import Given
+from plumbline.audit.paper import mark_checks, statistic_checks
+from plumbline.audit.paper.audit_file import TablePart
+from plumbline.audit.paper.evidence import Agreement, agreement, meets
+from plumbline.audit.paper.formulas import BASELINE, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
+from plumbline.audit.paper.ledger import Ledger, RelationRow
+from plumbline.audit.paper.lines import Ends, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.paper_table import PaperTable
+
+#: Most numbers that the search in one table computes.
+WORK = 300_000
+
+#: Share of the rows from which a relation that a name says is spoken of, though it is not checked.
+SPOKEN = 1 / 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
+
+    `spoken`: worth a word where some rows agree and it does not hold.
+    """
+
+    target: Line
+    words: str
+    spoken: bool
+    parts: frozenset[int]
+    computed: dict[str, Ends]
+    formula: Callable[[str], Given]
+
+    def measured(self) -> Agreement:
+        """How many rows agree."""
+        keys = [key for key in self.computed if key in self.target.ends]
+        return agreement([self.target.ends[key] for key in keys], [self.computed[key] for key in keys])
+
+
+class _Budget:
+    """What the search in one table may still compute."""
+
+    def __init__(self) -> None:
+        self.left = WORK
+
+
+def look_at(table: PaperTable, part: TablePart, ledger: Ledger) -> None:
+    """Look for relations along the columns and along the rows of a table, and check their rows."""
+    seen: set[tuple[str, frozenset[int]]] = set()
+    done: set[tuple[str, int]] = set()
+    by_column, by_row = columns_of(table, part.skip), rows_of(table, part.skip)
+    for lines in (by_column, by_row):
+        budget = _Budget()
+        # What a name says goes before what none does, so that a difference is told as one and not as a part of it.
+        for said in (True, False) if lines is by_column else (True,):
+            for target in lines.lines:
+                if (lines.along, target.place) not in done:
+                    _look_for(target, lines, part, ledger, seen, done, budget, said=said)
+        if budget.left < 0:
+            ledger.dropped.append(f"{table.name}: too large to look for every relation among its {lines.along}s")
+    statistic_checks.look_at(by_column, part, ledger)
+    mark_checks.look_at(by_column, by_row, part, ledger)
+
+
+def _look_for(
+    target: Line,
+    lines: Lines,
+    part: TablePart,
+    ledger: Ledger,
+    seen: set[tuple[str, frozenset[int]]],
+    done: set[tuple[str, int]],
+    budget: _Budget,
+    *,
+    said: bool,
+) -> None:
+    """Take the relation of a line to others that most rows agree with, if chance does not explain it.
+
+    `said`: those that a name says; else the others.
+    """
+    tried: list[tuple[Candidate, Agreement]] = []
+    for candidate in _candidates(target, lines, part, budget, said):
+        if (lines.along, candidate.parts) not in seen:
+            tried.append((candidate, candidate.measured()))
+    holding = [(one, found) for one, found in tried if found.holds(len(tried), said=said)]
+    if holding:
+        best, _ = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
+        seen.add((lines.along, best.parts))
+        done.add((lines.along, target.place))
+        _check(best, lines, ledger)
+        return
+    spoken = [
+        (one, found) for one, found in tried if one.spoken and found.agree >= 3 and found.agree >= SPOKEN * found.rows
+    ]
+    if said and spoken:
+        best, found = max(spoken, key=lambda pair: pair[1].agree / pair[1].rows)
+        ledger.dropped.append(
+            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, which can be chance"
+        )
+
+
+def _check(candidate: Candidate, lines: Lines, ledger: Ledger) -> None:
+    """Check each row of a relation."""
+    table, target = lines.table.name, candidate.target
+    keys = [key for key in candidate.computed if key in target.ends]
+    named = {key: (key, target.name) if lines.along == "column" else (target.name, key) for key in keys}
+    rows = [
+        RelationRow(key, ", ".join((table, *named[key])), target.numbers[key], candidate.formula(key)) for key in keys
+    ]
+    ledger.hold(table, target.name, candidate.words, rows)
+
+
+def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, said: bool) -> Iterator[Candidate]:
+    others = [line for line in lines.lines if line is not target]
+    for formula in FORMULAS:
+        if formula.says(target) != said or not (said or formula.unsaid):
+            continue
+        for one in others:
+            for two in others:
+                near = abs(one.place - target.place) <= 3 and abs(two.place - target.place) <= 3
+                if one is not two and (said or near) and (formula.ordered or one.place < two.place):
+                    yield from _of_lines(target, formula, (one, two), lines, budget)
+    for formula in (MEANS, SUMS):
+        if said and formula.says(target):
+            for window in _windows(target, others):
+                yield from _of_lines(target, formula, window, lines, budget)
+    before = [line for line in others if line.place < target.place]
+    if not said and not MEANS.says(target) and len(before) >= 3:
+        yield from _of_lines(target, MEANS, before, lines, budget)
+    if lines.along == "column":
+        yield from _to_baseline(target, others, lines, part, budget, said)
+
+
+def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
+    before = [line for line in others if line.place < target.place]
+    after = [line for line in others if line.place > target.place]
+    if len(others) >= 2:
+        yield others
+    for start in range(len(before) - 1):
+        if start or after:
+            yield before[start:]
+    for end in range(2, len(after) + 1):
+        if end < len(after) or before:
+            yield after[:end]
+    # Without the last one or two before it, which may be of another kind.
+    for end in (len(before) - 1, len(before) - 2):
+        for start in range(max(0, end - 1)):
+            yield before[start:end]
+
+
+def _of_lines(
+    target: Line, formula: Formula, given: Sequence[Line], lines: Lines, budget: _Budget
+) -> Iterator[Candidate]:
+    keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
+    if len(keys) < 2 or budget.left < 0:
+        return
+    budget.left -= len(given) * min(len(keys), 6)
+    sample = keys[:6]
+    first = {key: formula.ends([line.ends[key] for line in given]) for key in sample}
+    if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
+        return
+    computed = {key: ends for key in keys if (ends := formula.ends([line.ends[key] for line in given])) is not None}
+    yield Candidate(
+        target=target,
+        words=formula.sentence(target.name, [line.name for line in given], lines.along),
+        spoken=formula in (FORMULAS[0], MEANS, SUMS),
+        parts=frozenset((target.place, *(line.place for line in given))),
+        computed=computed,
+        formula=lambda key: formula.expression([line.numbers[key] for line in given]),
+    )
+
+
+def _to_baseline(
+    target: Line, others: Sequence[Line], lines: Lines, part: TablePart, budget: _Budget, said: bool
+) -> Iterator[Candidate]:
+    for one in others:
+        for name in _baselines(target, one, lines, part):
+            for formula in FORMULAS:
+                if not formula.baseline or budget.left < 0 or formula.says(target) != said:
+                    continue
+                if not said and not formula.unsaid:
+                    continue
+                if not said and not part.baseline and abs(one.place - target.place) > 3:
+                    continue
+                base = {key: name or _first_of_group(key, one, lines) for key in lines.keys}
+                keys = [
+                    key
+                    for key in lines.keys
+                    if key in target.ends and key in one.ends and base[key] in one.ends and base[key] != key
+                ]
+                budget.left -= 2 * len(keys)
+                if len(keys) < 2:
+                    continue
+                computed = {key: ends for key in keys if (ends := formula.ends([one.ends[base[key]], one.ends[key]]))}
+                yield Candidate(
+                    target=target,
+                    words=formula.sentence(
+                        target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
+                    ),
+                    spoken=formula is FORMULAS[0],
+                    parts=frozenset((target.place, one.place)),
+                    computed=computed,
+                    formula=lambda key, one=one, base=base, formula=formula: formula.expression(  # type: ignore[misc]
+                        [one.numbers[base[key]], one.numbers[key]]
+                    ),
+                )
+
+
+def _baselines(target: Line, one: Line, lines: Lines, part: TablePart) -> Iterator[str]:
+    """Names of rows that may be the baseline; an empty one for the first row of each group."""
+    if part.baseline:
+        yield part.baseline
+        return
+    zero = {
+        key for key in one.ends if (key in target.ends and target.ends[key][1] in (0, 1)) or target.cells[key].empty
+    }
+    named = {
+        key
+        for key in one.ends
+        if any(word in f" {key.lower()} " for word in ("baseline", "control", "reference", "vanilla"))
+    }
+    yield from sorted(zero | named, key=lines.keys.index)[:4]
+    if len(set(lines.groups.values())) > 1:
+        yield ""
+
+
+def _first_of_group(key: str, one: Line, lines: Lines) -> str:
+    return next(other for other in lines.keys if lines.groups[other] == lines.groups[key] and other in one.cells)

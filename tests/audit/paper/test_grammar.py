@@ -1,0 +1,130 @@
+"""The expressions of an audit file: what they mean, and that bad or hostile ones are refused with their place."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.audit.interval_arithmetic import high, low
+from plumbline.audit.paper.evaluate import Evaluation, Names, Work
+from plumbline.audit.paper.grammar import parse_check
+from plumbline.audit.paper.paper_table import PaperTable, quoted, read_tables
+from plumbline.audit.printed_number import PrintedNumber
+from plumbline.core.errors import UsageError
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> PaperTable:
+    (tmp_path / "t.csv").write_text("name,a,b c,d\none,1.0,2.0,\ntwo,3.0,4.0,**5.0 ± 0.1**\nbase,0.50,0.5,1\n")
+    (read,) = read_tables(tmp_path)
+    return read
+
+
+def results(table: PaperTable, check: str) -> dict[str, tuple[float, float, float, float]]:
+    """Name of each row -> ends of the left and of the right side."""
+    left, _, right = parse_check(check, "audit.toml: checks.x")
+    names = Names(tables={"t": table}, numbers={"n": PrintedNumber(text="7", exact=True, name="n")})
+    found = {}
+    for row in Evaluation(names, "audit.toml: checks.x", Work()).rows(left, right):
+        first, second = row.left.expression().ranges[0], row.right.ranges[0]
+        found[row.name] = (low(first), high(first), low(second), high(second))
+    return found
+
+
+LEAVES = st.sampled_from(("2", "0.5", "7", "3.25", "10"))
+FORMULAS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(("+", "-", "*", "/")), inner).map(lambda x: f"({x[0]} {x[1]} {x[2]})"),
+        st.tuples(inner, st.sampled_from(("+", "-", "*", "/")), inner).map(" ".join),
+        inner.map(lambda x: f"-{x}" if not x.startswith("-") else x),
+        inner.map(lambda x: f"({x}) ** 2"),
+    ),
+    max_leaves=7,
+)
+
+
+@given(FORMULAS)
+def test_a_formula_of_numbers_is_what_python_computes(formula: str) -> None:
+    left, _, right = parse_check(f"1 = {formula}", "x")
+    try:
+        expected = eval(formula)  # the oracle, of texts that the test itself makes
+    except ZeroDivisionError:
+        return
+    if abs(expected) > 1e200:
+        return
+    try:
+        (row,) = Evaluation(Names(tables={}, numbers={}), "x", Work()).rows(left, right)
+    except UsageError as error:
+        assert "divisor can be zero" in str(error)
+        return
+    value = row.right.printed[0]
+    assert low(value) - 1e-6 * abs(expected) - 1e-9 <= expected <= high(value) + 1e-6 * abs(expected) + 1e-9
+
+
+def test_rows_pair_by_name_and_lists_stay_whole(table: PaperTable) -> None:
+    found = results(table, 't[not base].a = t[not base]."b c" - mean(t[:].a) * 0')
+    assert list(found) == ["one", "two"]
+    assert found["two"][:2] == pytest.approx((2.95, 3.05)) and found["two"][2:] == pytest.approx((3.95, 4.05))
+
+
+def test_rows_without_a_number_are_left_out_and_counted(table: PaperTable) -> None:
+    left, _, right = parse_check("t[:].d = t[:].a", "x")
+    made = Evaluation(Names(tables={"t": table}, numbers={}), "x", Work())
+    assert [row.name for row in made.rows(left, right)] == ["two", "base"]
+    assert made.left_out == 1
+
+
+def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None:
+    assert results(table, "t.two.d.sd = 0.1")[""][:2] == pytest.approx((0.05, 0.15))
+    assert list(results(table, 't.two[a, "b c"] = t.two[a, "b c"]')) == ["a", "b c"]
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("t.two.a", "character 8: a check is two sides"),
+        ("t.two.a = ", "character 11: a number, a cell"),
+        ("t.twoo.a = 1", "character 1: t.csv: there is no row 'twoo'; did you mean 'two'?"),
+        ("1 = t.two.e", "character 5: t.csv: there is no column 'e'"),
+        ("t.two.a = meen(t[:].a)", "character 11: there is no function 'meen'; did you mean 'mean'?"),
+        ("t.two.a = mean(t.two.a)", "character 16: mean takes a list"),
+        ("t.two.a = exp(exp(exp(100)))", "exp takes numbers up to"),
+        ("t.two.a = 9 ** 9 ** 9 ** 9", "an exponent may be at most"),
+        ("t.two.a = 1 / (t.two.a - 3)", "the divisor can be zero"),
+        ("t.two.a = sqrt(-1)", "this has no finite value"),
+        ("t.two.a = log(0)", "no finite"),
+        ("t.two.a = " + "(" * 60 + "1" + ")" * 60, "nest deeper than 40"),
+        ("t.two.a = " + "-" * 60 + "1", "nest deeper than 40"),
+        ("t.two.a = 1" + " + 1" * 900, "an expression has at most 2000"),
+        ("t.two.a = __import__('os')", "there is no function '__import__'"),
+        ("t.two.a = t.two.a.__class__", "a cell has the parts sd and brackets"),
+        ("t.two.a = 1; 2", "character 12: ';' has no meaning"),
+        ("t[one, two].a = t[one].a", "the sides name 2 and 1 rows"),
+        ("t[one, two].d = 5", "'one', 'd' is empty: no number"),
+    ],
+)
+def test_a_bad_expression_is_refused_with_its_place(table: PaperTable, check: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        results(table, check)
+    assert str(error.value).startswith("audit.toml: checks.x") and said in str(error.value)
+
+
+def test_work_is_bounded(tmp_path: Path) -> None:
+    rows = "".join(f"r{n},{n}\n" for n in range(1900))
+    (tmp_path / "t.csv").write_text("name,a\n" + rows)
+    (table,) = read_tables(tmp_path)
+    began = time.process_time()
+    with pytest.raises(UsageError, match="compute too many numbers"):
+        results(table, "t[:].a = " + " + ".join(["mean(t[:].a)", "t[:].a"] * 70))
+    assert time.process_time() - began < 20
+
+
+@given(st.text(min_size=1, max_size=12))
+def test_any_name_can_be_written_in_quotes(name: str) -> None:
+    left, _, _ = parse_check(f"t.{quoted(name)}.a = 1", "x")
+    assert left.row == name  # type: ignore[attr-defined]

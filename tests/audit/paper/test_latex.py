@@ -1,0 +1,161 @@
+"""Tables read from LaTeX: cells, marks, heads, sources; what is hostile or unknown is said and never guessed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plumbline.audit.paper.latex.source_files import read_source
+from plumbline.audit.paper.latex.tabulars import find_tables
+from plumbline.audit.paper.latex.tokens import tokens_of
+from plumbline.audit.paper.latex.write_tables import write_tables
+from plumbline.audit.paper.paper_table import read_tables
+from plumbline.core.errors import UsageError
+
+PAPER = r"""
+\newcommand{\best}[1]{\textbf{#1}} \newcommand\std[2][0.9]{\,$\pm$\,#2} \def\ours{Ours}
+% \begin{tabular}{ll} no & table \\ \end{tabular}
+\iffalse \begin{tabular}{ll} no & table \\ \end{tabular} \fi
+\begin{table}[t]
+\caption{Main \textbf{results} on $\mathcal{D}$.} \label{tab:main}
+\begin{tabular}{@{}l|*{2}{c}>{\raggedright}p{2cm}S[table-format=2.1]@{}}
+\toprule
+\multirow{2}{*}{Method} & \multicolumn{2}{c}{Accuracy ($\uparrow$)} & Loss $\downarrow$ & {S} \\
+\cmidrule(lr){2-3}
+ & PIQA & \textbf{ARC} \\
+\midrule
+Base~\cite{foo} & 48.2\std{0.3} & 30.1\% & 2.34 & 48.2(3) \\ % a comment & more
+\rowcolor{gray} \ours{} & \best{49.0} & $\mathbf{31.2}_{\pm 0.2}$ & $-2.07^{\dagger}$ & 1{,}234 \\[2pt]
+\midrule
+\multicolumn{5}{l}{\textit{Larger}} \\
+\multirow{2}{*}{Foo} & \underline{48.9} & \unheard{12} & \makecell{1.2\\B} & \num{7.5e-3} \\
+ & {\bf 1.0} & $1.2\times 10^{-4}$ & \textcolor{red}{3} & --- \\
+\bottomrule
+\end{tabular}
+\end{table}
+"""
+
+
+def read(folder: Path, text: str) -> tuple[list[list[str]], dict[str, object]]:
+    (folder / "paper.tex").write_text(text, encoding="utf-8")
+    write_tables(folder / "paper.tex", folder / "out")
+    with (folder / "out/table1.csv").open(newline="") as handle:
+        rows = list(csv.reader(handle))
+    return rows, json.loads((folder / "out/sources.json").read_text())
+
+
+def test_a_table_as_papers_set_it(tmp_path: Path) -> None:
+    rows, told = read(tmp_path, PAPER)
+    assert rows == [
+        ["Method", "Accuracy (↑) / PIQA", "Accuracy (↑) / ARC", "Loss ↓", "S"],
+        ["Base", "48.2 ± 0.3", "30.1%", "2.34", "48.2 ± 0.3"],
+        ["Ours", "**49.0**", "**31.2 ± 0.2**", "-2.07†", "1,234"],
+        [],
+        [],
+        ["Foo", "_48.9_", "\\unheard12", "1.2 B", "7.5e-3"],
+        ["Foo", "**1.0**", "1.2×10^-4", "3", "—"],
+    ]
+    (table,) = read_tables(tmp_path / "out")
+    assert table.rows == ("Base", "Ours", "Foo#1", "Foo#2") and table.groups == (0, 0, 1, 1)
+    assert table.place("Ours", "S") == "paper.tex:14" and table.title == "Main results on D."
+    number = table.number("Foo#2", "Accuracy (↑) / ARC")
+    assert number.text == "1.2e-4"
+    assert any("paper.tex:17" in one and "\\unheard" in one for one in told["not_read"])  # type: ignore[attr-defined]
+
+
+def test_an_edited_csv_keeps_no_source_of_cells(tmp_path: Path) -> None:
+    read(tmp_path, PAPER)
+    path = tmp_path / "out/table1.csv"
+    path.write_text(path.read_text().replace("2.34", "2.35"))
+    assert read_tables(tmp_path / "out")[0].place("Ours", "S") == "paper.tex:7"
+    with pytest.raises(UsageError, match="is there already and reads otherwise"):
+        write_tables(tmp_path / "paper.tex", tmp_path / "out")
+
+
+def test_a_tabular_of_pictures_is_no_table(tmp_path: Path) -> None:
+    pictures = "\\begin{tabular}{cc} \\includegraphics{a} & \\includegraphics{b} \\\\ & \\\\ \\end{tabular}\n"
+    _, told = read(tmp_path, pictures + PAPER)
+    assert "without numbers to compare" in " ".join(told["not_read"])  # type: ignore[call-overload]
+    assert [table.name for table in read_tables(tmp_path / "out")] == ["table1"]
+
+
+def test_only_files_of_the_papers_folder_are_input(tmp_path: Path) -> None:
+    (tmp_path / "secret.tex").write_text("outside")
+    folder = tmp_path / "paper"
+    folder.mkdir()
+    (folder / "link.tex").symlink_to(tmp_path / "secret.tex")
+    (folder / "loop.tex").write_text("\\input{loop}")
+    (folder / "t.tex").write_text(
+        "\\begin{table}\\begin{tabular}{ll} a & b \\\\ \\hline x & 1 \\\\ \\end{tabular}\\end{table}"
+    )
+    named = ("t", "link", "loop", "../secret", str(tmp_path / "secret.tex"), "gone", "/dev/zero", "a\\b", "")
+    text = "".join(f"\\input{{{name}}}\n" for name in named)
+    rows, told = read(folder, text)
+    assert rows == [["a", "b"], ["x", "1"]]
+    said = " ".join(told["not_read"])  # type: ignore[call-overload]
+    assert said.count("outside the paper's folder") == 4 and "inputs itself" in said and "outside\n" not in said
+    assert len(told["not_read"]) == len(named) - 1  # type: ignore[arg-type]
+
+
+LAUGHS = "".join(
+    f"\\def\\l{chr(98 + n)}{{{chr(92)}l{chr(97 + n)}" * 1 + f"\\l{chr(97 + n)}" * 9 + "}" for n in range(15)
+)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "\\def\\la{ha}" + LAUGHS + "\\lp",
+        "\\def\\x{\\x\\x}\\x",
+        "\\newcommand{\\x}[1]{#1#1#1#1#1#1#1#1}" + "\\x{" * 40 + "a" + "}" * 40,
+        "\\def\\x#1{#1}" + "\\x{" * 50_000,
+        "{" * 200_000,
+        "\\begin{tabular}" * 2_000,
+        "\\begin{tabular}{*{999}{*{999}{*{999}{S}}}} 1 & 2 \\\\ 3 & 4 \\end{tabular}",
+        "\\begin{table}" * 3_000 + "\\caption{x" * 3_000,
+        "\\iffalse" * 50_000,
+        "\\newcommand" * 30_000,
+        "[" * 100_000,
+        "\\begin{tabular}{ll} \\multicolumn{999}{c}{" + "\\textbf{" * 3_000 + "1",
+        "\\begin{tabular}{ll}" + "&" * 300_000 + "\\end{tabular}",
+        "%" * 1_000_000,
+        "\\" * 99_999,
+    ],
+)
+def test_hostile_latex_costs_little(tmp_path: Path, attack: str) -> None:
+    good = "\\begin{table}\\begin{tabular}{ll} a & b \\\\ \\hline x & 1 \\\\ \\end{tabular}\\end{table}\n"
+    (tmp_path / "paper.tex").write_text(good + attack)
+    began = time.process_time()
+    source = read_source(tmp_path / "paper.tex")
+    tables = find_tables(tokens_of(source), source)
+    assert tables[0].rows[1][1].content.text == "1"
+    assert time.process_time() - began < 15
+
+
+FRAGMENTS = st.sampled_from(
+    ["\\begin{tabular}", "\\end{tabular}", "{ll}", "{", "}", "&", "\\\\", "\\hline", "\\midrule",
+     "\\multicolumn{2}{c}{x}", "\\multirow{2}{*}{y}", "\\multirow", "\\multicolumn", "\\cmidrule(lr){1-2}",
+     "\\cmidrule(", "[", "]", "1.5", " ", "\n", "%", "\\newcommand{\\q}[1]{#1}", "\\q", "\\def\\q#1#2{", "#1",
+     "\\textbf{", "\\bf", "$", "^", "_", "\\pm", "\\input{x}", "\\begin", "\\end", "\\begin{table}", "\\end{table}",
+     "\\caption{", "\\label{", "\\makecell{", "\\fi", "\\iffalse", "\\begin{comment}"]
+)  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@given(st.lists(FRAGMENTS, max_size=40))
+def test_any_soup_is_read_or_refused_in_words(tmp_path: Path, pieces: list[str]) -> None:
+    folder = tmp_path / str(time.perf_counter_ns())
+    folder.mkdir()
+    (folder / "paper.tex").write_text("".join(pieces))
+    try:
+        write_tables(folder / "paper.tex", folder / "out")
+    except UsageError as error:
+        assert "there is no table that could be read" in str(error)
+    else:
+        read_tables(folder / "out")

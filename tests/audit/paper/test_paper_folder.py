@@ -1,0 +1,100 @@
+"""The command on a folder: verdicts, exit codes, files, and folders that somebody hostile made."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOUND = {"t.csv": "name,a,b,sum of both\nx,1.0,2.0,3.0\ny,2.00,3.00,5.00\n"}
+CHECK = "[checks]\ns = 't[:].\"sum of both\" = t[:].a + t[:].b'\n"
+
+
+def folder_of(path: Path, files: dict[str, str]) -> Path:
+    path.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (path / name).write_text(text, encoding="utf-8")
+    return path
+
+
+def audit(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "plumbline", "audit", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": CHECK})
+    assert audit(folder).returncode == 0
+    (folder / "t.csv").write_text(SOUND["t.csv"].replace("5.00", "5.02"))
+    done = audit(folder, "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == told["exit_code"] == 10
+    (broken,) = told["contradictions"]
+    assert (broken["id"], broken["printed"], broken["recomputed"]) == ("s.y", "5.02", 5.0)
+    page = (folder / "audit/audit.md").read_text()
+    assert "printed 5.02, recomputed 5 (4.99 to 5.01)" in page
+    console = audit(folder, "--told-only").stdout
+    assert "1 number contradicts the others." in console and "printed 5.02" in console
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        ({}, [], "there is no table"),
+        (
+            SOUND | {"audit.toml": "[checks]\ns = 't[:].c = 1'"},
+            [],
+            "audit.toml: checks.s, character 1: t.csv: there is no col",
+        ),
+        (SOUND | {"audit.toml": "[check]\ns = '1 = 1'"}, [], "there is no part [check]; did you mean 'checks'?"),
+        (SOUND | {"audit.toml": "[tables.t]\nbase = 'x'"}, [], "unknown key 'base'; did you mean 'baseline'?"),
+        (SOUND | {"audit.toml": "[tables.t]\nbaseline = 'z'"}, [], "there is no row 'z'"),
+        (SOUND | {"audit.toml": "[checks]\ns = 3"}, [], "checks.s: 3 is no expression"),
+        (SOUND | {"audit.toml": "checks = " + "[" * 5000}, [], "no TOML"),
+        ({"t.csv": "a,b\n1,2,3\n"}, [], "t.csv: line 2 ('1') has 3 cells, and the head 2"),
+        ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv: no CSV"),
+        ({"t.csv": "a" + ",b" * 300 + "\n"}, [], "at most 2000 and 200 are read"),
+        (SOUND, ["--checks", "gone.toml"], "gone.toml: there is no such file"),
+        (SOUND, ["--study", "transfer"], "are for the studies' papers"),
+        (SOUND, ["--nonsense"], "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_be_meant_ends_with_2(tmp_path: Path, files: dict[str, str], words: list[str], said: str) -> None:
+    done = audit(folder_of(tmp_path / "paper", files), *words)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_names_that_steer_a_terminal_or_a_page_are_escaped(tmp_path: Path) -> None:
+    table = 'name,a,b\n"<script>alert(1)</script>\x1b[31m`[x](javascript:y)`",1.0,3.0\n'
+    check = "[paper]\ntitle = '<img src=x>'\n[checks]\n\"<b>`x\" = 't[:].a = t[:].b'\n"
+    folder = folder_of(tmp_path / "paper", {"t.csv": table, "audit.toml": check})
+    done = audit(folder)
+    page = (folder / "audit/audit.md").read_text()
+    assert done.returncode == 10 and "\x1b" not in done.stdout + page
+    outside_code = "".join(page.split("`")[::2])
+    assert "<script" not in outside_code and "<img" not in page and "[x](javascript" not in outside_code
+
+
+def test_it_imports_nothing_heavy_and_starts_quickly(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "paper", SOUND | {"audit.toml": CHECK})
+    code = (
+        "import sys, resource; sys.argv = ['audit', sys.argv[1]]\n"
+        "from plumbline.audit.__main__ import main; main()\n"
+        "assert not {'pandas', 'torch', 'snakemake', 'scipy.stats'} & set(sys.modules)\n"
+        "used = resource.getrusage(resource.RUSAGE_SELF); print('CPU', used.ru_utime + used.ru_stime)"
+    )
+    times = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+        times.append(float(done.stdout.rpartition("CPU ")[2]))
+    assert min(times) < 0.6
+
+
+def test_an_output_among_the_tables_is_refused(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "paper", SOUND)
+    done = audit(folder, "--out", folder / "rows.csv")
+    assert done.returncode == 2 and "take it for a table" in done.stderr and os.listdir(folder) == ["t.csv"]

@@ -1,0 +1,62 @@
+"""Cells as papers print them: a number only where all of the text is one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline.audit.paper.printed_cell import marked, read_cell, scaled
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "rest"),
+    [
+        ("0.4829", "0.4829", {}),
+        ("−2.07", "-2.07", {}),
+        ("+1.2", "1.2", {}),
+        ("1,234,567", "1234567", {}),
+        ("48.2%", "48.2", {"unit": "%"}),
+        ("1.5e-4", "1.5e-4", {}),
+        ("1.2×10^{-4}", "1.2e-4", {}),
+        ("48.2 ± 0.3", "48.2", {"sd": "0.3"}),
+        ("48.2 (0.3)", "48.2", {"bracket": "0.3"}),
+        ("48.2 (±0.3)", "48.2", {"sd": "0.3"}),
+        ("48.2 (+1.4%)", "48.2", {"bracket": "1.4"}),
+        ("**48.2**", "48.2", {"bold": True}),
+        ("**_48.2_**", "48.2", {"bold": True, "underlined": True}),
+        ("48.2†", "48.2", {}),
+        ("48.2**", "48.2", {}),
+        ("<0.001", "0.001", {"bound": True}),
+        ("124M", "124", {"unit": "M"}),
+        ("48.2 ↑", "48.2", {}),
+        # No number in full, so none:
+        ("48.2 / 51.0", None, {}),
+        ("GPT-2", None, {}),
+        ("1,23", None, {}),
+        ("12.3.4", None, {}),
+        ("~3", None, {}),
+        ("1e999999999", None, {}),
+        ("9" * 60, None, {}),
+        ("nan", None, {}),
+        ("Infinity", None, {}),
+        ("٣", None, {}),
+        ("", None, {"empty": True}),
+        ("--", None, {"empty": True}),
+    ],
+)
+def test_a_cell(text: str, number: str | None, rest: dict[str, object]) -> None:
+    cell = read_cell(text)
+    assert cell.number == number
+    for name, value in rest.items():
+        assert getattr(cell, name) == value, name
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-10000, max_value=10000), st.booleans())
+def test_a_number_with_marks_is_read_back(value: object, bold: bool) -> None:
+    cell = read_cell(marked(f"{value:f}", bold=bold, underlined=not bold))
+    assert cell.number == f"{value:f}" and (cell.bold, cell.underlined) == (bold, not bold)
+
+
+def test_units_keep_the_digits() -> None:
+    assert scaled("1.3", "B") == "1.3E+9"

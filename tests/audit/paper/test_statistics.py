@@ -1,0 +1,92 @@
+"""Statistics and sizes that an audit checks: GRIM, p from t, perplexity; parameters, tokens and operations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
+
+
+def audited(folder: Path, table: str, told: str = "") -> PaperAudit:
+    (folder / "t.csv").write_text(table)
+    (folder / "audit.toml").write_text(told)
+    return audit_folder(folder)
+
+
+def broken(audit: PaperAudit) -> list[str]:
+    return [str(row["quantity"]) for row in audit.contradictions]
+
+
+def test_a_mean_that_no_whole_numbers_give(tmp_path: Path) -> None:
+    share = {"a": (17, 23), "b": (11, 19), "c": (30, 37), "d": (8, 29), "e": (25, 31), "f": (9, 41)}
+    rows = [f"{name},{n},{100 * k / n:.2f}" for name, (k, n) in share.items()]
+    sound = "task,n,accuracy (%)\n" + "\n".join(rows) + "\n"
+    assert broken(audited(tmp_path, sound)) == []
+    wrong = sound.replace(rows[2], "c,37,81.30")  # 30 of 37 is 81.08, 31 are 83.78
+    assert broken(audited(tmp_path, wrong)) == ["t, c, accuracy (%)"]
+    told = "[tables.t.items]\nrating = 28\n"
+    assert broken(audited(tmp_path, "task,rating\na,5.19\nb,5.18\n", told)) == [
+        "t, a, rating"
+    ]  # the example of GRIM's authors
+
+
+def test_p_from_t_and_n(tmp_path: Path) -> None:
+    t, n = [2.31, 0.45, -1.77, 3.05, 1.12, -0.6], [12, 9, 25, 7, 40, 15]
+    p = [2 * stats.t.sf(abs(value), size - 1) for value, size in zip(t, n, strict=True)]
+    rows = [f"m{k},{a},{b},{c:.3f}" for k, (a, b, c) in enumerate(zip(t, n, p, strict=True))]
+    table = "name,t,n,p\n" + "\n".join(rows) + "\n"
+    audit = audited(tmp_path, table)
+    assert broken(audit) == [] and "two-sided p of t with n - 1 degrees of freedom: 6 of 6" in audit.relations[0]
+    wrong = table.replace(rows[3], f"m3,3.05,7,{p[3] / 2:.3f}")  # one-sided, among two-sided ones
+    assert broken(audited(tmp_path, wrong)) == ["t, m3, p"]
+
+
+SHAPE = """[model]
+layers = 12
+width = 768
+heads = 12
+ffn_width = 3072
+vocabulary = 50257
+learned_positions = 1024
+norm_vectors = 2
+biases = true
+parameters = "{}"
+[training]
+steps = 1000
+batch = 512
+sequence = 1024
+tokens = "{}"
+flops = "{}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "contradicts"),
+    [
+        # GPT-2 small has 124,439,808 parameters: the shape's own oracle.
+        (("124.44M", "0.52B", "3.9e17"), []),
+        (("117M", "0.52B", "3.7e17"), ["parameters of the stated shape"]),
+        (("124.44M", "0.54B", "4.0e17"), ["tokens trained on: steps times batch"]),
+        (("124.44M", "0.52B", "3.1e17"), ["training operations: 6 N D"]),
+    ],
+)
+def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ...], contradicts: list[str]) -> None:
+    assert broken(audited(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed))) == contradicts
+
+
+def test_a_bold_number_that_is_not_the_best(tmp_path: Path) -> None:
+    table = (
+        "m,a ↑,b ↓,c ↑,d ↑\nx,**9.1**,2.0,3.0,**4.4**\ny,8.0,**1.0**,3.1,4.1\nz,7.0,3.0,**3.5**,4.2\nw,6,2.5,3.3,4.0\n"
+    )
+    assert broken(audited(tmp_path, table)) == []
+    wrong = table.replace("**3.5**", "3.5").replace("3.1", "**3.1**")
+    assert broken(audited(tmp_path, wrong)) == ["t, y, c ↑: its rank, printed bold (best)"]
+    ours = (
+        table.replace("*", "")
+        .replace("9.1", "**9.1**")
+        .replace("x,**9.1**,2.0,3.0,4.4", "x,**9.1**,**2.0**,**3.0**,**4.4**")
+    )
+    assert broken(audited(tmp_path, ours)) == []
