@@ -1,0 +1,282 @@
+"""Decides which runs of a record's logs count, each once, and what the value of each is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from plumbline.core.files import shown
+from plumbline.experiment.formatting import counted, listed, name
+from plumbline.experiment.gate.records import Printed, Record, RunValue
+from plumbline.experiment.gate.rules import Rules
+from plumbline.experiment.gate.training_log import Evaluation, LoggedRun, TrainingLog
+
+
+@dataclass(kw_only=True)
+class CountedRuns:
+    """The runs that count, where they are from, and what is wrong about them.
+
+    Attributes:
+        copies: how many files, or parts of files, hold a run that another one holds.
+        instead: what a headline that is not the runs' mean is, where that is known.
+    """
+
+    values: tuple[RunValue, ...] = ()
+    origin: str = ""
+    copies: int = 0
+    instead: str = ""
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def count_runs(record: Record, rules: Rules, root: Path) -> CountedRuns:
+    """Find the runs of a record."""
+    found = CountedRuns()
+    distinct = _each_once(record, found, root)
+    if not distinct:
+        return found
+    if rules.table is not None:
+        _of_table(record, distinct, found, rules, root)
+    else:
+        _of_submission(record, distinct, found, rules, root)
+    return found
+
+
+def same_runs(values: Sequence[RunValue], others: Sequence[RunValue]) -> list[tuple[Path, Path]]:
+    """The runs that two records have in common, as pairs of files."""
+    return [
+        (one.run.file, other.run.file) for one in values for other in others if one.run.same_as(other.run)
+    ]
+
+
+def _each_once(record: Record, found: CountedRuns, root: Path) -> list[LoggedRun]:
+    """The runs of all logs, without copies; a log that holds its code is kept before one that does not."""
+    order = {log.file: (log.file != record.linked, not log.code) for log in record.logs}
+    runs = sorted((run for log in record.logs for run in log.runs), key=lambda run: (order[run.file], -len(run.values)))
+    # A file that repeats the last line of another's output is no log.
+    if max((len(run.evaluations) for run in runs), default=0) > 2:
+        runs = [run for run in runs if len(run.evaluations) > 1]
+    distinct: list[LoggedRun] = []
+    holders: dict[tuple[object, str], list[int]] = {}
+    first = ""
+    for run in runs:
+        near = Counter(at for key in run.values.items() for at in holders.get(key, ()))
+        same = next((distinct[at] for at, _ in near.most_common(20) if run.same_as(distinct[at])), None)
+        if same is not None:
+            found.copies += 1
+            first = first or f"{name(shown(run.file, root))} holds the run of {name(shown(same.file, root))}"
+            continue
+        for key in run.values.items():
+            holders.setdefault(key, []).append(len(distinct))
+        distinct.append(run)
+    if first:
+        found.notes.append(f"{first[0].upper()}{first[1:]}; it is counted once.")
+    return distinct
+
+
+def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Evaluation | None:
+    """The evaluation that counts: at the claimed step, or, where none is claimed, the last."""
+    at = run.at(step) if step is not None else run.evaluations[-1:]
+    chosen = [each for each in at if label is None or each.label == label]
+    return chosen[-1] if chosen else None
+
+
+def _of_table(
+    record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, rules: Rules, root: Path
+) -> None:
+    step, n = record.step, record.printed_n
+    linked = [log for log in record.logs if log.file == record.linked]
+    label = _label(distinct, step, found)
+    there = [run for run in distinct if _value_at(run, step, label) is not None]
+    if step is not None:
+        short = [run for run in distinct if run not in there and run.last_step < step <= (run.planned or 0)]
+    else:
+        short = [run for run in distinct if run.planned is not None and run.last_step < run.planned]
+        there = [run for run in there if run not in short]
+    ways: list[tuple[str, Sequence[LoggedRun]]] = [("all logs of its folder", there)]
+    if linked:
+        ways += _ways(linked[0], record, there)
+    if n is None:
+        chosen = next((way for way in ways if way[0] == SAME_LENGTH), ways[0])
+    else:
+        chosen = next((way for way in ways if len(way[1]) == n), ways[0])
+    found.origin, runs = chosen
+    lengths = {run.planned for run in runs}
+    own = [run for run in short if run.planned in lengths or not runs]
+    if own and (n is None or len(runs) < n):
+        words = f"{counted(len(own), 'log')} end before the claimed step, {name(shown(own[0].file, root))} at {own[0].last_step:,}"
+        found.faults.append(("truncated", words))
+    if n is not None and len(runs) != n:
+        if len(runs) + found.copies == n:
+            found.faults.append(("duplicate", f"{n} runs are claimed, and {found.copies} of them are copies"))
+        elif not own or len(runs) + len(own) != n:
+            found.faults.append(("runs", f"{n} runs are claimed, and the logs hold {len(runs)} at the claimed step"))
+    _values(found, runs, step, label)
+    _other_metric(record, runs, found, rules)
+    others = len(there) - len(runs)
+    if others:
+        found.notes.append(f"{counted(others, 'further run')} of its folder reach the claimed step and are not counted.")
+
+
+SAME_LENGTH = "the logs of the length of the one that is named"
+
+
+def _ways(
+    linked: TrainingLog, record: Record, there: Sequence[LoggedRun]
+) -> list[tuple[str, Sequence[LoggedRun]]]:
+    """The further ways to say which runs are meant, from the one log that a row names."""
+    code = {log.file: log.code_hash for log in record.logs}
+    planned = {run.planned for run in linked.runs}
+    return [
+        ("the log that is named", [run for run in there if run.file == linked.file]),
+        (SAME_LENGTH, [run for run in there if run.planned in planned]),
+        ("the logs with the code of the one that is named", [run for run in there if code[run.file] == linked.code_hash]),
+    ]
+
+
+def _label(runs: Sequence[LoggedRun], step: int | None, found: CountedRuns) -> str | None:
+    """The label of the value's line: one that every run has at the claimed step; None where lines have no label."""
+    sets = [
+        labels
+        for run in runs
+        if (labels := {each.label for each in (run.at(step) if step is not None else run.evaluations[-1:])})
+    ]
+    if not sets or len(set.union(*sets)) == 1:
+        return None
+    shared = set.intersection(*sets)
+    if not shared:
+        names = listed([name(each or "no label") for each in sorted(set.union(*sets))[:4]])
+        found.faults.append(("metric", f"the runs print different metrics at the claimed step: {names}"))
+        return None
+    return "" if "" in shared else min(shared)
+
+
+def _values(found: CountedRuns, runs: Sequence[LoggedRun], step: int | None, label: str | None) -> None:
+    values = []
+    for run in runs:
+        one = _value_at(run, step, label)
+        assert one is not None
+        # A run that was not a number later on, or before, has diverged.
+        lost = any(not math.isfinite(each.value) for each in run.evaluations)
+        values.append(RunValue(run, math.nan if lost else one.value, one.label))
+    found.values = tuple(values)
+
+
+def _other_metric(record: Record, runs: Sequence[LoggedRun], found: CountedRuns, rules: Rules) -> None:
+    """Where the headline is not the metric's mean, see whether it is that of another metric of the same lines."""
+    known = [each.value for each in found.values if math.isfinite(each.value)]
+    if record.headline is None or not known or record.headline.fits(math.fsum(known) / len(known)):
+        return
+    for form in rules.other_forms:
+        beside = [_value_at(run, record.step, form.anchor) for run in runs]
+        values = [one.value for one in beside if one is not None]
+        if values and len(values) == len(runs) and record.headline.fits(math.fsum(values) / len(values)):
+            words = f"the headline is the mean of {name(form.anchor)}, not of {name(rules.metric)}"
+            found.instead = f"the mean of {name(form.anchor)}"
+            if rules.log.others_count:
+                found.notes.append(f"{words[0].upper()}{words[1:]}.")
+                found.values = tuple(RunValue(run, one.value, form.anchor) for run, one in zip(runs, beside) if one)
+            else:
+                found.faults.append(("metric", words))
+            return
+
+
+def _of_submission(
+    record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, rules: Rules, root: Path
+) -> None:
+    if record.by_seed:
+        _by_printed_seed(record, distinct, found, root)
+        return
+    label = _last_label(distinct, lambda run: True)
+    chosen = [
+        RunValue(run, each.value, each.label)
+        for run in distinct
+        if (each := next((one for one in reversed(run.evaluations) if label is None or one.label == label), None))
+    ]
+    found.values, found.origin = tuple(chosen), "all logs of its folder"
+    if len(chosen) < len(distinct):
+        found.faults.append(("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric"))
+    if record.headline is None or not chosen:
+        return
+    mean = math.fsum(each.value for each in chosen) / len(chosen)
+    alone = [each for each in chosen if record.headline.fits(each.value)]
+    if not record.headline.fits(mean) and alone and len(chosen) > 1:
+        best = (max if rules.higher else min)(each.value for each in chosen)
+        which = "the best" if record.headline.fits(best) else "one"
+        found.instead = f"{which} of {len(chosen)} runs alone"
+    elif not record.headline.fits(mean):
+        other = next((one.label for run in distinct for one in run.evaluations if record.headline.fits(one.value)), None)
+        found.instead = f"the value of {name(other or 'another line')}" if other is not None else ""
+
+
+def _last_label(runs: Sequence[LoggedRun], usable: Callable[[LoggedRun], bool]) -> str | None:
+    """The label of the last line that most runs end with."""
+    labels = Counter(run.evaluations[-1].label for run in runs if usable(run))
+    return labels.most_common(1)[0][0] if labels else None
+
+
+def _by_printed_seed(record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, root: Path) -> None:
+    """Find the printed value of each seed in the log of that seed."""
+    matched: dict[str, list[tuple[LoggedRun, Evaluation]]] = {}
+    without, differing = list[str](), list[str]()
+    for seed, printed in record.by_seed.items():
+        own = [run for run in distinct if run.seed == seed]
+        hits = _hits(own, printed) or _hits([run for run in distinct if not run.seed], printed)
+        elsewhere = [] if hits else _hits([run for run in distinct if run.seed and run.seed != seed], printed)
+        if hits:
+            matched[seed] = hits
+        elif elsewhere:
+            found.faults.append(
+                ("headline", f"the value of seed {name(seed)} stands in {name(shown(elsewhere[0][0].file, root))}, a log of another seed")
+            )
+            matched[seed] = elsewhere
+        elif own:
+            differing.append(seed)
+            matched[seed] = [(run, run.evaluations[-1]) for run in own[:1]]
+        else:
+            without.append(seed)
+    if differing:
+        words = f"the printed value of {counted(len(differing), 'seed')} is not in its log: {listed([name(each) for each in differing[:5]])}"
+        found.faults.append(("headline", words))
+    if without:
+        found.faults.append(("runs", f"no log of seed {listed([name(each) for each in without[:5]])}"))
+    label = _common_label(matched, differing, found)
+    values, used = [], list[LoggedRun]()
+    for seed, hits in matched.items():
+        run, one = next(((run, one) for run, one in hits if label is None or one.label == label), hits[0])
+        if any(run is each for each in used):
+            found.faults.append(("duplicate", f"the values of two seeds are of one run, {name(shown(run.file, root))}"))
+            continue
+        used.append(run)
+        if not math.isfinite(one.value):
+            one = hits[0][1]
+        values.append(RunValue(run, one.value, one.label))
+    found.values, found.origin = tuple(values), "the logs of its seeds"
+    spare = len(distinct) - len(used)
+    if spare > 0:
+        found.notes.append(f"{counted(spare, 'further run')} of its folder are not among its seeds.")
+
+
+def _hits(runs: Sequence[LoggedRun], printed: Printed) -> list[tuple[LoggedRun, Evaluation]]:
+    """Where a printed value stands, the most exactly printed first."""
+    found = [(run, each) for run in runs for each in run.evaluations if printed.fits(each.value)]
+    return sorted(found, key=lambda one: -len(one[1].printed))
+
+
+def _common_label(
+    matched: dict[str, list[tuple[LoggedRun, Evaluation]]], differing: Sequence[str], found: CountedRuns
+) -> str | None:
+    labels = [{one.label for _, one in hits} for seed, hits in matched.items() if seed not in differing]
+    if not labels:
+        return None
+    shared = set.intersection(*labels)
+    if not shared:
+        names = listed([name(each or "no label") for each in sorted(set.union(*labels))[:4]])
+        found.faults.append(("metric", f"the printed values of the seeds are of different lines of their logs: {names}"))
+        return None
+    # The most exact of them.
+    first = next(iter(matched.values()))
+    return next((one.label for _, one in first if one.label in shared), min(shared))
