@@ -27,7 +27,9 @@ _PLACES = {
     "n": r"(\d{1,6})",
     "...": r".{0,80}?",
 }
-_NUMBER = re.compile(r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf)", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf)", re.IGNORECASE
+)
 
 
 class LineForm:

@@ -47,9 +47,7 @@ def count_runs(record: Record, rules: Rules, root: Path) -> CountedRuns:
 
 def same_runs(values: Sequence[RunValue], others: Sequence[RunValue]) -> list[tuple[Path, Path]]:
     """The runs that two records have in common, as pairs of files."""
-    return [
-        (one.run.file, other.run.file) for one in values for other in others if one.run.same_as(other.run)
-    ]
+    return [(one.run.file, other.run.file) for one in values for other in others if one.run.same_as(other.run)]
 
 
 def _each_once(record: Record, found: CountedRuns, root: Path) -> list[LoggedRun]:
@@ -84,9 +82,7 @@ def _value_at(run: LoggedRun, step: int | None, label: str | None = None) -> Eva
     return chosen[-1] if chosen else None
 
 
-def _of_table(
-    record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, rules: Rules, root: Path
-) -> None:
+def _of_table(record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, rules: Rules, root: Path) -> None:
     step, n = record.step, record.printed_n
     linked = [log for log in record.logs if log.file == record.linked]
     label = _label(distinct, step, found)
@@ -107,7 +103,8 @@ def _of_table(
     lengths = {run.planned for run in runs}
     own = [run for run in short if run.planned in lengths or not runs]
     if own and (n is None or len(runs) < n):
-        words = f"{counted(len(own), 'log')} end before the claimed step, {name(shown(own[0].file, root))} at {own[0].last_step:,}"
+        where = f"{name(shown(own[0].file, root))} at {own[0].last_step:,}"
+        words = f"{counted(len(own), 'log')} end before the claimed step, {where}"
         found.faults.append(("truncated", words))
     if n is not None and len(runs) != n:
         if len(runs) + found.copies == n:
@@ -118,22 +115,25 @@ def _of_table(
     _other_metric(record, runs, found, rules)
     others = len(there) - len(runs)
     if others:
-        found.notes.append(f"{counted(others, 'further run')} of its folder reach the claimed step and are not counted.")
+        found.notes.append(
+            f"{counted(others, 'further run')} of its folder reach the claimed step and are not counted."
+        )
 
 
 SAME_LENGTH = "the logs of the length of the one that is named"
 
 
-def _ways(
-    linked: TrainingLog, record: Record, there: Sequence[LoggedRun]
-) -> list[tuple[str, Sequence[LoggedRun]]]:
+def _ways(linked: TrainingLog, record: Record, there: Sequence[LoggedRun]) -> list[tuple[str, Sequence[LoggedRun]]]:
     """The further ways to say which runs are meant, from the one log that a row names."""
     code = {log.file: log.code_hash for log in record.logs}
     planned = {run.planned for run in linked.runs}
     return [
         ("the log that is named", [run for run in there if run.file == linked.file]),
         (SAME_LENGTH, [run for run in there if run.planned in planned]),
-        ("the logs with the code of the one that is named", [run for run in there if code[run.file] == linked.code_hash]),
+        (
+            "the logs with the code of the one that is named",
+            [run for run in there if code[run.file] == linked.code_hash],
+        ),
     ]
 
 
@@ -184,9 +184,7 @@ def _other_metric(record: Record, runs: Sequence[LoggedRun], found: CountedRuns,
             return
 
 
-def _of_submission(
-    record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, rules: Rules, root: Path
-) -> None:
+def _of_submission(record: Record, distinct: Sequence[LoggedRun], found: CountedRuns, rules: Rules, root: Path) -> None:
     if record.by_seed:
         _by_printed_seed(record, distinct, found, root)
         return
@@ -198,7 +196,9 @@ def _of_submission(
     ]
     found.values, found.origin = tuple(chosen), "all logs of its folder"
     if len(chosen) < len(distinct):
-        found.faults.append(("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric"))
+        found.faults.append(
+            ("metric", f"{len(distinct) - len(chosen)} of {len(distinct)} logs end with another metric")
+        )
     if record.headline is None or not chosen:
         return
     mean = math.fsum(each.value for each in chosen) / len(chosen)
@@ -208,7 +208,9 @@ def _of_submission(
         which = "the best" if record.headline.fits(best) else "one"
         found.instead = f"{which} of {len(chosen)} runs alone"
     elif not record.headline.fits(mean):
-        other = next((one.label for run in distinct for one in run.evaluations if record.headline.fits(one.value)), None)
+        other = next(
+            (one.label for run in distinct for one in run.evaluations if record.headline.fits(one.value)), None
+        )
         found.instead = f"the value of {name(other or 'another line')}" if other is not None else ""
 
 
@@ -230,7 +232,10 @@ def _by_printed_seed(record: Record, distinct: Sequence[LoggedRun], found: Count
             matched[seed] = hits
         elif elsewhere:
             found.faults.append(
-                ("headline", f"the value of seed {name(seed)} stands in {name(shown(elsewhere[0][0].file, root))}, a log of another seed")
+                (
+                    "headline",
+                    f"the value of seed {name(seed)} stands in a log of another seed, {_where(elsewhere, root)}",
+                )
             )
             matched[seed] = elsewhere
         elif own:
@@ -239,13 +244,14 @@ def _by_printed_seed(record: Record, distinct: Sequence[LoggedRun], found: Count
         else:
             without.append(seed)
     if differing:
-        words = f"the printed value of {counted(len(differing), 'seed')} is not in its log: {listed([name(each) for each in differing[:5]])}"
+        of = f"{counted(len(differing), 'seed')}, {listed([name(each) for each in differing[:5]])},"
+        words = f"the printed value of {of} is in no line of its log that the rules name"
         found.faults.append(("headline", words))
     if without:
         found.faults.append(("runs", f"no log of seed {listed([name(each) for each in without[:5]])}"))
     label = _common_label(matched, differing, found)
     values, used = [], list[LoggedRun]()
-    for seed, hits in matched.items():
+    for hits in matched.values():
         run, one = next(((run, one) for run, one in hits if label is None or one.label == label), hits[0])
         if any(run is each for each in used):
             found.faults.append(("duplicate", f"the values of two seeds are of one run, {name(shown(run.file, root))}"))
@@ -258,6 +264,10 @@ def _by_printed_seed(record: Record, distinct: Sequence[LoggedRun], found: Count
     spare = len(distinct) - len(used)
     if spare > 0:
         found.notes.append(f"{counted(spare, 'further run')} of its folder are not among its seeds.")
+
+
+def _where(hits: Sequence[tuple[LoggedRun, Evaluation]], root: Path) -> str:
+    return name(shown(hits[0][0].file, root))
 
 
 def _hits(runs: Sequence[LoggedRun], printed: Printed) -> list[tuple[LoggedRun, Evaluation]]:
@@ -275,7 +285,9 @@ def _common_label(
     shared = set.intersection(*labels)
     if not shared:
         names = listed([name(each or "no label") for each in sorted(set.union(*labels))[:4]])
-        found.faults.append(("metric", f"the printed values of the seeds are of different lines of their logs: {names}"))
+        found.faults.append(
+            ("metric", f"the printed values of the seeds are of different lines of their logs: {names}")
+        )
         return None
     # The most exact of them.
     first = next(iter(matched.values()))

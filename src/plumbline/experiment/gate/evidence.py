@@ -1,4 +1,4 @@
-"""Compares a record with its own logs: the runs that count, the headline, the code, the configuration, the stop step."""
+"""Compares a record with its own logs: the runs that count, the headline, code, configuration and the stop step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from plumbline.experiment.formatting import counted, listed, name
@@ -120,7 +121,9 @@ def _runs(found: Evidence, runs: CountedRuns, rules: Rules, root: Path) -> None:
     if holes and max(small) < 2 * len(small):
         found.notes.append(f"No run has seed {listed([str(each) for each in holes])}.")
     copies = f"; {counted(runs.copies, 'copy', 'copies')} of a run in another file, counted once" if runs.copies else ""
-    found.runs = f"{counted(len(values), 'run')} from {runs.origin} ({said}){copies}" if values else "none could be read"
+    found.runs = (
+        f"{counted(len(values), 'run')} from {runs.origin} ({said}){copies}" if values else "none could be read"
+    )
     if record.unread:
         found.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
 
@@ -141,7 +144,8 @@ def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
             found.faults.append(Fault("headline", found.headline))
         return
     more = record.headline.decimals + 2
-    said = f"{record.headline} printed, {computed:.{more}f} computed from {'the log' if rules.headline.of == 'time' else 'the logs'}"
+    logs = "the log" if rules.headline.of == "time" else "the logs"
+    said = f"{record.headline} printed, {computed:.{more}f} computed from {logs}"
     found.headline = said
     if not record.headline.fits(computed):
         other = f"; it is {runs.instead}" if runs.instead else ""
@@ -178,7 +182,9 @@ def _code(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path
     meant = [line for line in dict.fromkeys(differing) if not _allowed(line, rules.same.code_may_differ)]
     found.code = f"{len(by_hash)} versions in {counted(len(logs), 'log')}{lacking}"
     if meant:
-        found.code += f"; {counted(len(meant), 'line')} differ, first {listed([name(line[:80]) for line in meant[:SHOWN]])}"
+        found.code += (
+            f"; {counted(len(meant), 'line')} differ, first {listed([name(line[:80]) for line in meant[:SHOWN]])}"
+        )
         found.faults.append(Fault("code", found.code))
     else:
         found.code += "; they differ in lines that may, or in blanks"
@@ -230,8 +236,8 @@ def _stop(found: Evidence, rules: Rules) -> None:
     common = set.intersection(*({each.step for each in run.evaluations if each.step} for run in runs))
     found.looks = _close_looks(sorted(each for each in common if each is not None), step)
     found.stop = (
-        f"step {step:,} of {_span({run.planned or 0 for run in runs})} planned; one of {found.looks} that were evaluated "
-        "more closely than the steps before"
+        f"step {step:,} of {_span({run.planned or 0 for run in runs})} planned; one of {found.looks} that were "
+        "evaluated more closely than the steps before"
     )
     if rules.stopping.chosen == "refused":
         found.faults.append(Fault("stop step", found.stop))
@@ -241,7 +247,7 @@ def _close_looks(steps: Sequence[int], claimed: int) -> int:
     """How many evaluated steps there were to choose from: those closer together than the run's usual distance, and
     those from the claimed one on.
     """
-    distances = [later - before for before, later in zip(steps, steps[1:])]
+    distances = [later - before for before, later in pairwise(steps)]
     if not distances:
         return 1
     usual = max(Counter(distances), key=lambda each: (Counter(distances)[each], each))

@@ -47,7 +47,9 @@ def _with_faults(found: Evidence, line: str, said: str) -> str:
     if not faults:
         return said
     beside = [fault.words for fault in faults if fault.words != said]
-    return "; ".join([f"**does not hold**: {said}" if len(beside) < len(faults) or said else "**does not hold**", *beside])
+    return "; ".join(
+        [f"**does not hold**: {said}" if len(beside) < len(faults) or said else "**does not hold**", *beside]
+    )
 
 
 def _goal(judged: Judgement, rules: Rules) -> str:
@@ -56,9 +58,18 @@ def _goal(judged: Judgement, rules: Rules) -> str:
     test = judged.goal
     if test is None:
         return judged.why_not_goal or "no run to test"
-    more = f"; by the rules' own sigma {rules.goal.sigma:g}, p = {p_words(judged.p_rules)}" if judged.p_rules is not None else ""
-    chance = f"; one more run keeps it so with a chance of {100 * judged.one_more:.0f} %" if judged.one_more is not None else ""
-    return f"{name(rules.metric)} {fixed(test.mean, test.sigma)} against {rules.goal.value:g}: {_p(judged, test)}{more}{chance}"
+    more = (
+        f"; by the rules' own sigma {rules.goal.sigma:g}, p = {p_words(judged.p_rules)}"
+        if judged.p_rules is not None
+        else ""
+    )
+    chance = (
+        f"; one more run keeps it so with a chance of {100 * judged.one_more:.0f} %"
+        if judged.one_more is not None
+        else ""
+    )
+    reached = f"{name(rules.metric)} {fixed(test.mean, test.sigma)} against {rules.goal.value:g}"
+    return f"{reached}: {_p(judged, test)}{more}{chance}"
 
 
 def _p(judged: Judgement, test: BaselineComparison) -> str:
@@ -76,19 +87,23 @@ def _predecessor(judged: Judgement, rules: Rules) -> str:
         return against + (judged.why_not_predecessor or "no run to test")
     test = judged.predecessor
     step, earlier = judged.evidence.record.step, judged.before.record.step
-    saved = f" with {earlier - step:,} steps fewer" if step is not None and earlier is not None and earlier != step else ""
+    saved = ""
+    if step is not None and earlier is not None and earlier != step:
+        saved = f" with {abs(earlier - step):,} steps {'fewer' if step < earlier else 'more'}"
     beside = f"; Welch's p = {p_words(test.welch.p_greater)}" if not math.isnan(test.welch.p_greater) else ""
-    asked = "" if rules.predecessor.required else "; not required"
-    return (
-        f"better by {fixed(test.gain, test.sigma)} than {name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}{asked}"
-    )
+    beside += "" if judged.before.pools else "; its own logs do not hold what it says"
+    beside += "" if rules.predecessor.required else "; not required"
+    size = f"{'better' if test.gain >= 0 else 'worse'} by {fixed(abs(test.gain), test.sigma)}"
+    return f"{size} than {name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}"
 
 
 def _stop(judged: Judgement, rules: Rules) -> str:
     found = judged.evidence
     if found.looks > 1 and judged.goal is not None and rules.stopping.chosen == "allowed":
         return f"; the rules allow that, and paid for it would be p = {p_words(min(1.0, found.looks * judged.goal.p))}"
-    number = f"; {counted(len(found.values), 'run')}, of any number by the rules" if rules.runs.chosen == "allowed" else ""
+    number = (
+        f"; {counted(len(found.values), 'run')}, of any number by the rules" if rules.runs.chosen == "allowed" else ""
+    )
     return number if found.values and not rules.runs.fixed else ""
 
 
@@ -115,9 +130,11 @@ def as_json(judged: Judgement, rules: Rules) -> dict[str, Any]:
         "unread": record.unread,
         "looks": found.looks,
         "tries": judged.tries,
-        "goal": _test(judged.goal) and {**(_test(judged.goal) or {}), "p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
+        "goal": _test(judged.goal)
+        and {**(_test(judged.goal) or {}), "p_by_the_rules": judged.p_rules, "one_more_run": judged.one_more},
         "why_no_goal": judged.why_not_goal,
-        "predecessor": _test(judged.predecessor) and {
+        "predecessor": _test(judged.predecessor)
+        and {
             "record": judged.before.record.name if judged.before else None,
             **(_test(judged.predecessor) or {}),
             "p_welch": _finite(judged.predecessor.welch.p_greater) if judged.predecessor else None,
@@ -165,8 +182,8 @@ def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) ->
     table = grid(["record", "headline", "runs", "verdict", "does not hold", "p goal", "p predecessor"], rows)
     sigma = noise.sigma
     said = (
-        f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} degrees of "
-        f"freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
+        f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} degrees "
+        f"of freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
         if sigma.sigma
         else "No record has two runs that can be read: no sigma."
     )

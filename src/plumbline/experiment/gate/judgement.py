@@ -18,7 +18,9 @@ from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
 
-#: Faults after which the numbers are still what they are: a test of them is shown, and decides nothing.
+#: Nothing is known of the noise.
+UNKNOWN = SigmaEstimate(0.0, 0.0)
+#: The kind of a fault that is the runs' own outcome.
 DIVERGED = "diverged"
 
 
@@ -52,7 +54,7 @@ class Judgement:
     before: Evidence | None = None
     why_not_goal: str = ""
     why_not_predecessor: str = ""
-    sigma: SigmaEstimate = SigmaEstimate(0.0, 0.0)
+    sigma: SigmaEstimate = UNKNOWN
     sigma_words: str = ""
     tries: int = 1
     paid_for: str = ""
@@ -68,7 +70,7 @@ class Judgement:
 def noise_of(board: Sequence[Evidence]) -> BoardNoise:
     """Pool the spread of all records of which two runs or more can be read."""
     groups = [known for each in board if each.pools and len(known := _known(each)) > 1]
-    sigma = pooled(groups) if groups else SigmaEstimate(0.0, 0.0)
+    sigma = pooled(groups) if groups else UNKNOWN
     return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett(groups) if len(groups) > 1 else math.nan)
 
 
@@ -78,10 +80,8 @@ def judge_record(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Ju
     values = _seeds(found.values)
     before = predecessor_of(found, board, rules)
     judged.before = before
-    own = pooled([_known(found)]) if len(_known(found)) > 1 else SigmaEstimate(0.0, 0.0)
-    rest = [
-        pooled([known]) for each in board if each is not found and each.pools and len(known := _known(each)) > 1
-    ]
+    own = pooled([_known(found)]) if len(_known(found)) > 1 else UNKNOWN
+    rest = [pooled([known]) for each in board if each is not found and each.pools and len(known := _known(each)) > 1]
     _sigma(judged, own, together(*rest), rules)
     _tries(judged, rules)
     if values:
@@ -125,14 +125,21 @@ def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Ru
     elif own.df and rest.df:
         judged.sigma, judged.sigma_words = together(own, rest), "pooled over the board"
     elif rules.goal is not None and rules.goal.sigma is not None:
-        judged.sigma, judged.sigma_words = SigmaEstimate(rules.goal.sigma, math.inf), "assumed by the rules, for one run"
+        judged.sigma, judged.sigma_words = (
+            SigmaEstimate(rules.goal.sigma, math.inf),
+            "assumed by the rules, for one run",
+        )
 
 
 def _terms(judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0) -> ComparisonTerms:
     sigma = judged.sigma
     runs = None if math.isinf(sigma.df) else round(sigma.df) + 1
     return ComparisonTerms(
-        higher=rules.higher, alpha=alpha, minimum_gain=minimum, sigma=sigma.sigma or None, sigma_runs=runs if sigma.sigma else None
+        higher=rules.higher,
+        alpha=alpha,
+        minimum_gain=minimum,
+        sigma=sigma.sigma or None,
+        sigma_runs=runs if sigma.sigma else None,
     )
 
 
@@ -182,7 +189,9 @@ def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> N
     shift = part.slope * saved * (1 if rules.higher else -1)
     try:
         moved = {seed: value + shift for seed, value in values.items()}
-        judged.predecessor = judge("the record", moved, theirs, _terms(judged, rules, part.alpha, part.minimum_gain), tries=judged.tries)
+        judged.predecessor = judge(
+            "the record", moved, theirs, _terms(judged, rules, part.alpha, part.minimum_gain), tries=judged.tries
+        )
     except CannotBeJudgedError:
         judged.why_not_predecessor = "too few runs, and no sigma"
     except PlumblineError as error:

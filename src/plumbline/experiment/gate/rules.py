@@ -128,7 +128,7 @@ class StoppingPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SamePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What must be the same over a record's logs, but for lines with one of these words; whether each holds its code."""
+    """What must be the same over a record's logs, but for lines with one of these words; whether each has its code."""
 
     source: str
     code_in_log: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,8 @@ def _record(path: Path, folder: Path, rules: Rules) -> Record:
     except (ValueError, RecursionError) as error:
         record.unread.append(f"{path.name} cannot be read as JSON ({error})")
         return record
-    record.date = str(read.get(part.date, ""))[:40]
+    dated = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
+    record.date = str(read.get(part.date) or (dated[0] if dated else ""))[:40]
     record.description = str(read.get("name", ""))[:200]
     record.supports = str(read.get(part.supports, ""))[:40] if part.supports else ""
     key = next((key for key in part.headline if _printed(read.get(key)) is not None), None)
@@ -105,7 +107,9 @@ def _more_seeds(read: Mapping[str, Any], by_seed: Mapping[str, Printed], metric:
     if not by_seed:
         return {}
     for each in _objects(read, DEPTH):
-        values = {seed: _printed(value.get(metric) if isinstance(value, dict) else value) for seed, value in each.items()}
+        values = {
+            seed: _printed(value.get(metric) if isinstance(value, dict) else value) for seed, value in each.items()
+        }
         known = {seed: value.value for seed, value in values.items() if value is not None}
         if len(known) == len(each) > len(by_seed) and all(
             seed in known and abs(known[seed] - by_seed[seed].value) < 1e-6 for seed in by_seed

@@ -19,9 +19,13 @@ CODE = ("import ", "from ", "def ", "class ")
 SHARED, DIGITS = 3, 8
 
 _MACHINE = re.compile(r"device_name=([^=\n]{2,60}?)(?: with |$)|\b(NVIDIA [A-Z][\w .-]{2,40}?)(?:\s{2,}|\s*\||$|,)")
-_HARDWARE = re.compile(r"\b((?:NVIDIA )?(?:[AHBL]\d{2,3}S?|GB\d{3}|RTX ?\d{4}|MI\d{3}X?)(?: \d{2,3}GB)?(?: HBM\w{1,3})?)\b")
+_HARDWARE = re.compile(
+    r"\b((?:NVIDIA )?(?:[AHBL]\d{2,3}S?|GB\d{3}|RTX ?\d{4}|MI\d{3}X?)(?: \d{2,3}GB)?(?: HBM\w{1,3})?)\b"
+)
 _WORLD = re.compile(r"world_size[=: ]{1,3}(\d{1,5})")
-_TORCH = re.compile(r"(?:PyTorch|torch[= ]{1,2}|pytorch_version[=: ]{1,3}) ?(\d{1,2}\.\d{1,3}[\w.+]{0,40})", re.IGNORECASE)
+_TORCH = re.compile(
+    r"(?:PyTorch|torch[= ]{1,2}|pytorch_version[=: ]{1,3}) ?(\d{1,2}\.\d{1,3}[\w.+]{0,40})", re.IGNORECASE
+)
 _CUDA = re.compile(r"CUDA(?: Version)?[: ]{1,3}(\d{1,2}\.\d{1,2})")
 _SEED = re.compile(r"\bseed\s{0,3}[=:]\s{0,3}(\d{1,12})\b", re.IGNORECASE)
 _SEED_NAME = re.compile(r"seed[-_=]?(\d{1,12})", re.IGNORECASE)
@@ -132,7 +136,9 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
         settings=_settings(parts, code),
         machine=_machine(text),
         versions=tuple(
-            f"{name} {found_[1]}" for name, pattern in (("torch", _TORCH), ("CUDA", _CUDA)) if (found_ := pattern.search(text))
+            f"{name} {found_[1]}"
+            for name, pattern in (("torch", _TORCH), ("CUDA", _CUDA))
+            if (found_ := pattern.search(text))
         ),
         runs=tuple(runs),
     )
@@ -157,7 +163,7 @@ def _runs(path: Path, found: Sequence[tuple[str, dict[str, str]]]) -> list[Logge
         step, steps = (int(places[name]) if name in places else None for name in ("step", "steps"))
         label = " ".join(word for word in before.split() if _LABEL.fullmatch(word))[:80]
         time = float(places["time"]) if "time" in places else None
-        if step is not None and step < at or not runs:
+        if (step is not None and step < at) or not runs:
             if len(runs) == RUNS:
                 break
             runs.append(LoggedRun(file=path, place=len(runs)))
