@@ -54,9 +54,13 @@ def _each_once(record: Record, found: CountedRuns, root: Path) -> list[LoggedRun
     """The runs of all logs, without copies; a log that holds its code is kept before one that does not."""
     order = {log.file: (log.file != record.linked, not log.code) for log in record.logs}
     runs = sorted((run for log in record.logs for run in log.runs), key=lambda run: (order[run.file], -len(run.values)))
-    # A file that repeats the last line of another's output is no log.
-    if max((len(run.evaluations) for run in runs), default=0) > 2:
-        runs = [run for run in runs if len(run.evaluations) > 1]
+    # A file that repeats one line of another's output is no log.
+    said = {(each.step, each.printed) for run in runs if len(run.evaluations) > 1 for each in run.evaluations}
+    runs = [
+        run
+        for run in runs
+        if len(run.evaluations) > 1 or not {(each.step, each.printed) for each in run.evaluations} <= said
+    ]
     distinct: list[LoggedRun] = []
     holders: dict[tuple[object, str], list[int]] = {}
     first = ""

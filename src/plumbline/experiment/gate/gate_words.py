@@ -182,8 +182,8 @@ def board_table(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) ->
     table = grid(["record", "headline", "runs", "verdict", "does not hold", "p goal", "p predecessor"], rows)
     sigma = noise.sigma
     said = (
-        f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} degrees "
-        f"of freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
+        f"Sigma of {rules.metric} pooled over {counted(noise.records, 'record')}: {sigma.sigma:.3g}, {sigma.df:g} "
+        f"degrees of freedom; Bartlett's p that it is one sigma: {p_words(noise.bartlett)}."
         if sigma.sigma
         else "No record has two runs that can be read: no sigma."
     )
