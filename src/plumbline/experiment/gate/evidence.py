@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from plumbline.experiment.formatting import counted, listed, name
-from plumbline.experiment.gate.counted_runs import CountedRuns, count_runs
-from plumbline.experiment.gate.records import Record, RunValue
+from plumbline.experiment.gate.counted_runs import count_runs
+from plumbline.experiment.gate.records import CountedRuns, Record, RunValue
 from plumbline.experiment.gate.rules import Rules
 from plumbline.experiment.gate.training_log import TrainingLog
 

@@ -131,13 +131,16 @@ def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Ru
         )
 
 
-def _terms(judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0) -> ComparisonTerms:
+def _terms(
+    judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, worth: float | None = None
+) -> ComparisonTerms:
     sigma = judged.sigma
     runs = None if math.isinf(sigma.df) else round(sigma.df) + 1
     return ComparisonTerms(
         higher=rules.higher,
         alpha=alpha,
         minimum_gain=minimum,
+        worth=worth,
         sigma=sigma.sigma or None,
         sigma_runs=runs if sigma.sigma else None,
     )
@@ -161,7 +164,8 @@ def _goal(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
     if goal is None:
         return
     try:
-        terms = _terms(judged, rules, goal.alpha)
+        # Anything beyond the goal is worth having: what is ruled out is that the goal is reached.
+        terms = _terms(judged, rules, goal.alpha, worth=1e-9 * max(1.0, abs(goal.value)))
         judged.goal = judge_goal("the record", values, goal.value, terms, tries=judged.tries)
         judged.one_more = one_more_run(judged.goal, goal.value)
         if goal.sigma is not None:
@@ -214,7 +218,7 @@ def _decide(judged: Judgement, rules: Rules) -> None:
         judged.verdict = "keep"
         judged.reason = "its logs say what it says" + (", and it is better than is required" if required else "")
     elif any(test is not None and test.outcome is VerdictSentences.RULED_OUT for test in required):
-        judged.verdict, judged.reason = "discard", "a gain worth having is ruled out"
+        judged.verdict, judged.reason = "discard", "that it is as good as is required is ruled out"
     else:
         judged.verdict, judged.reason = "undecided", "its runs do not show that it is better"
 

@@ -1,4 +1,4 @@
-"""Holds a record as it was read: what it prints, and the runs that its logs hold."""
+"""Holds a record as it was read: what it prints, the runs that its logs hold, and those of them that count."""
 
 from __future__ import annotations
 
@@ -68,3 +68,22 @@ class Record:
     def file(self, path: Path, root: Path) -> str:
         """A log's name below the board's folder."""
         return shown(path, root)
+
+
+@dataclass(kw_only=True)
+class CountedRuns:
+    """The runs that count, where they are from, and what is wrong about them.
+
+    Attributes:
+        copies: how many files, or parts of files, hold a run that another one holds.
+        copied_seeds: of the copies that say another seed than their original, the original by that seed.
+        instead: what a headline that is not the runs' mean is, where that is known.
+    """
+
+    values: tuple[RunValue, ...] = ()
+    origin: str = ""
+    copies: int = 0
+    copied_seeds: dict[str, LoggedRun] = field(default_factory=dict)
+    instead: str = ""
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)

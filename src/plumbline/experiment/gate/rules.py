@@ -186,6 +186,21 @@ class Rules(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return not self.higher or self.headline.of == "time"
 
 
+#: The tables of a rules file.
+PARTS = {
+    "log": LogPart,
+    "table": TablePart,
+    "submissions": SubmissionsPart,
+    "headline": HeadlinePart,
+    "goal": GoalPart,
+    "predecessor": PredecessorPart,
+    "runs": RunsPart,
+    "stopping": StoppingPart,
+    "same": SamePart,
+    "board": BoardPart,
+}
+
+
 def known() -> list[str]:
     """The names of the rules files that travel in the package."""
     return sorted(each.name.removesuffix(".toml") for each in FOLDER.iterdir() if each.name.endswith(".toml"))
@@ -209,6 +224,9 @@ def read_rules(given: str) -> Rules:
         read = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PlumblineError(f"{given} cannot be read as TOML ({error})") from None
+    for key, part in PARTS.items():
+        if isinstance(read.get(key), dict):
+            read[key] = convert(part, read[key], f"{given}, [{key}]")
     rules: Rules = convert(Rules, read, given)
     _check(rules, given)
     return rules
