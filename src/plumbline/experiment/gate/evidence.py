@@ -140,7 +140,7 @@ def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
         computed = times[0] / rules.headline.divisor if times and times[0] is not None else None
     if computed is None:
         found.headline = f"{record.headline} is printed; no log says it"
-        if rules.headline.of == "mean" or not found.values:
+        if rules.headline.differs == "fault":
             found.faults.append(Fault("headline", found.headline))
         return
     more = record.headline.decimals + 2
@@ -151,7 +151,8 @@ def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:
         other = f"; it is {runs.instead}" if runs.instead else ""
         near = abs(computed - record.headline.value) < 2 * 10.0**-record.headline.decimals and not runs.instead
         found.headline = f"{said}: they differ{' in the last digit' if near else ''}{other}"
-        found.faults.append(Fault(LAST_DIGIT if near else "headline", found.headline))
+        if rules.headline.differs == "fault":
+            found.faults.append(Fault(LAST_DIGIT if near else "headline", found.headline))
 
 
 def _code(found: Evidence, logs: Sequence[TrainingLog], rules: Rules, root: Path) -> None:

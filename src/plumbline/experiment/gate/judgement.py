@@ -205,6 +205,7 @@ def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> N
 def _decide(judged: Judgement, rules: Rules) -> None:
     faults = judged.evidence.faults
     kinds = list(dict.fromkeys(fault.kind for fault in faults))
+    found_runs = judged.evidence.values
     required = [test for test, part in ((judged.goal, rules.goal), (judged.predecessor, rules.predecessor)) if part]
     if rules.predecessor is not None and (not rules.predecessor.required or judged.before is None):
         required = required[:1] if rules.goal is not None else []
@@ -212,7 +213,7 @@ def _decide(judged: Judgement, rules: Rules) -> None:
         judged.verdict, judged.reason = "crashed", faults[kinds.index(DIVERGED)].words
     elif faults:
         judged.verdict, judged.reason = "cannot be judged", faults[0].words
-    elif any(test is None for test in required):
+    elif not found_runs or any(test is None for test in required):
         judged.reason = judged.why_not_goal or judged.why_not_predecessor or "there is no run to test"
     elif all(test is not None and test.outcome is VerdictSentences.IMPROVES for test in required):
         judged.verdict = "keep"

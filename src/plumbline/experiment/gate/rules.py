@@ -78,10 +78,12 @@ class HeadlinePart(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         of: the mean of the metric over the runs, or the training time of the log that the row names.
         divisor: by which the log's time is divided to be in the headline's unit.
+        differs: what a headline is that the logs do not say; `noted` where the rules have it measured again.
     """
 
     of: Literal["mean", "time"] = "mean"
     divisor: float = 1.0
+    differs: Literal["fault", "noted"] = "fault"
     source: str = ""
 
 
