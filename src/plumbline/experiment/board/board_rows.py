@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from statistics import median
 from typing import Literal
 
@@ -53,7 +53,7 @@ class BoardRow:
     notes: tuple[str, ...] = ()
 
     @property
-    def day(self) -> date | None:
+    def day(self) -> datetime.date | None:
         """The date, where it can be read."""
         return day_of(self.date)
 
@@ -86,10 +86,7 @@ class Board:
 
 def board_of(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> Board:
     """Make a board of what the gate found of each record."""
-    by_support = {
-        each.evidence.record.supports: each.evidence.record.name for each in judged if each.evidence.record.supports
-    }
-    rows = [_row(each, rules, by_support) for each in judged]
+    rows = [_row(each, rules) for each in judged]
     error, words = _error(judged, rules, noise)
     return Board(
         title=rules.board.title or rules.name,
@@ -103,12 +100,9 @@ def board_of(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> Bo
     )
 
 
-def _row(judged: Judgement, rules: Rules, by_support: Mapping[str, str]) -> BoardRow:
+def _row(judged: Judgement, rules: Rules) -> BoardRow:
     found, record = judged.evidence, judged.evidence.record
     again = rules.board.again.get(record.name, "")
-    for number, supporter in by_support.items():
-        if re.search(rf"(?:#|PR){re.escape(number)}\b", f"{record.description} {record.name}"):
-            again = again or supporter
     tier: Tier = "logs checked" if found.checked else "claimed"
     claimed = record.step if record.step is not None else record.headline.value if record.headline else None
     shown = f"{record.step:,}" if record.step is not None else str(record.headline or "")
@@ -148,7 +142,7 @@ def _error(judged: Sequence[Judgement], rules: Rules, noise: BoardNoise) -> tupl
     return error, words
 
 
-def day_of(text: str) -> date | None:
+def day_of(text: str) -> datetime.date | None:
     """Read a date as boards write it: 2026/04/26, 2026-04-26T..., 05/28/24, Jan 29 2026; None of anything else."""
     found = re.match(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})", text)
     if found:
@@ -161,6 +155,6 @@ def day_of(text: str) -> date | None:
     else:
         return None
     try:
-        return date(year, month, day)
+        return datetime.date(year, month, day)
     except ValueError:
         return None

@@ -120,7 +120,7 @@ def description(board: Board, points: Sequence[ProgressPoint]) -> str:
     if not best:
         return "No record has a headline."
     said = (
-        f"{counted(len(points), 'record')}, {len(best)} of them the best of their day, from {best[0].row.shown} to "
+        f"{counted(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
         f"{best[-1].row.shown} {board.headline}."
     )
     if board.error is not None:
@@ -128,6 +128,10 @@ def description(board: Board, points: Sequence[ProgressPoint]) -> str:
             " If nothing helped, the best of so many tries would lie beyond the shaded band in one case of twenty; "
             f"{beyond_luck(points, lower=board.lower)} of the best do."
         )
+    tested = [point.row for point in best if point.row.p_predecessor is not None]
+    if tested:
+        beaten = sum((row.p_predecessor or 0.0) < 0.01 for row in tested)
+        said += f" Of {len(tested)} that can be tested against the best before, {beaten} beat it at p < .01."
     return said
 
 

@@ -18,6 +18,8 @@ from plumbline.experiment.gate.training_log import TrainingLog
 
 #: The kind of a headline that misses its logs by less than two units of its last digit: its runs are still its runs.
 LAST_DIGIT = "last digit"
+#: Kinds that break a rule, while the logs say what the record says.
+TOO_FEW, LEFT_OUT, STOP = "number of runs", "left out", "stop step"
 #: Lines of a difference that are shown; of a code that are compared.
 SHOWN, COMPARED = 2, 20_000
 #: A seed within a setting: the name of a file, say.
@@ -65,12 +67,12 @@ class Evidence:
     @property
     def pools(self) -> bool:
         """Whether its runs may tell the noise: of one configuration, each once, of one metric."""
-        return all(fault.kind in (LAST_DIGIT, "left out") for fault in self.faults)
+        return all(fault.kind in (LAST_DIGIT, TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
 
     @property
     def checked(self) -> bool:
         """Whether there are logs, and they say what the record says."""
-        return bool(self.values) and not self.faults
+        return bool(self.values) and all(fault.kind in (TOO_FEW, LEFT_OUT, STOP) for fault in self.faults)
 
 
 def examine(record: Record, rules: Rules, root: Path) -> Evidence:
@@ -105,12 +107,12 @@ def _runs(found: Evidence, runs: CountedRuns, rules: Rules, root: Path) -> None:
             f"{len(every)} runs were made and {len(record.by_seed)} are counted; the mean of all is "
             f"{math.fsum(every) / len(every):.6g}"
         )
-        found.faults.append(Fault("left out", words))
+        found.faults.append(Fault(LEFT_OUT, words))
     if values and len(values) < rules.runs.least:
-        found.faults.append(Fault("runs", f"{counted(len(values), 'run')}, where {rules.runs.least} are required"))
+        found.faults.append(Fault(TOO_FEW, f"{counted(len(values), 'run')}, where {rules.runs.least} are required"))
     if values and rules.runs.fixed and len(values) != rules.runs.fixed:
         words = f"{counted(len(values), 'run')}, where the rules fix {rules.runs.fixed}"
-        found.faults.append(Fault("runs", words))
+        found.faults.append(Fault(TOO_FEW, words))
     seeds = [each.run.seed for each in values if each.run.seed]
     twice = sorted(seed for seed, times in Counter(seeds).items() if times > 1)
     said = f"seeds {', '.join(seeds[:12])}{', ...' if len(seeds) > 12 else ''}" if seeds else "no log says its seed"
@@ -241,7 +243,7 @@ def _stop(found: Evidence, rules: Rules) -> None:
         "evaluated more closely than the steps before"
     )
     if rules.stopping.chosen == "refused":
-        found.faults.append(Fault("stop step", found.stop))
+        found.faults.append(Fault(STOP, found.stop))
 
 
 def _close_looks(steps: Sequence[int], claimed: int) -> int:

@@ -63,13 +63,14 @@ def _goal(judged: Judgement, rules: Rules) -> str:
         if judged.p_rules is not None
         else ""
     )
-    chance = (
-        f"; one more run keeps it so with a chance of {100 * judged.one_more:.0f} %"
-        if judged.one_more is not None
-        else ""
-    )
     reached = f"{name(rules.metric)} {fixed(test.mean, test.sigma)} against {rules.goal.value:g}"
-    return f"{reached}: {_p(judged, test)}{more}{chance}"
+    return f"{reached}: {_p(judged, test)}{more}{_one_more(judged)}"
+
+
+def _one_more(judged: Judgement) -> str:
+    if judged.one_more is None:
+        return ""
+    return f"; with one more run the test holds with a chance of {100 * judged.one_more:.0f} %"
 
 
 def _p(judged: Judgement, test: BaselineComparison) -> str:
@@ -93,6 +94,7 @@ def _predecessor(judged: Judgement, rules: Rules) -> str:
     beside = f"; Welch's p = {p_words(test.welch.p_greater)}" if not math.isnan(test.welch.p_greater) else ""
     beside += "" if judged.before.pools else "; its own logs do not hold what it says"
     beside += "" if rules.predecessor.required else "; not required"
+    beside += _one_more(judged) if rules.goal is None else ""
     size = f"{'better' if test.gain >= 0 else 'worse'} by {fixed(abs(test.gain), test.sigma)}"
     return f"{size} than {name(judged.before.record.name)}{saved}: {_p(judged, test)}{beside}"
 

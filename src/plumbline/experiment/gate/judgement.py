@@ -43,7 +43,7 @@ class Judgement:
         sigma, sigma_words: the noise that the tests use, and where it is from.
         tries: what p is multiplied by, for a step or a number of runs that was chosen after looking.
         p_rules: the p of the goal by the rules' own sigma.
-        one_more: the chance that the goal's test still holds with one more run.
+        one_more: the chance that the goal's test, or else the predecessor's, holds with one more run.
     """
 
     evidence: Evidence
@@ -167,7 +167,7 @@ def _goal(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
         # Anything beyond the goal is worth having: what is ruled out is that the goal is reached.
         terms = _terms(judged, rules, goal.alpha, worth=1e-9 * max(1.0, abs(goal.value)))
         judged.goal = judge_goal("the record", values, goal.value, terms, tries=judged.tries)
-        judged.one_more = one_more_run(judged.goal, goal.value)
+        judged.one_more = one_more_run(judged.goal)
         if goal.sigma is not None:
             known = ComparisonTerms(higher=rules.higher, alpha=goal.alpha, sigma=goal.sigma)
             judged.p_rules = judge_goal("the record", values, goal.value, known).p
@@ -196,6 +196,8 @@ def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> N
         judged.predecessor = judge(
             "the record", moved, theirs, _terms(judged, rules, part.alpha, part.minimum_gain), tries=judged.tries
         )
+        if rules.goal is None:
+            judged.one_more = one_more_run(judged.predecessor)
     except CannotBeJudgedError:
         judged.why_not_predecessor = "too few runs, and no sigma"
     except PlumblineError as error:
@@ -224,13 +226,13 @@ def _decide(judged: Judgement, rules: Rules) -> None:
         judged.verdict, judged.reason = "undecided", "its runs do not show that it is better"
 
 
-def one_more_run(test: BaselineComparison, goal: float) -> float:
-    """The chance that a test against a fixed value holds with one more run, drawn as the others were.
+def one_more_run(test: BaselineComparison) -> float:
+    """The chance that a test against a goal or another record holds with one more run, drawn as the others were.
 
     The new run is predicted from the mean and sigma; sigma is not estimated anew with it.
     """
-    n, sign = test.n, test.terms.sign
-    critical = test.design.critical * test.sigma / math.sqrt(n + 1)
-    # The least value, upwards when better, with which the mean of n + 1 is still beyond the goal by `critical`.
-    least = (n + 1) * (sign * goal + test.terms.minimum_gain + critical) - n * sign * test.mean
+    n, sign, theirs = test.n, test.terms.sign, 1 / test.n_baseline if test.n_baseline else 0.0
+    critical = test.design.critical * test.sigma * math.sqrt(1 / (n + 1) + theirs)
+    # The least value, upwards when better, with which the mean of n + 1 is still better by `critical`.
+    least = (n + 1) * (sign * test.mean_baseline + test.terms.minimum_gain + critical) - n * sign * test.mean
     return float(t_sf((least - sign * test.mean) / (test.sigma * math.sqrt(1 + 1 / n)), test.freedom))

@@ -60,7 +60,6 @@ class Record:
     left_out: Mapping[str, float] = field(default_factory=dict)
     date: str = ""
     description: str = ""
-    supports: str = ""
     marked: bool = True
     logs: list[TrainingLog] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)

@@ -69,7 +69,6 @@ class SubmissionsPart(Struct, frozen=True, forbid_unknown_fields=True):
     headline: tuple[str, ...]
     seeds: tuple[str, ...]
     date: str = "date"
-    supports: str = ""
 
 
 class HeadlinePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +101,6 @@ class PredecessorPart(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         slope: what a step fewer costs in the metric.
         required: whether a record that is not shown to be better is refused.
-        test: the community's own test, whose p stands beside the pooled one.
     """
 
     alpha: float
@@ -110,7 +108,6 @@ class PredecessorPart(Struct, frozen=True, forbid_unknown_fields=True):
     minimum_gain: float = 0.0
     slope: float = 0.0
     required: bool = False
-    test: Literal["pooled", "welch"] = "pooled"
 
 
 class RunsPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,11 +136,10 @@ class SamePart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BoardPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The board: its title; the headline's name, and its unit; how many tries a record stands for at least."""
+    """The board: its title; the headline's name; how many tries a record stands for at least; who ran one again."""
 
     title: str = ""
     headline: str = ""
-    unit: str = ""
     tries: int = 1
     again: dict[str, str] = {}
 

@@ -69,7 +69,6 @@ def _record(path: Path, folder: Path, rules: Rules) -> Record:
     dated = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
     record.date = str(read.get(part.date) or (dated[0] if dated else ""))[:40]
     record.description = str(read.get("name", ""))[:200]
-    record.supports = str(read.get(part.supports, ""))[:40] if part.supports else ""
     key = next((key for key in part.headline if _printed(read.get(key)) is not None), None)
     if key is None:
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
