@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from plumbline.core.files import atomic_write_text
 from plumbline.experiment.formatting import grid
 from plumbline.experiment.gate.board_reading import find, read_board
 from plumbline.experiment.gate.judgement import Judgement, judge_record
@@ -303,7 +303,7 @@ def all_folders(root: Path, seed: int = SEED) -> list[tuple[str, bool, set[str]]
 
 
 def main() -> None:
-    """Print what was found."""
+    """Write what was found."""
     with tempfile.TemporaryDirectory() as folder:
         results = all_folders(Path(folder))
     rows = []
@@ -311,10 +311,18 @@ def main() -> None:
         found = [names for planted, _, names in results if planted == kind]
         named = sum(bool(names & NAMES[kind]) for names in found)
         rows.append([kind, str(len(found)), str(sum(map(bool, found))), str(named)])
-    print(grid(["planted", "folders", "found", "named as that kind"], rows))
     clear = [names - {"paid"} for planted, _, names in results if not planted]
-    wrong = Counter(kind for names in clear for kind in names)
-    print(f"\nSound folders: {len(clear)}; with a fault that is none: {sum(map(bool, clear))} {dict(wrong) or ''}")
+    text = "\n\n".join(
+        [
+            "# Made-up record folders: which faults are found",
+            f"{FOLDERS} folders with one fault and {FOLDERS} without, by seed {SEED}. `python -m benchmarks.gate_faults`",
+            grid(["planted", "folders", "found", "named as that kind"], rows),
+            f"Sound folders: {len(clear)}; with a fault that is none: {sum(map(bool, clear))}.",
+            "A step that was chosen after looking is found as a p that is paid for, or as runs that end before it.\n",
+        ]
+    )
+    atomic_write_text(Path(__file__).with_suffix(".md"), text)
+    print(text)
 
 
 if __name__ == "__main__":
