@@ -147,8 +147,8 @@ def steps(judged: Sequence[Judgement]) -> str:
     if not rows:
         return ""
     head = (
-        f"Against the best before, two runs or more of each: {counted(len(rows), 'step')}, {beaten} of them at p < .01; of "
-        f"the {len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric, a step fewer counted as the "
+        f"Against the best before, two runs or more of each: {counted(len(rows), 'step')}, {beaten} at p < .01; of the "
+        f"{len(held)} whose logs hold on both sides, {sum(held)}. Gains are in the metric; a step fewer counts as the "
         "rules say."
     )
     return f"{head}\n\n{grid(['record', 'runs', 'gain', 'p, pooled', 'p, Welch', 'logs hold'], rows)}"
@@ -171,9 +171,9 @@ def main() -> int:
         "# Records of other communities, held against their own logs",
         f"{describe(with_torch=False)}. {time.process_time() - began:.0f} s of CPU time. "
         f"`python benchmarks/gate_boards.py {names}`",
-        "The folders are public clones, by their newest commit that was at hand: modded-nanogpt of 2026-08-01 (four logs "
-        "of 2024-11-04 are missing in it), parameter-golf of 2026-05-02, nanochat of 2026-07-03. A fault is one of the "
-        "evidence as it lies in the folder, by the rules file's reading of it, and says nothing of whether a change "
+        "The folders are public clones, by their newest commit that was at hand: modded-nanogpt of 2026-08-01 (four "
+        "logs of 2024-11-04 are missing in it), parameter-golf of 2026-05-02, nanochat of 2026-07-03. A fault is one "
+        "of the evidence as it lies in the folder, as the rules file has it read, and says nothing of whether a change "
         "works. Sigma and p are [the gate's](../docs/gate.md). The Track 1 rules waive the goal's test for changes of "
         "the system alone, which the gate cannot tell; its folders may hold logs of other tries beside the record's.",
     ]

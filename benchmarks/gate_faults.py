@@ -315,7 +315,7 @@ def main() -> None:
     text = "\n\n".join(
         [
             "# Made-up record folders: which faults are found",
-            f"{FOLDERS} folders with one fault and {FOLDERS} without, by seed {SEED}. `python -m benchmarks.gate_faults`",
+            f"{FOLDERS} folders with one fault, {FOLDERS} without, by seed {SEED}. `python -m benchmarks.gate_faults`",
             grid(["planted", "folders", "found", "named as that kind"], rows),
             f"Sound folders: {len(clear)}; with a fault that is none: {sum(map(bool, clear))}.",
             "A step that was chosen after looking is found as a p that is paid for, or as runs that end before it.\n",
