@@ -116,7 +116,7 @@ class RunsPart(Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     least: int = 1
     fixed: int = 0
-    chosen: Chosen = "allowed"
+    chosen: Literal["allowed", "paid"] = "allowed"
 
 
 class StoppingPart(Struct, frozen=True, forbid_unknown_fields=True):
