@@ -34,6 +34,8 @@ def page(board: Board) -> str:
         .render(
             board=board,
             rows=[_shown(row) for row in reversed(board.rows)],
+            pictured=any(row.claimed is not None for row in board.rows),
+            wide=any(len(row.name) > 20 for row in board.rows),
             tiers=[(tier, board.counted()[tier]) for tier in TIERS],
             said=description(board, progress(board)),
             goal=any(row.p_goal is not None for row in board.rows),

@@ -118,7 +118,7 @@ def description(board: Board, points: Sequence[ProgressPoint]) -> str:
     """Say what the picture shows, for who cannot see it."""
     best = [point for point in points if point.best]
     if not best:
-        return "No record has a headline."
+        return f"{counted(len(board.rows), 'row')}, none with a number that could be followed over time."
     said = (
         f"{counted(len(points), 'record')}, {len(best)} better than all before, from {best[0].row.shown} to "
         f"{best[-1].row.shown} {board.headline}."

@@ -42,7 +42,7 @@ def project_board(folder: Path, title: str = "") -> Board:
     rows.sort(key=lambda row: (row.date, row.name))
     return Board(
         title=title or f"Records and verdicts of {folder.resolve().name}",
-        headline="claim",
+        headline="what",
         rows=rows,
         left_out=left_out,
     )
