@@ -49,6 +49,8 @@ def test_exit_codes_and_the_eight_lines(board: Path, tmp_path: Path) -> None:
     text = log.read_text()
     log.write_text(text.rpartition("val_loss:")[0] + "val_loss:nan train_time:1s\n")
     assert run(gate.main, *words, cwd=tmp_path).returncode == 12
+    log.write_text(text.replace("step:1500/3000 val_loss:", "step:1500/3000 val_loss:nan  was:"))  # and it came back
+    assert run(gate.main, *words, cwd=tmp_path).returncode == 12
     log.write_text(text.replace("weight_7", "weight_8", 1))
     found = run(gate.main, *words, "--json", cwd=tmp_path)
     said = json.loads(found.stdout)
