@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks import gate_faults
 from plumbline.cli import VERBS
 from plumbline.core.pipeline_packages import INSTALL
 
@@ -48,6 +50,17 @@ def test_the_audit_of_five_papers_is_the_same(repository: Path, tmp_path: Path) 
         assert done.returncode == 0, done.stderr
         pages[name] = out.read_bytes(), out.with_suffix(".md").read_bytes()
     assert pages["light"] == pages["whole"] and pages["light"][0].count(b"\n") > 600
+
+
+def test_a_gate_and_a_board_need_no_more(repository: Path, tmp_path: Path) -> None:
+    rng, folder, rules = np.random.default_rng(3), tmp_path / "records", tmp_path / "rules.toml"
+    folder.mkdir()
+    runs = gate_faults.made(rng, 5)
+    gate_faults.write_table(folder, runs, f"{gate_faults.mean_at(runs, 3000):.4f}", 3000, 5, rng)
+    rules.write_text(gate_faults.TABLE_RULES)
+    for words in (("gate", str(folder)), ("board", str(folder), "--out", str(tmp_path / "board"))):
+        done = light("plumbline", *words, "--rules", str(rules), cwd=repository)
+        assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("words", [("--help",), ("ls", "studies"), ("status",)], ids=" ".join)

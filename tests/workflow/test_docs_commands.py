@@ -30,6 +30,7 @@ CLAIM = "../experiment/decision/test_loop.py::test_a_claim_takes_seeds_that_noth
 TRY = "test_try_verb.py::test_a_try_trains_decides_and_is_not_run_twice"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
+GATE = "../experiment/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
 FOLDER = "../operate/experiments/test_own_trainer_verbs.py::test_{}"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
@@ -63,6 +64,8 @@ ELSEWHERE = {
     'pip install "$(ls dist/plumbline_lm': WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
     "plumbline init my-project": WHEEL,
+    "plumbline gate records/track_3_optimization": GATE,
+    "plumbline board records": GATE,
     "cd my-project && snakemake -n": WHEEL,
     "python -m plumbline.theory.eliminate_query norm_free_run": THEORY.format("logits_stay_and_w_q_goes"),
     "python -m plumbline.theory.eliminate_query gpt2_one_head": THEORY.format("a_one_headed_gpt2_of_the_library"),

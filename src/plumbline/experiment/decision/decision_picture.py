@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from rich.cells import cell_len
 
 from plumbline.core.errors import visible
+from plumbline.experiment.decision.picture_axis import LEFT, RIGHT, WIDTH, Axis, labels
 
-#: The picture in pixels: its width, and where names end and the data begins and ends.
-WIDTH, LEFT, RIGHT = 700, 172, 676
 #: An arm's row; the path of T; what is above a panel (its heading) and below it (numbers).
 ROW, PATH, ABOVE, BELOW = 38, 190, 44, 30
 #: Cells of a name that fit beside the data.
@@ -119,7 +116,7 @@ class DecisionPicture:
     @property
     def description(self) -> str:
         """What the picture shows, in words, for who cannot see it."""
-        said, label = [], _label(value for arm in self.arms for _, value in arm.values)
+        said, label = [], labels(value for arm in self.arms for _, value in arm.values)
         for arm in self.arms:
             known = ""
             if arm.mean is not None:
@@ -132,7 +129,7 @@ class DecisionPicture:
 
     def _values(self, *, top: int) -> dict[str, Any]:
         every = [value for arm in self.arms for _, value in arm.values]
-        axis, label = _Axis.of(every), _label(every)
+        axis, label = Axis.of(every), labels(every)
         rows = []
         for number, arm in enumerate(self.arms):
             mean = arm.mean
@@ -160,7 +157,7 @@ class DecisionPicture:
 
     def _gains(self, *, top: int) -> dict[str, Any]:
         ends = [end for gain in self.gains for end in (gain.low, gain.middle, gain.high)]
-        axis = _Axis.of([0.0, self.asked, *ends])
+        axis = Axis.of([0.0, self.asked, *ends])
         rows = []
         for number, gain in enumerate(self.gains):
             rows.append(
@@ -204,7 +201,7 @@ def shortened(text: str, cells: int = NAME) -> str:
 
 
 def _gain_in_words(gain: PicturedGain, interval: str) -> str:
-    label = _label([gain.low, gain.middle, gain.high])
+    label = labels([gain.low, gain.middle, gain.high])
     low = f"{label(gain.low)} to" if math.isfinite(gain.low) else "up to"
     return f"gain {label(gain.middle)}, {interval} interval {low} {label(gain.high)}"
 
@@ -217,70 +214,10 @@ def _look_in_words(runs: int, t: float, path: PicturedPath) -> str:
     return f"after {runs}: T = {t:.3f}, kept from {bound(path.keep)}, discarded below {bound(path.discard)}"
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """An axis from left to right that holds these values, with some room beside them."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> _Axis:
-        known = [value for value in values if math.isfinite(value)] or [0.0]
-        low, high, most = min(known), max(known), sys.float_info.max
-        # Halves, since the difference of two large numbers may be none.
-        room = (high / 2 - low / 2) * 0.12 or abs(high) * 0.05 or 1.0
-        return cls(max(low - room, -most), min(high + room, most))
-
-    def share(self, value: float) -> float:
-        """Where a value is between the ends, from 0 to 1; beyond them at the nearer one."""
-        inside = min(max(value, self.low), self.high)
-        return (inside / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
-
-    def x(self, value: float) -> float:
-        return round(LEFT + self.share(value) * (RIGHT - LEFT), 1)
-
-    @cached_property
-    def step(self) -> float:
-        rough = (self.high / 2 - self.low / 2) / 2.5
-        power = 10.0 ** math.floor(math.log10(rough))
-        return power * min((1, 2, 5, 10), key=lambda times: abs(times - rough / power))
-
-    @property
-    def ticks(self) -> list[float]:
-        first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
-        return [at * self.step for at in range(first, last + 1)]
-
-    def label(self, value: float) -> str:
-        return _written(value, self.step)
-
-
-def _label(values: Iterable[float]) -> Any:
-    """How numbers that stand beside each other are written: so that a hundredth of their spread is seen."""
-    known = [value for value in values if math.isfinite(value)] or [0.0]
-    spread = max(known) / 2 - min(known) / 2 or abs(known[0]) / 2
-    return lambda value: _written(value, spread / 50)
-
-
-def _written(value: float, step: float) -> str:
-    """A number with the digits that tell it from one a step away."""
-    size = abs(value)
-    if not math.isfinite(value):
-        return "no limit"
-    if size < step / 2 or not step:
-        return "0" if size < step / 2 or not size else f"{value:.6g}"
-    digits = math.floor(math.log10(size)) - math.floor(math.log10(step) + 1e-9) + 1
-    return f"{value:.{min(17, max(1, digits))}g}" if digits > 6 or not 1e-4 <= size < 1e6 else _decimals(value, step)
-
-
-def _decimals(value: float, step: float) -> str:
-    return f"{value:.{max(0, -math.floor(math.log10(step) + 1e-9))}f}"
-
-
 def _drawn_path(path: PicturedPath, *, top: int) -> dict[str, Any]:
     bottom, most = top + PATH, len(path.keep)
     bounds = [each for each in (*path.keep, *path.discard) if math.isfinite(each)] or [0.0]
-    axis = _Axis.of([min(0.0, *bounds) - BEYOND, min(max(bounds), 8.0) + BEYOND])
+    axis = Axis.of([min(0.0, *bounds) - BEYOND, min(max(bounds), 8.0) + BEYOND])
 
     def x(runs: int) -> float:
         return round(LEFT + (runs - 0.5) / most * (RIGHT - LEFT), 1)

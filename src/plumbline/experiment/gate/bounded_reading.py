@@ -1,0 +1,125 @@
+"""Reads files that somebody else wrote within limits: of their size, of their lines, and of the time a search takes.
+
+No pattern comes from a log, and none of those that are searched for repeats a repetition: a line costs time in
+proportion to its length, which has a limit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from plumbline.core.errors import PlumblineError
+
+#: Bytes of a file, and of all files of one reading; characters of a line; files of a folder; entries that are listed.
+FILE_BYTES, LINE, FILES = 16 * 2**20, 4096, 50_000
+#: Runs of one file.
+RUNS = 500
+
+_PLACES = {
+    "value": r"([-+.\w]{1,40})",
+    "step": r"(\d{1,9})",
+    "steps": r"(\d{1,9})",
+    "time": r"(\d{1,12}(?:\.\d{1,9})?)",
+    "n": r"(\d{1,6})",
+    "...": r".{0,80}?",
+}
+_NUMBER = re.compile(
+    r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?|[-+]?(?:nan|inf)", re.IGNORECASE
+)
+
+
+class LineForm:
+    """The form of a line: words that stand there as they are, and `{places}` that are read from it.
+
+    A colon may be followed by spaces, and spaces are as many as there are.
+    """
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+        parts = re.split(r"\{([^{}]{1,10})\}", words)
+        if unknown := sorted({part for part in parts[1::2] if part not in _PLACES}):
+            raise PlumblineError(f"{words!r}: unknown place {unknown[0]!r} (known: {sorted(_PLACES)})")
+        self.places = tuple(part for part in parts[1::2] if part != "...")
+        if len(set(self.places)) < len(self.places):
+            raise PlumblineError(f"{words!r} has a place twice")
+        self._parts = parts
+
+    @cached_property
+    def anchor(self) -> str:
+        """A word of every line that fits, by which most lines are passed over."""
+        words = re.findall(r"[^\s:]+", " ".join(self._parts[::2]))
+        return max(words, key=len) if words else ""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        written = "".join(
+            _PLACES[part] if number % 2 else re.escape(part).replace(":", r":[ \t]{0,8}").replace(r"\ ", r"[ \t]{1,8}")
+            for number, part in enumerate(self._parts)
+        )
+        return re.compile(written)
+
+    def read(self, line: str) -> tuple[str, dict[str, str]] | None:
+        """Read a line: what stands before the form, and its places; None of a line that does not have it."""
+        if self.anchor not in line:
+            return None
+        found = self._pattern.search(line[:LINE])
+        return None if found is None else (line[: found.start()], dict(zip(self.places, found.groups(), strict=True)))
+
+
+def number(text: str) -> float | None:
+    """Read a decimal number, which may be nan or inf; None of anything else."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def decimals(text: str) -> int:
+    """Count the decimals of a printed number."""
+    return len(text.partition(".")[2]) if re.fullmatch(r"[-+]?\d*\.\d*", text) else 0
+
+
+def read_text(path: Path) -> str:
+    """Read a file as text, whatever bytes it holds.
+
+    Raises:
+        PlumblineError: it is too large, cannot be read, or is no file.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES + 1)
+    except OSError as error:
+        raise PlumblineError(f"{path} cannot be read ({error.strerror})") from None
+    if len(content) > FILE_BYTES:
+        raise PlumblineError(f"{path} has more than {FILE_BYTES // 2**20} MiB, and is not read")
+    return content.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def files_below(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """List the files below a folder whose name has one of these ends, in order; links are not followed.
+
+    Raises:
+        PlumblineError: there are too many entries.
+    """
+    seen = 0
+    for where, folders, files in os.walk(folder, followlinks=False):
+        folders.sort()
+        seen += len(folders) + len(files)
+        if seen > FILES:
+            raise PlumblineError(f"{folder} has more than {FILES:,} entries, and is not read")
+        for name in sorted(files):
+            path = Path(where) / name
+            if name.endswith(tuple(names)) and not path.is_symlink() and path.is_file():
+                yield path
+
+
+def inside(folder: Path, link: str) -> Path | None:
+    """The path that a link names inside a folder; None of an address, of nothing, and of what leads out of it."""
+    if not link or re.match(r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}:|[/\\#]", link) or "\0" in link:
+        return None
+    try:
+        path, root = (folder / link.partition("#")[0]).resolve(), folder.resolve()
+    except (OSError, RuntimeError):
+        return None
+    return path if path != root and path.is_relative_to(root) else None

@@ -1,0 +1,238 @@
+"""Judges a record: against the goal and against its predecessor, with the noise of all records pooled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.core.errors import PlumblineError
+from plumbline.experiment.comparison_terms import ComparisonTerms
+from plumbline.experiment.decision.outcome import EXIT_CODES, Verdict
+from plumbline.experiment.gate.evidence import Evidence
+from plumbline.experiment.gate.records import RunValue
+from plumbline.experiment.gate.rules import Rules
+from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
+from plumbline.experiment.numbers.goal import judge_goal
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.stats.distributions import t_sf
+from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together
+
+#: Nothing is known of the noise.
+UNKNOWN = SigmaEstimate(0.0, 0.0)
+#: The kind of a fault that is the runs' own outcome.
+DIVERGED = "diverged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoardNoise:
+    """The noise of a board's records: one sigma of all of them, and Bartlett's p that it is one."""
+
+    sigma: SigmaEstimate
+    records: int
+    bartlett: float
+
+
+@dataclass(kw_only=True)
+class Judgement:
+    """What is decided of a record.
+
+    Attributes:
+        goal, predecessor: the tests; None where there is none, or none can be made. `why_not_*` says why.
+        before: the record before it.
+        sigma, sigma_words: the noise that the tests use, and where it is from.
+        tries: what p is multiplied by, for a step or a number of runs that was chosen after looking.
+        p_rules: the p of the goal by the rules' own sigma.
+        one_more: the chance that the goal's test, or else the predecessor's, holds with one more run.
+    """
+
+    evidence: Evidence
+    verdict: Verdict = "cannot be judged"
+    reason: str = ""
+    goal: BaselineComparison | None = None
+    predecessor: BaselineComparison | None = None
+    before: Evidence | None = None
+    why_not_goal: str = ""
+    why_not_predecessor: str = ""
+    sigma: SigmaEstimate = UNKNOWN
+    sigma_words: str = ""
+    tries: int = 1
+    paid_for: str = ""
+    p_rules: float | None = None
+    one_more: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """What a program is told."""
+        return EXIT_CODES[self.verdict]
+
+
+def noise_of(board: Sequence[Evidence]) -> BoardNoise:
+    """Pool the spread of all records of which two runs or more can be read."""
+    groups = [known for each in board if each.pools and len(known := _known(each)) > 1]
+    sigma = pooled(groups) if groups else UNKNOWN
+    return BoardNoise(sigma=sigma, records=len(groups), bartlett=bartlett(groups) if len(groups) > 1 else math.nan)
+
+
+def judge_record(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Judgement:
+    """Judge one record of a board."""
+    judged = Judgement(evidence=found)
+    values = _seeds(found.values)
+    before = predecessor_of(found, board, rules)
+    judged.before = before
+    own = pooled([_known(found)]) if len(_known(found)) > 1 else UNKNOWN
+    rest = [pooled([known]) for each in board if each is not found and each.pools and len(known := _known(each)) > 1]
+    _sigma(judged, own, together(*rest), rules)
+    _tries(judged, rules)
+    if values:
+        _goal(judged, values, rules)
+        _predecessor(judged, values, rules)
+    _decide(judged, rules)
+    return judged
+
+
+def predecessor_of(found: Evidence, board: Sequence[Evidence], rules: Rules) -> Evidence | None:
+    """The best record before this one; None for the first."""
+    better = 1 if rules.lower_headline else -1
+    earlier = [
+        each
+        for each in board
+        if each.record.order < found.record.order and each.record.headline is not None and each.record.marked
+    ]
+    return min(earlier, key=lambda each: (better * _claimed(each), each.record.order), default=None)
+
+
+def _claimed(found: Evidence) -> float:
+    """What the board sorts by: the step, or else the headline."""
+    record = found.record
+    assert record.headline is not None
+    return float(record.step) if record.step is not None else record.headline.value
+
+
+def _known(found: Evidence) -> list[float]:
+    return [each.value for each in found.values if math.isfinite(each.value)]
+
+
+def _seeds(values: Sequence[RunValue]) -> dict[str, float]:
+    """The values by a name that no two runs share."""
+    return {f"run {number}": each.value for number, each in enumerate(values, start=1) if math.isfinite(each.value)}
+
+
+def _sigma(judged: Judgement, own: SigmaEstimate, rest: SigmaEstimate, rules: Rules) -> None:
+    if own.df and own.sigma and (not rest.df or not may_cross(own, rest)):
+        judged.sigma = own
+        judged.sigma_words = "its own runs" + (", which spread wider than the board's" if rest.df else "")
+    elif own.df and rest.df:
+        judged.sigma, judged.sigma_words = together(own, rest), "pooled over the board"
+    elif rules.goal is not None and rules.goal.sigma is not None:
+        judged.sigma, judged.sigma_words = (
+            SigmaEstimate(rules.goal.sigma, math.inf),
+            "assumed by the rules, for one run",
+        )
+
+
+def _terms(
+    judged: Judgement, rules: Rules, alpha: float, minimum: float = 0.0, worth: float | None = None
+) -> ComparisonTerms:
+    sigma = judged.sigma
+    runs = None if math.isinf(sigma.df) else round(sigma.df) + 1
+    return ComparisonTerms(
+        higher=rules.higher,
+        alpha=alpha,
+        minimum_gain=minimum,
+        worth=worth,
+        sigma=sigma.sigma or None,
+        sigma_runs=runs if sigma.sigma else None,
+    )
+
+
+def _tries(judged: Judgement, rules: Rules) -> None:
+    """What p is multiplied by: once for each look that could have ended otherwise, where the rules have that paid."""
+    found, paid = judged.evidence, []
+    if rules.stopping.chosen == "paid" and found.looks > 1:
+        judged.tries *= found.looks
+        paid.append(f"{found.looks} steps")
+    number = len(found.values) - rules.runs.least + 1
+    if rules.runs.chosen == "paid" and not rules.runs.fixed and number > 1:
+        judged.tries *= number
+        paid.append(f"{number} numbers of runs")
+    judged.paid_for = " and ".join(paid)
+
+
+def _goal(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
+    goal = rules.goal
+    if goal is None:
+        return
+    try:
+        # Anything beyond the goal is worth having: what is ruled out is that the goal is reached.
+        terms = _terms(judged, rules, goal.alpha, worth=1e-9 * max(1.0, abs(goal.value)))
+        judged.goal = judge_goal("the record", values, goal.value, terms, tries=judged.tries)
+        judged.one_more = one_more_run(judged.goal)
+        if goal.sigma is not None:
+            known = ComparisonTerms(higher=rules.higher, alpha=goal.alpha, sigma=goal.sigma)
+            judged.p_rules = judge_goal("the record", values, goal.value, known).p
+    except CannotBeJudgedError:
+        judged.why_not_goal = "one run, and no sigma: it cannot be tested"
+    except PlumblineError as error:
+        judged.why_not_goal = str(error)
+
+
+def _predecessor(judged: Judgement, values: dict[str, float], rules: Rules) -> None:
+    part, before = rules.predecessor, judged.before
+    if part is None:
+        return
+    if before is None:
+        judged.why_not_predecessor = "it is the first of the board"
+        return
+    theirs = _seeds(before.values)
+    if not theirs:
+        judged.why_not_predecessor = "no log of it could be read"
+        return
+    step, earlier = judged.evidence.record.step, before.record.step
+    saved = earlier - step if step is not None and earlier is not None else 0
+    shift = part.slope * saved * (1 if rules.higher else -1)
+    try:
+        moved = {seed: value + shift for seed, value in values.items()}
+        judged.predecessor = judge(
+            "the record", moved, theirs, _terms(judged, rules, part.alpha, part.minimum_gain), tries=judged.tries
+        )
+        if rules.goal is None:
+            judged.one_more = one_more_run(judged.predecessor)
+    except CannotBeJudgedError:
+        judged.why_not_predecessor = "too few runs, and no sigma"
+    except PlumblineError as error:
+        judged.why_not_predecessor = str(error)
+
+
+def _decide(judged: Judgement, rules: Rules) -> None:
+    faults = judged.evidence.faults
+    kinds = list(dict.fromkeys(fault.kind for fault in faults))
+    found_runs = judged.evidence.values
+    required = [test for test, part in ((judged.goal, rules.goal), (judged.predecessor, rules.predecessor)) if part]
+    if rules.predecessor is not None and (not rules.predecessor.required or judged.before is None):
+        required = required[:1] if rules.goal is not None else []
+    if DIVERGED in kinds:
+        judged.verdict, judged.reason = "crashed", faults[kinds.index(DIVERGED)].words
+    elif faults:
+        judged.verdict, judged.reason = "cannot be judged", faults[0].words
+    elif not found_runs or any(test is None for test in required):
+        judged.reason = judged.why_not_goal or judged.why_not_predecessor or "there is no run to test"
+    elif all(test is not None and test.outcome is VerdictSentences.IMPROVES for test in required):
+        judged.verdict = "keep"
+        judged.reason = "its logs say what it says" + (", and it is better than is required" if required else "")
+    elif any(test is not None and test.outcome is VerdictSentences.RULED_OUT for test in required):
+        judged.verdict, judged.reason = "discard", "that it is as good as is required is ruled out"
+    else:
+        judged.verdict, judged.reason = "undecided", "its runs do not show that it is better"
+
+
+def one_more_run(test: BaselineComparison) -> float:
+    """The chance that a test against a goal or another record holds with one more run, drawn as the others were.
+
+    The new run is predicted from the mean and sigma; sigma is not estimated anew with it.
+    """
+    n, sign, theirs = test.n, test.terms.sign, 1 / test.n_baseline if test.n_baseline else 0.0
+    critical = test.design.critical * test.sigma * math.sqrt(1 / (n + 1) + theirs)
+    # The least value, upwards when better, with which the mean of n + 1 is still better by `critical`.
+    least = (n + 1) * (sign * test.mean_baseline + test.terms.minimum_gain + critical) - n * sign * test.mean
+    return float(t_sf((least - sign * test.mean) / (test.sigma * math.sqrt(1 + 1 / n)), test.freedom))

@@ -1,0 +1,59 @@
+"""What catalogs and citers read: the workflow's card, the page of the configuration, and a citation for each paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def keys(given: dict[str, Any], before: str = "") -> Iterator[str]:
+    for key, value in given.items():
+        if isinstance(value, dict) and value:
+            yield from keys(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}"
+
+
+def test_the_workflow_catalog_finds_what_it_looks_for(repository: Path) -> None:
+    usage = yaml.safe_load((repository / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert usage.keys() == {"mandatory-flags", "software-stack-deployment", "report"}
+    assert usage["software-stack-deployment"].keys() == {"conda", "apptainer", "apptainer+conda"}
+    # With a folder `workflow`, the catalog looks for the workflow there alone.
+    text = (repository / "workflow/Snakefile").read_text()
+    (included,) = re.findall(r'^include: "(.*)"$', text, re.MULTILINE)
+    assert (repository / "workflow" / included).resolve() == repository / "Snakefile"
+    readme = (repository / "README.md").read_text().lower()
+    assert "snakemake" in readme and "workflow" in readme
+
+
+def test_every_key_of_the_configuration_is_on_its_page(repository: Path) -> None:
+    page = (repository / "config/README.md").read_text()
+    said = re.findall(r"^\| `([\w.]+)` \|[^|]*\| ([^|]*) \|", page, re.MULTILINE)
+    configuration = yaml.safe_load((repository / "config/config.yaml").read_text())
+    assert [key for key, _ in said] == list(keys(configuration))
+    for key, default in said:
+        value = configuration
+        for part in key.split("."):
+            value = value[part]
+        assert default == (f"`{value}`" if value else {"": "nothing"}.get(str(value), "empty")), key
+
+
+def test_each_paper_is_cited_as_its_study_names_it(repository: Path) -> None:
+    cff = yaml.safe_load((repository / "CITATION.cff").read_text())
+    cited = {re.sub(r"\W", "", one["title"]).lower(): one for one in cff["references"]}
+    studies = sorted(repository.glob("studies/*/study.yaml"))
+    assert len(studies) == len(cited) == 5
+    for study in studies:
+        paper = yaml.safe_load(study.read_text())["paper"]
+        bib = (study.parent / "CITATION.bib").read_text()
+        (title,) = re.findall(r"^  title +=\s+\{(.*)\},$", bib, re.MULTILINE)
+        plain = re.sub(r"\W", "", title.replace("$", "")).lower()
+        assert plain == re.sub(r"\W", "", paper["title"]).lower() and plain in cited, study
+        assert bib.count("{") == bib.count("}") and paper.get("link", "") in bib
+        families = [one.get("family-names") for one in cited[plain]["authors"]]
+        assert "authors" not in paper or families == [name.split()[-1] for name in paper["authors"]]
+        assert cited[plain].get("url") == paper.get("link")
