@@ -32,6 +32,9 @@ LOWER, HIGHER, NOT_RESOLVED, RESOLVED = "lower", "higher", "not resolved", "reso
 #: More seeds of each arm than this are counted as a group, not one by one.
 MANY_SEEDS = 50
 
+#: The column of differences.
+DELTA = "validation_loss_minus_baseline"
+
 #: Groups of methods by the seeds that they would need, each up to a number.
 GROUPS = (3, 6, 12, MANY_SEEDS)
 
@@ -40,7 +43,7 @@ def loss_columns(*, lead: bool) -> list[Column]:
     """The columns of validation loss; `lead`: they are shown in a terminal too, before those of accuracy."""
     return [
         said("loss_resolved", "by val. loss", narrow=lead),
-        ours("validation_loss_minus_baseline", "Δ val. loss", "+.4f", narrow=lead),
+        ours(DELTA, "Δ val. loss", "+.4f", narrow=lead),
         ours("t_validation_loss", "t, val. loss", "+.2f", readable=False),
         ours("p_validation_loss", "p, val. loss", PROBABILITY, readable=False),
         ours("p_validation_loss_bonferroni", "p, val. loss, Bonferroni", PROBABILITY),
@@ -87,7 +90,7 @@ def _cells(
         resolved, seeds, no_seeds = NOT_RESOLVED, _seeds(delta, floor.sigma, m), f"more than {MANY_SEEDS}"
     return {
         "loss_resolved": Cell(resolved, runs),
-        "validation_loss_minus_baseline": number(delta, word, runs),
+        DELTA: number(delta, word, runs),
         "t_validation_loss": number(float(verdict["t_run_vs_seeds"]), word, runs),
         "p_validation_loss": number(float(verdict["p_run_vs_seeds"]), untested, runs),
         "p_validation_loss_bonferroni": number(p, untested, runs),
@@ -113,7 +116,7 @@ def loss_lead(study: Study, rows: Iterable[dict[str, Cell]], floor: NoiseFloor) 
     """
     if not floor.usable:
         return []
-    listed = [row for row in rows if row["validation_loss_minus_baseline"].value is not None]
+    listed = sorted((row for row in rows if row[DELTA].value is not None), key=lambda row: float(row[DELTA].value or 0))
     told = {word: [row for row in listed if row["loss_resolved"].value == word] for word in (LOWER, HIGHER)}
     count = sum(map(len, told.values()))
     which = "; ".join(f"{word}: {', '.join(map(_with_delta, found))}" for word, found in told.items() if found)
