@@ -49,7 +49,7 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     ]
     frame = pd.DataFrame(rows, columns=list(_row(study, published, reference, pd.Series([0.0]), floor)))
     frame = frame.sort_values("lower_loss", ascending=True, kind="stable", ignore_index=True)
-    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.19 * max(len(frame), 4)))
+    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.19 * max(len(frame), 12)))
     ours, theirs = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
     _draw_ours(ours, frame, study, floor)
     _draw_theirs(theirs, frame)
@@ -100,7 +100,8 @@ def _draw_ours(axes: Axes, frame: pd.DataFrame, study: Study, floor: NoiseFloor)
     axes.set_yticks(y, frame["label"])
     axes.set_ylim(-0.7, len(frame) - 0.3)
     axes.set_xlabel("validation loss lower than the baseline's by (nats a token)")
-    axes.legend(loc="lower right", fontsize=7)
+    if len(frame):
+        axes.legend(loc="lower right", fontsize=7)
     seeds = f"{floor.n} seeds of the baseline" if floor.n else "no baseline"
     figure_style.name_preset(axes, study, "Trained here, with 95 % intervals", BASE, extra=seeds)
 
