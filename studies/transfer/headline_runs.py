@@ -6,7 +6,8 @@ Source: transfer study, sections 3.3 and 5.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -41,11 +42,16 @@ def best_first(values: pd.Series) -> list[str]:
     return list(values.sort_values(ascending=False, kind="stable", na_position="last").index)
 
 
-def lead(study: Study, rows: Iterable[dict[str, Cell]], chance: Sequence[str], alpha: float = 0.05) -> list[str]:
-    """How many methods survive what, in one sentence; and a second one where tasks are at `chance`.
+def lead(
+    study: Study, rows: Iterable[dict[str, Cell]], chance: Mapping[str, str], resolves: float, alpha: float = 0.05
+) -> list[str]:
+    """How many methods survive what, in one sentence; what difference could be seen; and which tasks are not above
+    chance.
 
     Args:
         rows: cells of the columns significance, label and the corrected p-values of Table 2.
+        chance: task -> "at", "below" or "above" it.
+        resolves: the difference of averages that these seeds and items tell from nothing; NaN where it is not known.
     """
     listed = list(rows)
     of_reference = study.label(str(study.reference))
@@ -65,10 +71,15 @@ def lead(study: Study, rows: Iterable[dict[str, Cell]], chance: Sequence[str], a
         f"alone, {survivors('p_run_vs_seeds_bonferroni')} on other seeds alone (prediction t), "
         f"{survivors('p_bonferroni')} by the paper's z."
     ]
-    if chance:
-        tasks = len(study.suite.tasks) if study.suite else 0
+    if math.isfinite(resolves):
+        sentences[0] += f" With these seeds and items a difference of averages is seen from {resolves:.3f} on."
+    tasks = len(study.suite.tasks) if study.suite else 0
+    named = {word: [task for task, where in chance.items() if where == word] for word in ("at", "below")}
+    if named["at"]:
         sentences.append(
-            f"At chance: {len(chance)} of {tasks} tasks, on which {of_reference} is within two standard errors of "
-            f"guessing ({', '.join(chance)})."
+            f"At chance: {len(named['at'])} of {tasks} tasks, on which {of_reference} is within two standard errors of "
+            f"guessing ({', '.join(named['at'])})."
         )
+    if named["below"]:
+        sentences.append(f"Below chance by more than two standard errors: {', '.join(named['below'])}.")
     return sentences

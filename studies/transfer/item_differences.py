@@ -1,4 +1,5 @@
-"""Measures each method's distance from the reference item by item, whether it is significant, and tasks at chance.
+"""Measures each method's distance from the reference item by item, whether it is significant, which
+tasks are at chance, and what difference of accuracy could be seen.
 
 Source: ours; see `plumbline.stats.item_noise` and `plumbline.stats.significance`.
 """
@@ -8,13 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
 
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import MISSING, RunFrames
 from plumbline.results.tables.table import NO_FLOOR, REFERENCE, Cell, number
 from plumbline.specs.study_config import Study
-from plumbline.stats import MeanDifference, at_chance, item_distance, item_verdicts, mean_by_item, significance
+from plumbline.stats import (
+    MeanDifference,
+    compare_with_chance,
+    item_distance,
+    item_verdicts,
+    mean_by_item,
+    significance,
+)
+from plumbline.stats.distributions import t_isf
 from plumbline.stats.item_noise import MOST_SEEDS, seeds_that_decide
 from plumbline.stats.pooling import together
 
@@ -105,8 +115,25 @@ def _distances(
     return found, words
 
 
-def guessed(frames: RunFrames, study: Study, behind: Sequence[pd.Series]) -> list[str]:
-    """Tasks on which the reference's `answers` are within two standard errors of guessing."""
+def chance_words(frames: RunFrames, study: Study, behind: Sequence[pd.Series]) -> dict[str, str]:
+    """Task -> whether the reference's `answers` are at, below or above guessing by two standard errors."""
     if not behind or study.suite is None or frames.mixed:
-        return []
-    return at_chance(mean_by_item(behind), {task.name: task.chance for task in study.suite})
+        return {}
+    sources = frames.task_sources
+    chance = {task.name: task.chance_of(sources.get(task.name, "")) for task in study.suite}
+    return dict(compare_with_chance(mean_by_item(behind), chance))
+
+
+def accuracy_resolves(rows: BaseScaleMethodRows, cells: dict[str, dict[str, Cell]], m: int) -> float:
+    """The difference of averages that is told from nothing on other seeds and other items: the median over methods.
+
+    Level `LEVEL` after Bonferroni over `m`, Student's t with the reference's seeds less one; NaN without a noise floor
+    or the items' errors.
+    """
+    errors = [row["se_items"].value for row in cells.values()]
+    known = [float(error) for error in errors if error is not None]
+    if not known or not rows.floor.usable:
+        return math.nan
+    n = rows.floor.n
+    critical = float(t_isf(LEVEL / m / 2, n - 1))
+    return critical * math.sqrt(float(np.median(known)) ** 2 + rows.floor.sigma**2 * (1 + 1 / n))

@@ -49,7 +49,7 @@ def test_it_replaces_the_one_block_of_a_page(tmp_path: Path, monkeypatch: pytest
         rulegraph.main()
 
 
-def test_the_readme_shows_the_rules_of_today(repository: Path) -> None:
-    """To mend: python -m plumbline.operate.rulegraph --replace-in README.md."""
+def test_the_page_on_targets_shows_the_rules_of_today(repository: Path) -> None:
+    """To mend: python -m plumbline.operate.rulegraph --replace-in docs/targets.md."""
     done = run_in_process.run(rulegraph.main, cwd=repository)
-    assert rulegraph.BLOCK.findall((repository / "README.md").read_text()) == [done.stdout]
+    assert rulegraph.BLOCK.findall((repository / "docs/targets.md").read_text()) == [done.stdout]

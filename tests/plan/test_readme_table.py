@@ -19,8 +19,8 @@ MACHINES = {"paper": "h100", "demo": "core"}
 
 def rows(repository: Path) -> dict[str, list[str]]:
     """Study -> its runs, hours at paper, minutes at demo."""
-    text = (repository / "README.md").read_text().partition("Two commands;")[0]
-    row = r"^\| \[`(\w+)`\]\(\S+\) \|(?:[^|]*\|){3} (.*?) \| (.*?) \| (.*?) \|$"
+    text = (repository / "README.md").read_text()
+    row = r"^\| \[`(\w+)`\]\(\S+\) \|(?:[^|]*\|){2} (.*?) \| (.*?) \| (.*?) \|$"
     return {name: rest for name, *rest in re.findall(row, text, re.M)}
 
 

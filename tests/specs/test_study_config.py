@@ -60,9 +60,9 @@ def test_the_transfer_study(preset: str) -> None:
     study = study_config.load("transfer", preset)
     assert len(study.methods) == 20
     assert len(study.group("base")) == 20
-    assert len(study.group("base", "noise_floor")) == (29 if preset == "mini" else 26)
+    assert len(study.group("base", "noise_floor")) == (29 if preset in ("mini", "demo") else 26)
     seeds = [run.spec.init_seed for run in study.runs.values() if run.key.startswith("transfer/base/baseline/")]
-    assert seeds == list(range(42, 48 if preset == "mini" else 45))
+    assert seeds == list(range(42, 48 if preset in ("mini", "demo") else 45))
     assert len({run.spec.run_id for run in study.runs.values()}) == len(study.runs)
     assert {run.spec.preset for run in study.runs.values()} == {preset}
     assert all(key == run.key for key, run in study.runs.items())

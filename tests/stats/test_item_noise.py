@@ -13,7 +13,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.stats import (
     MeanDifference,
     NoiseFloor,
-    at_chance,
+    compare_with_chance,
     item_distance,
     item_verdicts,
     mean_by_item,
@@ -171,11 +171,15 @@ def test_the_rule(delta: float, p_items: float, p_both: float, p_z: float, word:
     assert significance(delta, p_items=p_items, p_both=p_both, p_z=p_z) == word
 
 
-def test_tasks_at_chance() -> None:
+def test_what_is_at_chance_below_it_or_above_it() -> None:
     right = [1.0, 0.0, 0.0, 0.0] * 4
-    seeds = [answers("r", guess=right, known=[1.0] * 15 + [0.0], never=[0.0] * 16, few=[0.0, 1.0])] * 2
-    chance = {"guess": 0.25, "known": 0.25, "never": 0.0, "few": 0.5}
-    assert at_chance(mean_by_item(seeds), chance) == ["guess", "never"]
+    odd = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0] * 2
+    seeds = [answers("r", guess=right, known=[1.0] * 15 + [0.0], never=[0.0] * 16, odd=odd, few=[0.0, 1.0])] * 2
+    chance = {"guess": 0.25, "known": 0.25, "never": 0.0, "odd": 0.5, "few": 0.5}
+    # Two of sixteen against a half: 0.375 below, and the standard error is 0.085.
+    assert compare_with_chance(mean_by_item(seeds), chance) == {
+        "guess": "at", "known": "above", "never": "at", "odd": "below"
+    }  # fmt: skip
 
 
 def test_what_a_floor_can_resolve() -> None:

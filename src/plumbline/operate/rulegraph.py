@@ -1,7 +1,7 @@
 """Draws the rules and what flows between them as the Mermaid block of the README: text, the same on every machine.
 
 python -m plumbline.operate.rulegraph                    print it
-python -m plumbline.operate.rulegraph --replace-in README.md   replace the file's block
+python -m plumbline.operate.rulegraph --replace-in docs/targets.md   replace the file's block
 """
 
 from __future__ import annotations

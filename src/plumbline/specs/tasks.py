@@ -52,11 +52,13 @@ class PackagedData:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProxyItems:
-    """The maker of proxy items by name, its options, and how an item is made of what it gives."""
+    """The maker of proxy items by name, its options, how an item is made of what it gives, and what guessing scores on
+    them where that differs from the task's own items."""
 
     maker: str
     fields: dict[str, Any] = field(hash=False)
     options: dict[str, Any] = field(hash=False)
+    chance: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +117,11 @@ class Task:
         """The accuracies that are reported."""
         return ("acc", "acc_norm") if self.metric == "acc_norm" else ("acc",)
 
+    def chance_of(self, source: str) -> float:
+        """The score of guessing on items of this source, "benchmark" or "proxy"."""
+        own = self.proxy.chance if self.proxy and source == "proxy" else None
+        return self.chance if own is None else own
+
     def primary_metric(self, policy: MetricPolicy) -> str:
         """The metric that enters a suite's average under `policy`."""
         if policy not in get_args(MetricPolicy):
@@ -157,8 +164,9 @@ def _read(path: Path) -> Task:
     }
     parts: dict[str, Any] = {key: kind(**content[key]) for key, kind in sources.items() if key in content}
     if "proxy" in content:
-        options = {key: value for key, value in content["proxy"].items() if key not in ("maker", "fields")}
-        parts["proxy"] = ProxyItems(maker=content["proxy"]["maker"], fields=content["proxy"]["fields"], options=options)
+        plain = {key: content["proxy"].get(key) for key in ("maker", "fields", "chance")}
+        options = {key: value for key, value in content["proxy"].items() if key not in plain}
+        parts["proxy"] = ProxyItems(**plain, options=options)
     if "few_shot" in parts and "hub" in parts and parts["few_shot"].split == parts["hub"].split:
         raise PlumblineError(
             f"{path}: few_shot.split: {parts['hub'].split!r} is the split that is scored (`hub.split`), whose answers "

@@ -7,7 +7,7 @@ from plumbline.stats.bootstrap import BootstrapInterval, bootstrap_interval, pro
 from plumbline.stats.curve_crossing import first_at_or_below
 from plumbline.stats.item_noise import (
     MeanDifference,
-    at_chance,
+    compare_with_chance,
     item_distance,
     item_verdicts,
     mean_by_item,
@@ -46,9 +46,9 @@ __all__ = [
     "StoufferResult",
     "WelchResult",
     "adjust",
-    "at_chance",
     "bootstrap_interval",
     "chance_called",
+    "compare_with_chance",
     "descending_ranks",
     "family_wise_error_rate",
     "first_at_or_below",

@@ -41,7 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -202,19 +202,24 @@ def item_verdicts(
     return frame
 
 
-def at_chance(reference: pd.Series, chance: Mapping[str, float], errors: float = 2.0) -> list[str]:
-    """Tasks whose mean over items is within `errors` standard errors of guessing; tasks of fewer than `FEWEST` items
-    never are.
+def compare_with_chance(
+    reference: pd.Series, chance: Mapping[str, float], errors: float = 2.0
+) -> dict[str, Literal["at", "below", "above"]]:
+    """Task -> whether its mean over items is within `errors` standard errors of guessing, or beyond them.
+
+    Tasks of fewer than `FEWEST` items are left out: their error is not known.
 
     Args:
         reference: mean over runs of each item's value, indexed by (task, item).
         chance: task -> what guessing scores.
     """
-    found = []
+    found: dict[str, Literal["at", "below", "above"]] = {}
     for task, values in reference.groupby(level=0, sort=False):
+        if len(values) < FEWEST:
+            continue
+        distance = values.mean() - chance[str(task)]
         error = values.std(ddof=1) / math.sqrt(len(values))
-        if len(values) >= FEWEST and abs(values.mean() - chance[str(task)]) <= errors * error:
-            found.append(str(task))
+        found[str(task)] = "at" if abs(distance) <= errors * error else "below" if distance < 0 else "above"
     return found
 
 

@@ -10,6 +10,7 @@ each correction, the sampling error of the items, paired over them, and its test
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from plumbline.audit.printed_numbers import PrintedNumbers, printed
 from plumbline.results.runs.finished_runs import RunFrames
@@ -17,6 +18,8 @@ from plumbline.results.tables.number_formats import PROBABILITY
 from plumbline.results.tables.shared_columns import OUTCOME, RUN_IDS, SEEDS, labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
+    PRESET_NOTES,
+    Cell,
     Column,
     Table,
     from_print,
@@ -24,24 +27,30 @@ from plumbline.results.tables.table import (
     published_column,
     reference_of,
 )
+from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.study_config import Study
 from plumbline.stats.pooling import together, wider, wider_power
 from plumbline.stats.significance import RULE
 
 from ..base_scale_method_rows import BaseScaleMethodRows, base_scale_method_rows
 from ..headline_runs import BASE, lead
-from ..item_differences import answers, guessed, item_cells
+from ..item_differences import accuracy_resolves, answers, chance_words, item_cells
+from ..loss_differences import loss_cells, loss_columns, loss_floor, loss_lead
 from ..protocol_error import sentence
 
-COLUMNS = [
-    *labels("method", "Method"),
-    said("significance", "significance", narrow=True),
-    ours("climb_avg", "CLIMB-avg", ".4f", narrow=True, noise="climb_avg_sd_all_seeds"),
+#: Columns of accuracy that a terminal has room for: those of the paper's size, and those beside validation loss.
+NARROW = ("significance", "climb_avg", "climb_avg_delta", "z", "z_published")
+NARROW_BESIDE_LOSS = ("climb_avg",)
+
+#: Columns of accuracy; those of validation loss stand after them at the paper's size, before them elsewhere.
+ACCURACY_COLUMNS = [
+    said("significance", "significance"),
+    ours("climb_avg", "CLIMB-avg", ".4f", noise="climb_avg_sd_all_seeds"),
     published_column("climb_avg", "CLIMB-avg"),
-    ours("climb_avg_delta", "Δ", "+.4f", narrow=True),
+    ours("climb_avg_delta", "Δ", "+.4f"),
     published_column("climb_avg_delta", "Δ"),
-    ours("z", "z", "+.2f", narrow=True),
-    published_column("z", "z", narrow=True),
+    ours("z", "z", "+.2f"),
+    published_column("z", "z"),
     ours("p", "p", PROBABILITY, readable=False),
     ours("p_bonferroni", "p Bonferroni", PROBABILITY),
     published_column("p_bonferroni", "p Bonferroni"),
@@ -66,6 +75,9 @@ COLUMNS = [
     ours("baseline_seeds_to_decide", "baseline seeds that would decide", "d"),
     ours("validation_loss", "val. loss", ".4f"),
     published_column("validation_loss", "val. loss", readable=False),
+]
+
+FACT_COLUMNS = [
     OUTCOME,
     SEEDS,
     Column(name="runs_averaged", header="runs averaged", kind="fact", readable=False),
@@ -77,16 +89,37 @@ COLUMNS = [
 ]
 
 
+#: What stands above it at demo size in place of the note that other tables have.
+DEMO = (
+    "The paper's experiment on tiny models: what they tell apart holds of this size and budget alone, and is no "
+    "evidence about the methods at the paper's."
+)
+
+
+def columns(study: Study) -> list[Column]:
+    """Validation loss leads where the size is not the paper's; accuracy leads where it is."""
+    at_paper_size = study.preset == REPRODUCTION
+    shown = NARROW if at_paper_size else NARROW_BESIDE_LOSS
+    loss = loss_columns(lead=not at_paper_size)
+    accuracy = [replace(column, narrow=column.name in shown) for column in ACCURACY_COLUMNS]
+    first = [*accuracy, *loss] if at_paper_size else [*loss, *accuracy]
+    return [*labels("method", "Method"), *first, *FACT_COLUMNS]
+
+
 def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
-    """All methods of the study, best CLIMB-avg first, the rows without a value last."""
+    """All methods of the study, best first by CLIMB-avg (at the paper's size) or by validation loss (elsewhere); rows
+    without a value last."""
     reference = reference_of(study, "table2")
+    at_paper_size = study.preset == REPRODUCTION
     rows = base_scale_method_rows(frames, study, reference)
     behind = answers(frames, rows.floor_runs.index)
     by_item = item_cells(frames, study, reference, behind, rows)
+    by_loss = loss_cells(frames, study, reference, rows)
     print2, print7 = published.table("table2"), published.table("table7")
     cells = [
         row
         | by_item[method]
+        | by_loss[method]
         | {
             "p_bonferroni_published": from_print(
                 printed(print2, method, "p_bonf"), bound=printed(print2, method, "p_bonf_bound")
@@ -96,18 +129,28 @@ def table2(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
         | printed_cells(print7, method, {"validation_loss": "val_loss"})
         for method, row in rows.cells.items()
     ]
+    accuracy = lead(study, cells, chance_words(frames, study, behind), accuracy_resolves(rows, by_item, study.m))
+    loss = loss_lead(study, cells, loss_floor(frames, study, reference))
+    if not at_paper_size:
+        cells.sort(key=_by_loss)
     return make_table(
         "table2",
-        f"Main results at {study.scale_label(BASE)}, sorted by CLIMB-avg.",
+        f"Main results at {study.scale_label(BASE)}, sorted by {'CLIMB-avg' if at_paper_size else 'validation loss'}.",
         study,
         key="method",
-        columns=COLUMNS,
+        columns=columns(study),
         rows=cells,
         notes=[*_notes(study, rows, study.label(reference)), *_of_proxies(frames)],
         published=published.shown("table2"),
-        warnings=lead(study, cells, guessed(frames, study, behind)),
+        warnings=accuracy if at_paper_size else [*loss, *accuracy],
         scores=frames,
+        demo=DEMO if loss else PRESET_NOTES["demo"],
     )
+
+
+def _by_loss(row: dict[str, Cell]) -> float:
+    value = row["validation_loss"].value
+    return float(value) if value is not None else math.inf
 
 
 def _of_proxies(frames: RunFrames) -> list[str]:

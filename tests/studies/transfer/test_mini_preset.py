@@ -67,7 +67,7 @@ def test_tokens_a_parameter_and_epochs_are_those_of_the_specs() -> None:
     assert f"{each[0]} and {each[1]} tokens a parameter at mini" in SAID["small_models"]
     epochs = tokens["base"] / CORPUS_TOKENS[corpus.load("climbmix", "mini").source]
     assert tokens["base"] == tokens["large"] and f"goes over them {epochs:.1f} times" in SAID["small_data"]
-    row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "README.md").read_text())
+    row = re.search(r"\| `mini` .*\| (\d+) M parameters, (\d+) M tokens \|", (ROOT / "docs/presets.md").read_text())
     assert row is not None
     size = estimated(spec("base").model)
     assert list(row.groups()) == [f"{size.parameters / 1e6:.0f}", f"{tokens['base'] / 1e6:.0f}"]
@@ -80,13 +80,15 @@ def test_six_seeds_are_worth_what_is_said() -> None:
         f"over {STUDY.m} methods",
         f"against which {needed[1]} are enough",
     ):
-        assert words in SAID["mini_seeds"]
+        assert words in SAID["six_baseline_seeds"]
     printed = study_config.load("transfer", "paper").group("base", "noise_floor")
-    assert f"Against {COUNTS[sum(run.spec.method == 'baseline' for run in printed)]} seeds" in SAID["mini_seeds"]
-    assert f"{COUNTS[len(_seeds())]} seeds of the baseline" in SAID["mini_seeds"]
+    assert (
+        f"Against {COUNTS[sum(run.spec.method == 'baseline' for run in printed)]} seeds" in SAID["six_baseline_seeds"]
+    )
+    assert f"{COUNTS[len(_seeds())]} seeds of the baseline" in SAID["six_baseline_seeds"]
     others = [f"{STUDY.label(name)}" for name in STUDY.definition["noise_floor"]["others"]]
     assert {len(_seeds(method=name)) for name in STUDY.definition["noise_floor"]["others"]} == {3}
-    assert f"{' and '.join(others)} keep three" in SAID["mini_seeds"]
+    assert f"{' and '.join(others)} keep three" in SAID["six_baseline_seeds"]
 
 
 def test_every_seed_of_the_baseline_is_there_wherever_its_spread_is_used() -> None:
@@ -129,4 +131,4 @@ def test_what_it_resolves_is_said_as_the_pilot_measured_it() -> None:
     words = (
         f"{loss:.2f} nats of validation loss, {gold:.1f} nats of the right answer's log-probability, {average:.3f} of"
     )
-    assert words in SAID["mini_seeds"] and words in " ".join((ROOT / "README.md").read_text().split())
+    assert words in SAID["six_baseline_seeds"] and words in " ".join((ROOT / "docs/presets.md").read_text().split())

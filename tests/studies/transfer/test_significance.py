@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from plumbline.core import frames as stored
 from plumbline.core.errors import PlumblineError
@@ -74,10 +75,14 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     assert table.cell("qknorm", "significance_pooled").value == "one reference", "no other method has seeds here"
     assert row.loc["qknorm", "baseline_seeds_to_decide"] > 2
     assert set(significance.values()) == {"missing"} and table.cell("ssmax", "p_seeds_and_items").word == "diverged"
-    assert table.warnings[0] == (
+    assert table.warnings[0].startswith(
         "Significant (Bonferroni): 1 of 19 methods differ from Baseline on other seeds and other items (worse: "
-        "Sigmoid Attention); 2 on other items alone, 2 on other seeds alone (prediction t), 3 by the paper's z."
+        "Sigmoid Attention); 2 on other items alone, 2 on other seeds alone (prediction t), 3 by the paper's z. With "
     )
+    errors = row.loc[["softpick", "qknorm", "sigmoid_attn"], "se_items"]
+    sigma = row.loc["baseline", "climb_avg_sd_all_seeds"]
+    smallest = stats.t.isf(0.05 / 19 / 2, 2) * math.sqrt(np.median(errors) ** 2 + sigma**2 * 4 / 3)
+    assert table.warnings[0].endswith(f"a difference of averages is seen from {smallest:.3f} on.")
     assert (
         table.warnings[1].startswith("At chance: 1 of 12 tasks, on which Baseline") and "(boolq)" in table.warnings[1]
     )
@@ -85,7 +90,7 @@ def test_a_difference_in_few_items_is_no_finding_however_still_the_seeds_are(wor
     out = tmp_path / "table2.csv"
     write_table.write(table, frames, out)
     shown = show(out)
-    assert shown.startswith("Significant (Bonferroni): 1 of 19 methods differ") and "(baseline seeds)" in shown
+    assert shown.startswith("Significant (Bonferroni): 1 of 19 methods differ") and "CLIMB-avg" in shown
     facts = provenance(table, frames, out.read_text())["runs"][SOFTPICK]
     assert facts["examples"].endswith("softpick/s42/examples.parquet") and len(facts["examples_sha256"]) == 64
     assert f"  examples         {facts['examples']}" in trace(out, "softpick", "SE (items)")

@@ -91,10 +91,10 @@ def test_diverged_and_missing_are_words_in_rows_that_stay(tmp_path):
         assert rows.loc[method, "outcome"] == word and rows.loc[method, NUMBERS].isna().all()
         assert {table.cell(method, name).word for name in NUMBERS} == {word}
     assert table.cell("geglu_ffn", "climb_avg").word == "missing" and rows.loc["geglu_ffn", "validation_loss"] == 4.9
-    assert rows.loc["baseline", "outcome"] == "completed 2, missing 1" and rows.loc["baseline", "n_seeds"] == 2
+    assert rows.loc["baseline", "outcome"] == "completed 2, missing 4" and rows.loc["baseline", "n_seeds"] == 2
     # The family stays at 19: methods without a value were tried.
     assert rows.loc["softpick", "p_bonferroni"] == pytest.approx(min(1.0, 19 * rows.loc["softpick", "p"]))
-    assert "1 of its 3 seeds have no value" in table.notes[0]
+    assert "4 of its 6 seeds have no value" in table.notes[0]
     markdown = write_table.to_markdown(table)
     assert "Preset: demo" in markdown and "Stand-in: 12 of 12 tasks" in markdown
     assert rows.loc["softpick", "task_source"] == "proxy for 12 of 12 tasks"

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from plumbline.results.figures import figure_style
 from plumbline.specs import study_parts
@@ -119,3 +120,23 @@ def test_direct_labels_do_not_touch_and_stay_inside():
     assert min(np.diff(heights)) >= 0.052 - 1e-9 and heights[0] >= 0 and heights[-1] <= 1
     assert any(abs(height - 0.5) < 1e-9 for height in heights)  # a label with room does not move
     assert figure.axes
+
+
+def test_method_differences_are_means_of_seeds_with_intervals_by_hand(tmp_path):
+    world = World(tmp_path, "demo")
+    baseline = [6.55, 6.58, 6.54, 6.57, 6.56, 6.53]
+    for seed, loss in enumerate(baseline, 42):
+        world.completed("base", "baseline", seed, None, loss)
+    for seed, loss in ((42, 6.20), (43, 6.24), (44, 6.22)):
+        world.completed("base", "softpick", seed, None, loss)
+    world.completed("base", "qknorm", 42, None, 6.55)
+    world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (7, math.nan)])
+    picture, _ = draw(world, "method_differences")
+    row = picture.frame.set_index("method").loc["softpick"]
+    assert row["lower_loss"] == pytest.approx(6.555 - 6.22) and row["n_seeds"] == 3 and row["resolved"] == "yes"
+    error = np.std(baseline, ddof=1) * math.sqrt(1 / 3 + 1 / 6)
+    assert row["half_interval_95"] == pytest.approx(stats.t.isf(0.025, 5) * error)
+    assert picture.frame.set_index("method").loc["qknorm", "resolved"] == "no"
+    assert row["z_published"] == 4.47 and row["z_published_3b"] == pytest.approx(0.0095 / 0.00208)
+    assert list(picture.frame["method"]) == ["qknorm", "softpick"]  # the best one is drawn on top
+    assert "SSMax (diverged)" in words(picture) and "GeGLU (missing)" in words(picture)
