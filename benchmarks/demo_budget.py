@@ -122,8 +122,8 @@ def page(known: dict[str, dict[str, list[float]]]) -> str:
             f"number of steps; {DRAWS:,} draws a row.",
             "",
             f"*Resolved*: methods of {study.m} whose difference in validation loss is significant in the right "
-            "direction (one run each, prediction t, Bonferroni), were the measured differences and spread the true ones. *From*: "
-            "the smallest difference that is significant. *Cost*: CPU time of training beside the demo's choice; "
+            "direction (one run each, prediction t, Bonferroni), were the measured differences and spread true. "
+            "*From*: the smallest difference that is significant. *Cost*: CPU time of training beside the demo's; "
             "evaluation is the same in all rows of as many runs.",
             "",
             "| steps | baseline seeds | spread of seeds | from (nats) | resolved | cost |",

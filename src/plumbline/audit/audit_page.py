@@ -110,7 +110,7 @@ def _findings_that_bear_on(
         for row in about:
             lines += _row(row)
         for place in finding.places:
-            lines += _item(f'{place.where}: "{place.says}"')
+            lines += item(f'{place.where}: "{place.says}"')
         lines += [""]
     return lines
 
@@ -173,7 +173,7 @@ def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
     table = sentence_table(sentences)
     if not table:
         return []
-    meanings = [line for name, meaning in REASONS.items() for line in _item(f"**{name}**: {meaning}.")]
+    meanings = [line for name, meaning in REASONS.items() for line in item(f"**{name}**: {meaning}.")]
     heads = ["## Sentences with a number", "", *_wrapped(RULE), "", *_wrapped(READ), "", table, ""]
     return [*heads, "Left out, because the numbers are of this kind:", "", *meanings, ""]
 
