@@ -59,8 +59,8 @@ def _training(folder: Path, width: int) -> tuple[float, list[str]]:
     told["probes"] = [{"name": "attention_concentration", "at": [0.5, 1.0], "sequences": 8, "beyond": 50.0}]
     spec = folder / f"spec{width}.json"
     spec.write_text(json.dumps(told))
-    asked = ("--spec", spec, "--data", project.paths.pack_manifest(run))
-    asked += ("--validation", project.paths.validation_manifest(run))
+    asked = ("--spec", spec, "--training-pack", project.paths.pack_manifest(run))
+    asked += ("--validation-pack", project.paths.validation_manifest(run))
     asked += ("--state", folder / f"state{width}", "--out", folder / f"run{width}")
     return estimated(RunSpec.from_json(str(spec)).model).parameters / 1e6, verb("train", *asked)
 
@@ -89,7 +89,7 @@ def probe(folder: Path) -> Step:
         if not (folder / f"run{width}").exists():
             done(words)
         project, run = _smoke(folder / "work")
-        asked = ("--run", folder / f"run{width}", "--validation", project.paths.validation_manifest(run))
+        asked = ("--run", folder / f"run{width}", "--validation-pack", project.paths.validation_manifest(run))
         yield {"parameters_m": millions}, verb("probes", *asked, "--out", folder / f"probes{width}.parquet")
 
 

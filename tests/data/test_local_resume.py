@@ -42,7 +42,7 @@ print("COUNTED", count["taken"], count["written"])
 
 def gather(texts: Path, out: Path, *, taken: int = 0, written: int = 0) -> subprocess.CompletedProcess[str]:
     """The documents of a folder by a process of its own, killed where it is said."""
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(texts), "--out", str(out)]
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
     words += ["--validation-percent", "10"]
     return subprocess.run(
         [sys.executable, "-c", PROCESS, str(taken), str(written), *words], capture_output=True, text=True
@@ -73,7 +73,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What one process makes that is not interrupted, without any of this."""
     out = tmp_path_factory.mktemp("whole")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(texts), "--out", str(out)]
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(texts), "--out", str(out)]
     documents.main([*words, "--validation-percent", "10"])
     assert set(made(out)) == set(FILES)
     return made(out)
@@ -176,7 +176,7 @@ def test_a_folder_with_a_mistake_keeps_nothing_small(
     own = tmp_path / "texts"
     own.mkdir()
     (own / "a.jsonl").write_bytes((texts / "a.jsonl").read_bytes() + b"{\n")
-    words = ["--corpus", "mine", "--documents-source", "local", "--local-folder", str(own)]
+    words = ["--corpus", "mine", "--documents-source", "local", "--local-texts-folder", str(own)]
     with pytest.raises(documents.PlumblineError, match="not a line of JSON"):
         documents.main([*words, "--out", str(tmp_path / "out")])
     assert not made(tmp_path / "out") and "are kept there" not in capsys.readouterr().err

@@ -172,7 +172,7 @@ def test_runs_of_one_file_are_told_apart_where_the_step_goes_back(tmp_path: Path
 
 def test_one_more_run_is_what_a_simulation_says(board: Path, tmp_path: Path) -> None:
     from plumbline.experiment.comparison_terms import ComparisonTerms
-    from plumbline.experiment.numbers.goal import judge_goal
+    from plumbline.experiment.numbers.goal_comparison import judge_goal
 
     rng = np.random.default_rng(1)
     terms = ComparisonTerms(higher=False, alpha=0.01, sigma=1.0)

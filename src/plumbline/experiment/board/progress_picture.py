@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.experiment.board.board_rows import Board
 from plumbline.experiment.board.progress import ProgressPoint, beyond_luck, progress
-from plumbline.experiment.decision.picture import clean, shortened
+from plumbline.experiment.decision.decision_picture import clean, shortened
 from plumbline.experiment.decision.picture_axis import WIDTH, Axis, labels
 from plumbline.experiment.formatting import counted
 

@@ -13,7 +13,7 @@ from plumbline.experiment.gate.evidence import Evidence
 from plumbline.experiment.gate.records import RunValue
 from plumbline.experiment.gate.rules import Rules
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
-from plumbline.experiment.numbers.goal import judge_goal
+from plumbline.experiment.numbers.goal_comparison import judge_goal
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.stats.distributions import t_sf
 from plumbline.stats.pooling import SigmaEstimate, bartlett, may_cross, pooled, together

@@ -12,7 +12,7 @@ from plumbline.experiment.formatting import grid, name
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
-from plumbline.experiment.own_method.published import PublishedMean
+from plumbline.experiment.own_method.published_means import PublishedMean
 
 
 def measures(seen: FinishedRunReader) -> str:
