@@ -285,7 +285,7 @@ def _kept_of_local(given: argparse.Namespace, collections: list[dict[str, str]])
     if given.max_documents or given.max_megabytes or not all(name.endswith((".jsonl", ".txt")) for name in names):
         return None
     asked = {
-        "folder": given.local_folder.resolve().name,  # the source of text files beside one another
+        "folder": given.local_texts_folder.resolve().name,  # the source of text files beside one another
         "files": {one["name"]: one["sha256"] for one in collections},
         "validation_percent": given.validation_percent,
         "held_out_by": given.held_out_by,
@@ -344,7 +344,7 @@ def main(arguments: list[str] | None = None) -> None:
         if given.documents_source != "hub":  # has found what is wrong by now, and made nothing
             stack.enter_context(alone(given.out))
         if given.documents_source == "local" and (kept := _kept_of_local(given, about["collections"])):
-            stream = local.documents(given.local_folder, given.corpus, kept.at)
+            stream = local.documents(given.local_texts_folder, given.corpus, kept.at)
         about |= {
             "max_documents": given.max_documents,
             "max_megabytes": given.max_megabytes,
