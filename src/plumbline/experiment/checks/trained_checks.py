@@ -35,6 +35,8 @@ from plumbline.specs.spec import RunSpec
 LOSS_TOKENS = 65_536
 #: Tokens whose loss is computed again of each further run, and of each group on which a gain is looked for.
 MORE_TOKENS = 16_384
+#: Width of a model that one thread reads as fast as several do.
+NARROW = 256
 #: Numbers of a layer's states, times the layers, beyond which layers are computed again for the gradient.
 LARGE = 2**26
 
@@ -61,6 +63,8 @@ def of_arm(runs: Sequence[TrainedRun], work: Path, baseline: TrainedRun | None) 
     Raises:
         PlumblineError: weights cannot be read, or are not those of their spec.
     """
+    if runs[0].spec.model.width <= NARROW:
+        torch.set_num_threads(1)  # small products: more threads wait for each other
     before = replaced_code.taken()
     first, *others = runs
     seen = look(first.folder, first.spec, held_out_pack(work, first.spec))
