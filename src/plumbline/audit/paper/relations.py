@@ -126,7 +126,7 @@ def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, sa
     for formula in FORMULAS:
         if formula.says(target) != said or not (said or formula.unsaid):
             continue
-        for one in others:
+        for one in others if budget.left >= 0 else ():
             for two in others:
                 near = abs(one.place - target.place) <= 3 and abs(two.place - target.place) <= 3
                 if one is not two and (said or near) and (formula.ordered or one.place < two.place):
@@ -163,10 +163,12 @@ def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
 def _of_lines(
     target: Line, formula: Formula, given: Sequence[Line], lines: Lines, budget: _Budget
 ) -> Iterator[Candidate]:
-    keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
-    if len(keys) < 2 or budget.left < 0:
+    budget.left -= len(lines.linear) // 4 + 6 * len(given)
+    if budget.left < 0:
         return
-    budget.left -= len(given) * min(len(keys), 6)
+    keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
+    if len(keys) < 2:
+        return
     sample = keys[:6]
     first = {key: formula.ends([line.ends[key] for line in given]) for key in sample}
     if len(keys) >= 6 and sum(first[key] is not None and meets(target.ends[key], first[key]) for key in sample) < 2:  # type: ignore[arg-type]
