@@ -54,6 +54,10 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
         (SOUND | {"audit.toml": "[tables.t]\nbase = 'x'"}, [], "unknown key 'base'; did you mean 'baseline'?"),
         (SOUND | {"audit.toml": "[tables.t]\nbaseline = 'z'"}, [], "there is no row 'z'"),
         (SOUND | {"audit.toml": "[checks]\ns = 3"}, [], "checks.s: 3 is no expression"),
+        (SOUND | {"audit.toml": "[training]\nsteps = " + "9" * 5000}, [], "no TOML"),
+        (SOUND | {"audit.toml": "[training]\nsteps = inf"}, [], "training.steps"),
+        (SOUND | {"audit.toml": "[numbers]\na = 2020-01-01"}, [], "is no number"),
+        (SOUND | {"audit.toml": "[model]\nlayers = 2"}, [], "model: 'ffn_width' is missing"),
         (SOUND | {"audit.toml": "checks = " + "[" * 5000}, [], "no TOML"),
         ({"t.csv": "a,b\n1,2,3\n"}, [], "t.csv: line 2 ('1') has 3 cells, and the head 2"),
         ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv: no CSV"),
@@ -66,6 +70,20 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
 def test_what_cannot_be_meant_ends_with_2(tmp_path: Path, files: dict[str, str], words: list[str], said: str) -> None:
     done = audit(folder_of(tmp_path / "paper", files), *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["t.csv", "audit.toml", "sources.json", "audit"])
+def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    folder = folder_of(tmp_path / "paper", {"u.csv": SOUND["t.csv"]})
+    outside = tmp_path / "outside"
+    if name == "audit":
+        outside.mkdir()
+    else:
+        outside.write_text("secret = 1\n")
+    (folder / name).symlink_to(outside)
+    done = audit(folder)
+    assert done.returncode == 2 and "leads out of" in done.stderr and "secret" not in done.stdout + done.stderr
+    assert not outside.is_dir() or not list(outside.iterdir())
 
 
 def test_names_that_steer_a_terminal_or_a_page_are_escaped(tmp_path: Path) -> None:

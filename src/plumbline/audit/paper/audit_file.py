@@ -118,7 +118,9 @@ def load(path: Path) -> AuditFile:
         return AuditFile(path=path)
     try:
         said = tomllib.loads(text_of(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError
+        if isinstance(error, UsageError):
+            raise
         raise UsageError(f"{path}: no TOML ({error}); a check is a line NAME = 'EXPRESSION' under [checks]") from None
     kinds = {"paper": PaperPart, "numbers": None, "tables": None, "model": ModelPart, "training": TrainingPart}
     known = [*kinds, "checks"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from plumbline.audit.audit_csv import to_csv
 from plumbline.audit.paper import paper_page
 from plumbline.audit.paper.paper_audit import audit_folder
+from plumbline.audit.paper.paper_table import SOURCES, check_inside
 from plumbline.core.errors import UsageError
 from plumbline.core.files import atomic_write_text, make_folder, parse_json
 
@@ -36,6 +37,8 @@ def run_audit(given: argparse.Namespace) -> int:
     audit = audit_folder(folder, given.checks, untold=not given.told_only)
     not_read = [*_not_read(folder), *(one for table in audit.tables for one in table.half_read)]
     out = given.out or folder / ROWS
+    if given.out is None:
+        check_inside(out.parent, folder)
     if out.resolve().parent == folder.resolve():
         raise UsageError(f"--out {out}: the next audit would take it for a table; name another folder")
     make_folder(out.parent)
@@ -52,8 +55,6 @@ def run_audit(given: argparse.Namespace) -> int:
 
 def _not_read(folder: Path) -> list[str]:
     """What the reader of LaTeX could not read, and why; nothing where the tables were typed."""
-    from plumbline.audit.paper.paper_table import SOURCES
-
     path = folder / SOURCES
     if not path.is_file():
         return []

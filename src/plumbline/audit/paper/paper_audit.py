@@ -14,7 +14,7 @@ from plumbline.audit.paper.audit_file import AuditFile, CheckPart, decoder, stat
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import parse_check
 from plumbline.audit.paper.ledger import Ledger
-from plumbline.audit.paper.paper_table import PaperTable, few, read_tables
+from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.relations import look_at
 from plumbline.audit.printed_number import PrintedNumber, exact
 from plumbline.core.errors import PlumblineError, UsageError, nearest
@@ -62,6 +62,8 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         raise UsageError(f"{folder}: there is no such folder; name the one with the paper's tables (*.csv)")
     if file is not None and not file.is_file():
         raise UsageError(f"{file}: there is no such file")
+    if file is None:
+        check_inside(folder / audit_file.NAME, folder)
     said = audit_file.load(file or folder / audit_file.NAME)
     tables = {table.name: table for table in read_tables(folder)}
     _check_tables(said, tables)

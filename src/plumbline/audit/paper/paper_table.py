@@ -184,6 +184,8 @@ def read_tables(folder: Path) -> list[PaperTable]:
         )
     if len(paths) > TABLES:
         raise UsageError(f"{folder}: {len(paths)} tables, and at most {TABLES} are read; audit a part of them")
+    for path in (*paths, folder / SOURCES):
+        check_inside(path, folder)
     sources = _sources(folder / SOURCES)
     tables = []
     for path in paths:
@@ -191,6 +193,16 @@ def read_tables(folder: Path) -> list[PaperTable]:
         if sum(len(table.rows) * len(table.columns) for table in tables) > CELLS:
             raise UsageError(f"{path}: more than {CELLS} cells with the tables before it; audit a part of the tables")
     return tables
+
+
+def check_inside(path: Path, folder: Path) -> None:
+    """Refuse a path of a folder that a link leads out of: a folder that came from elsewhere may hold one.
+
+    Raises:
+        UsageError: it lies outside.
+    """
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{path}: is a link that leads out of {folder}; put a copy there instead")
 
 
 def text_of(path: Path) -> str:
