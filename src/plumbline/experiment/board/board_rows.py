@@ -19,7 +19,7 @@ Tier = Literal["claimed", "logs checked", "run again"]
 TIERS: tuple[Tier, ...] = ("claimed", "logs checked", "run again")
 
 #: What "logs checked" means on a board of others' records.
-CHECKED = "the headline was computed again from the record's own logs, whose code and configuration are the same over the runs"
+CHECKED = "the headline was computed again from the record's logs, whose code and configuration are the same in all"
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 

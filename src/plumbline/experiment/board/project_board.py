@@ -14,8 +14,8 @@ from plumbline.experiment.gate.bounded_reading import files_below, read_text
 RECORD, BUNDLE = "record.json", "bundle.tar.xz"
 #: What "logs checked" means of one's own: nothing is computed again here.
 CHECKED = (
-    "a bundle's archive is the one that was recorded (plumbline rebuild makes it again), or a verdict's numbers lie beside "
-    "its page"
+    "a bundle's archive is the one that was recorded (plumbline rebuild makes it again), or a verdict's numbers lie "
+    "beside its page"
 )
 
 
