@@ -84,9 +84,7 @@ VERBS = {
     ),
     "verdict": Verb("plumbline.experiment", "numbers from anywhere, judged by the noise-floor protocol"),
     "gate": Verb("plumbline.experiment.gate", "a community's record against its own logs, its goal, the one before"),
-    "board": Verb(
-        "plumbline.experiment.board", "records as pages: claims, their logs, what luck gives"
-    ),
+    "board": Verb("plumbline.experiment.board", "records as pages: their claims, their logs, and what luck gives"),
     "status": Verb("plumbline.operate.status", "what is running, and how far it is"),
     "cleanup": Verb("plumbline.operate.cleanup", "what uses disk space and is no longer needed"),
 }

@@ -154,6 +154,20 @@ def test_hostile_logs_cost_little_and_say_nothing_of_their_own(board: Path, tmp_
     assert "<img" in done.stdout and "<img" not in outside and "@everyone" not in outside
 
 
+@pytest.mark.parametrize("printed", ["NaN", "1e999", '"3.2"', "null", "[" * 2000, "9" * 5000, "true"])
+def test_a_headline_that_is_no_number_is_read_as_none(printed: str, tmp_path: Path) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    runs = gate_faults.made(np.random.default_rng(1), 3)
+    gate_faults.write_submission(folder, runs, 3.2, {run.seed: run.values[3000] for run in runs})
+    page = folder / "submission.json"
+    page.write_text(page.read_text().replace('"val_bpb": 3.2,', f'"val_bpb": {printed},', 1))
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
+    done = run(gate.main, folder, "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    said = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert done.returncode == 13 and said["headline"] is None and said["unread"]
+
+
 @pytest.mark.parametrize("link", ["/etc/passwd", "../other", "a/../../x", "https://x/y", "", "results/..", "x\0y"])
 def test_a_link_leads_nowhere_outside_the_folder(link: str, tmp_path: Path) -> None:
     assert inside(tmp_path, link) is None

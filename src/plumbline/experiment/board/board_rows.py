@@ -18,6 +18,9 @@ from plumbline.experiment.gate.rules import Rules
 Tier = Literal["claimed", "logs checked", "run again"]
 TIERS: tuple[Tier, ...] = ("claimed", "logs checked", "run again")
 
+#: What "logs checked" means on a board of others' records.
+CHECKED = "the headline was computed again from the record's logs, whose code and configuration are the same in all"
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -67,6 +70,7 @@ class Board:
         error: the noise of a headline of the usual number of runs, in its own units; None where it is not known.
         error_words: where the noise is from.
         tries: how many tries a record stands for, at least.
+        checked: what "logs checked" means here.
     """
 
     title: str
@@ -77,6 +81,7 @@ class Board:
     error: float | None = None
     error_words: str = ""
     tries: int = 1
+    checked: str = CHECKED
     left_out: Sequence[str] = field(default_factory=tuple)
 
     def counted(self) -> dict[str, int]:

@@ -12,6 +12,11 @@ from plumbline.experiment.board.board_rows import Board, BoardRow
 from plumbline.experiment.gate.bounded_reading import files_below, read_text
 
 RECORD, BUNDLE = "record.json", "bundle.tar.xz"
+#: What "logs checked" means of one's own: nothing is computed again here.
+CHECKED = (
+    "a bundle's archive is the one that was recorded (plumbline rebuild makes it again), or a verdict's numbers lie "
+    "beside its page"
+)
 
 
 def project_board(folder: Path, title: str = "") -> Board:
@@ -44,6 +49,7 @@ def project_board(folder: Path, title: str = "") -> Board:
         title=title or f"Records and verdicts of {folder.resolve().name}",
         headline="what",
         rows=rows,
+        checked=CHECKED,
         left_out=left_out,
     )
 

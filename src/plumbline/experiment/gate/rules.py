@@ -18,7 +18,7 @@ from plumbline.experiment.gate.bounded_reading import LineForm, read_text
 #: What a rule does about a number that was chosen after looking: nothing, p times the number of looks, or a fault.
 Chosen = Literal["allowed", "paid", "refused"]
 #: The rules files of the package.
-FOLDER = resources.files("plumbline.experiment.gate") / "rules"
+FOLDER = resources.files("plumbline.experiment.gate") / "rules_files"
 
 
 class LogPart(Struct, frozen=True, forbid_unknown_fields=True):

@@ -69,11 +69,12 @@ def _record(path: Path, folder: Path, rules: Rules) -> Record:
     dated = re.match(r"\d{4}-\d{2}-\d{2}", path.parent.name)
     record.date = str(read.get(part.date) or (dated[0] if dated else ""))[:40]
     record.description = str(read.get("name", ""))[:200]
-    key = next((key for key in part.headline if _printed(read.get(key)) is not None), None)
+    there = {key: one for key in part.headline if (one := _printed(read.get(key))) and math.isfinite(one.value)}
+    key = next(iter(there), None)
     if key is None:
         record.unread.append(f"{path.name} has no number {' or '.join(map(repr, part.headline))}")
     else:
-        record.headline = _printed(read[key])
+        record.headline = there[key]
     record.by_seed = next((found for key in part.seeds if (found := _by_seed(read.get(key), rules))), {})
     record.printed_n = len(record.by_seed) or None
     record.left_out = _more_seeds(read, record.by_seed, rules.metric)

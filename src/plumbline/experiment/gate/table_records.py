@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,7 +88,9 @@ def _cells(line: str) -> list[str]:
 def _record(cells: dict[str, str], part: TablePart, form: LineForm, order: int) -> Record:
     record = Record(name=cells.get(part.number, "") or f"row {order + 1}", order=order)
     claimed = cells.get(part.headline, "")
-    if (read := form.read(claimed)) is not None and (value := number(read[1]["value"])) is not None:
+    read = form.read(claimed)
+    value = number(read[1]["value"]) if read is not None else None
+    if read is not None and value is not None and math.isfinite(value):
         record.headline = Printed(value, decimals(read[1]["value"]))
         record.printed_n = int(read[1]["n"]) if "n" in read[1] else None
     else:
