@@ -510,7 +510,10 @@ def test_a_program_reads_an_error_as_it_reads_a_decision(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["try", "-m", "x", "--json", "--baseline-runs", "0"], "argument --baseline-runs: '0' is not a whole number from 1 on"),
+        (
+            ["try", "-m", "x", "--json", "--baseline-runs", "0"],
+            "argument --baseline-runs: '0' is not a whole number from 1 on",
+        ),
         (["noise", "--json", "--nosuch"], "unrecognized arguments: --nosuch"),
         (["tryy", "--json"], "No such command 'tryy'. Did you mean 'try'?"),
     ],
