@@ -2,7 +2,7 @@
 
 import sys
 
-from plumbline.core import interruption
+from plumbline.core import end_on_ctrl_c
 
 __version__ = "0.1.0"
 
@@ -11,4 +11,4 @@ __version__ = "0.1.0"
 NUMERICS = 2
 
 if sys.argv[:1] == ["-m"] or (sys.argv[:1] and sys.argv[0].endswith("/plumbline")):  # a program of ours begins
-    interruption.expect()
+    end_on_ctrl_c.expect()

@@ -59,17 +59,13 @@ QUANTITIES = {
     ),
     "upper_entropy_20pct": SettingColumn("entropy @20%", ".3f", probed("entropy", FIFTH)),
     "locality_query": SettingColumn("λ_Q", ".3f", probed("locality_query", EARLY)),
-    "locality_query_random_projector": SettingColumn(
-        "λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")
-    ),
+    "locality_query_chance": SettingColumn("λ_Q of random P", ".3f", probed("locality_query", EARLY, "upper", "null")),
     "locality_key": SettingColumn("λ_K", ".3f", probed("locality_key", EARLY)),
-    "locality_key_random_projector": SettingColumn(
-        "λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")
-    ),
+    "locality_key_chance": SettingColumn("λ_K of random P", ".3f", probed("locality_key", EARLY, "upper", "null")),
     "locality_query_calibrated": SettingColumn("λ_Q calibrated", ".3f", probed("locality_query_calibrated", EARLY)),
     "locality_key_calibrated": SettingColumn("λ_K calibrated", ".3f", probed("locality_key_calibrated", EARLY)),
     "immature_energy_share": SettingColumn("energy share R_P/‖X‖²", ".3f", probed("projector_share", EARLY, "model")),
-    "immature_energy_share_random_projector": SettingColumn(
+    "immature_energy_share_chance": SettingColumn(
         "energy share of random P", ".3f", probed("projector_share", EARLY, "model", "null")
     ),
     "projector_rank": SettingColumn("rank of P", ".1f", probed("projector_rank", EARLY)),

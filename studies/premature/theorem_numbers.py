@@ -16,7 +16,14 @@ import numpy as np
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.theory.gated_energy import energy_ratio, gelu, silu
-from plumbline.theory.gradient_step_on_scores import PathwayHead, frobenius, power, random_head, sharp_head, suppression
+from plumbline.theory.gradient_step_on_scores import (
+    DirectedHead,
+    frobenius,
+    power,
+    random_head,
+    sharp_head,
+    suppression,
+)
 from plumbline.theory.logit_range import needed_range, slack
 
 from .run_values import BASE
@@ -54,7 +61,7 @@ def sizes(study: str) -> MatchedModelSizes:
     return MatchedModelSizes(single, gated)
 
 
-def heads(model: ModelSpec) -> list[PathwayHead]:
+def heads(model: ModelSpec) -> list[DirectedHead]:
     """Drawn heads of a model's shape, from its start to four times as sharp."""
     shape = {"tokens": TOKENS, "width": model.width, "head_width": model.head_width}
     rank = round(RANK_SHARE * model.width)
@@ -64,7 +71,7 @@ def heads(model: ModelSpec) -> list[PathwayHead]:
     ]
 
 
-def largest_share(found: list[PathwayHead], bound: str) -> float:
+def largest_share(found: list[DirectedHead], bound: str) -> float:
     """The largest |dZ_P| over its bound among heads and rates; above 1 a bound is broken."""
     return max(frobenius(head.moved(rate, rate)) / getattr(head, bound)(rate, rate) for head in found for rate in RATES)
 
@@ -75,17 +82,17 @@ def sharpest_share(model: ModelSpec) -> float:
     return frobenius(head.moved(rate, rate)) / head.bound(rate, rate)
 
 
-def learning_rate_factor(found: list[PathwayHead], multiplier: float) -> float:
+def learning_rate_factor(found: list[DirectedHead], multiplier: float) -> float:
     """Corollary 3: what is left of the step at a multiplier, the value furthest from it."""
     return max((suppression(head, multiplier, SMALL) for head in found), key=lambda left: abs(left - multiplier))
 
 
-def energy_power(found: list[PathwayHead], *, alone: bool) -> float:
+def energy_power(found: list[DirectedHead], *, alone: bool) -> float:
     """Theorem 3: the power of R_P by which a step shrinks; `alone`: in a stream that has nothing but X_P."""
     return float(np.mean([power(head.purely_chosen() if alone else head, 0.5, SMALL) for head in found]))
 
 
-def ratio_of_steps(found: PathwayHead, share: float = 0.25) -> float:
+def ratio_of_steps(found: DirectedHead, share: float = 0.25) -> float:
     """Theorem 3's gap: |dZ_P| of a head with `share` of the energy R_P of `found` and the same C_t, over share^2 times
     |dZ_P| of `found`. Eq. 59 has at most 1.
 

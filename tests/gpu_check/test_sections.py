@@ -24,7 +24,7 @@ from benchmarks.gpu_check.sections import (
     attention_times,
     background_saving,
     beside_transformers,
-    compiled_steps,
+    compiled_method_steps,
     device_ceilings,
     eager_steps,
     first_steps,
@@ -165,16 +165,16 @@ def test_a_compiled_step_is_one_or_there_is_none(tmp_path: Path, monkeypatch: py
     row = eager_steps.method(baseline, TINY, compiled=True)
     assert row["seconds"] > 0 and row["compiled_in_seconds"] >= 0
     state = state_of(
-        tmp_path, compiled_steps={"baseline, first": row, "softpick": row | {"seconds": 2 * row["seconds"]}}
+        tmp_path, compiled_method_steps={"baseline, first": row, "softpick": row | {"seconds": 2 * row["seconds"]}}
     )
-    head, _, first, second = (line.strip("| ").split(" | ") for line in compiled_steps.page(state))
+    head, _, first, second = (line.strip("| ").split(" | ") for line in compiled_method_steps.page(state))
     assert head[-1] == "seconds to compile" and (first[4], second[4]) == ("1", "0.5")
 
 
 def test_steps_come_eager_compiled_and_with_a_kernel_of_ours() -> None:
     assert list(first_steps.rows(GPU)) == ["baseline, eager", "baseline, compiled", "softpick, compiled"]
-    assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled_steps.rows(TINY) == {}
-    assert set(base_scale_specs.methods()) - {"baseline"} < set(compiled_steps.rows(GPU))
+    assert list(first_steps.rows(TINY)) == ["baseline, eager"] and compiled_method_steps.rows(TINY) == {}
+    assert set(base_scale_specs.methods()) - {"baseline"} < set(compiled_method_steps.rows(GPU))
     assert first_steps.rows(TINY)["baseline, eager"]()["tokens"] == TINY.size.sequences * 64
 
 

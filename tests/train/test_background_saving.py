@@ -25,7 +25,7 @@ from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
 from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints, damage
-from plumbline.train.checkpoint.training_state import SavedTrainingState
+from plumbline.train.checkpoint.training_state import SavedLoopState
 from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
@@ -204,7 +204,7 @@ def test_a_sharded_checkpoint_gets_its_name_when_all_ranks_have_written(tmp_path
     file = weight_files.TensorFile(path=Path("shards/rank-00000.safetensors"), tensors={"model.a": rows})
     saved = CheckpointContents(
         step=7, diverged=False, sharded=True, files=[file], metadata={"finite": True},
-        state=SavedTrainingState(metrics=RunMetrics(), online=OnlineProbes(run_spec()), loop="{}"),
+        state=SavedLoopState(metrics=RunMetrics(), online=OnlineProbes(run_spec()), loop="{}"),
     )  # fmt: skip
     saving.begin(saved, beside=True)
     rows.zero_()

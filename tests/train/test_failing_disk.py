@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from plumbline.core.errors import PlumblineError
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.training_state import SavedTrainingState
+from plumbline.train.checkpoint.training_state import SavedLoopState
 from plumbline.train.monitoring.run_metrics import RunMetrics
 from plumbline.train.online_probes import OnlineProbes
 from tests.model_specs import run_spec
@@ -204,7 +204,7 @@ def test_numbers_that_find_no_room_are_told_with_their_file(tmp_path: Path, step
     metrics = RunMetrics()
     for step in range(steps):
         metrics.train(step, 1.0, 1.0, 0.1, step)
-    written = SavedTrainingState(metrics=metrics, online=OnlineProbes(run_spec()), loop="{}")
+    written = SavedLoopState(metrics=metrics, online=OnlineProbes(run_spec()), loop="{}")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (600, hard))
     try:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from plumbline.core import interruption
+from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError
 from plumbline.core.operating_system import unsupported
 from plumbline.operate.preflight import sharing
@@ -10,7 +10,7 @@ from plumbline.project import snakemake_internals, config_arguments
 
 # From here on, Ctrl-C ends Snakemake without a traceback while it reads the rules. And whatever a user can put right is
 # raised as a PlumblineError, and its sentence alone is shown.
-interruption.expect()
+end_on_ctrl_c.expect()
 snakemake_internals.show_sentences_alone()
 if unsupported():
     raise PlumblineError(unsupported())

@@ -16,7 +16,7 @@ ORDER = (
     "first_steps",
     "kernel_block_sizes",
     "key_norms",
-    "compiled_steps",
+    "compiled_method_steps",
     "device_ceilings",
     "one_rank_collectives",
     "steps_without_waiting",

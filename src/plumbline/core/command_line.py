@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from plumbline.core import interruption
+from plumbline.core import end_on_ctrl_c
 from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import FAILING, FULL
 from plumbline.core.operating_system import unsupported
@@ -106,11 +106,11 @@ def run(main: Callable[[], int | None]) -> None:
     except KeyboardInterrupt:
         with suppress(OSError):  # nobody reads it any more
             error_in_json("interrupted; the same command goes on", 128 + signal.SIGINT)
-        interruption.end()
+        end_on_ctrl_c.end()
     except BrokenPipeError:
         if not _reader_is_gone():
             raise
-        interruption.end(signal.SIGPIPE)
+        end_on_ctrl_c.end(signal.SIGPIPE)
     sys.exit(code or 0)
 
 

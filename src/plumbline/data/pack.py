@@ -263,7 +263,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--split", required=True, choices=["train", "validation"], help="which side the tokens are of")
     parser.add_argument("--context", required=True, type=int, help="tokens in a sequence")
     parser.add_argument(
-        "--pack-size", required=True, action="append", metavar="NAME=N|all", help="a pack and its sequences"
+        "--pack-size", required=True, action="append", metavar="NAME=SEQUENCES|all", help="a pack and its sequences"
     )
     parser.add_argument("--sequences-per-shard", type=int, default=131072, help="sequences in a file (default 131072)")
     parser.add_argument("--out", required=True, type=Path, help="folder of the manifests and shards")

@@ -19,7 +19,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathwayHead:
+class DirectedHead:
     """A head as Theorem 1 describes it, with the residual directions that it is about.
 
     Attributes:
@@ -105,12 +105,12 @@ class PathwayHead:
         """|X_P|_op^2 |E|_op / W."""
         return operator(self.chosen_TR) ** 2 * operator(self.adjoint_TT) / self.width
 
-    def weakened(self, energy_factor: float) -> PathwayHead:
+    def weakened(self, energy_factor: float) -> DirectedHead:
         """The same head with R_P multiplied by `energy_factor`: only what lies in the chosen directions shrinks."""
         inside_TD = self.chosen_TR @ self.basis_DR.T
         return replace(self, x_TD=self.x_TD + (math.sqrt(energy_factor) - 1) * inside_TD)
 
-    def purely_chosen(self) -> PathwayHead:
+    def purely_chosen(self) -> DirectedHead:
         """The same head on a stream that lies in the chosen directions alone."""
         return replace(self, x_TD=self.chosen_TR @ self.basis_DR.T)
 
@@ -125,7 +125,7 @@ def operator(matrix: np.ndarray) -> float:
     return float(np.linalg.norm(matrix, 2))
 
 
-def suppression(head: PathwayHead, multiplier: float, rate: float) -> float:
+def suppression(head: DirectedHead, multiplier: float, rate: float) -> float:
     """Ratio of |dZ_P| at `multiplier` times the rate to |dZ_P| at the rate.
 
     It is `multiplier` + O(rate), by Corollary 3.
@@ -134,7 +134,7 @@ def suppression(head: PathwayHead, multiplier: float, rate: float) -> float:
     return slow / whole
 
 
-def power(head: PathwayHead, energy_factor: float, rate: float) -> float:
+def power(head: DirectedHead, energy_factor: float, rate: float) -> float:
     """The power of the energy R_P by which the step shrinks: log of the shrinkage of |dZ_P| over log of
     `energy_factor`.
 
@@ -158,20 +158,20 @@ def causal_softmax(scores_TT: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def sharp_head(tokens: int, width: int, head_width: int) -> PathwayHead:
+def sharp_head(tokens: int, width: int, head_width: int) -> DirectedHead:
     """A head for which Theorem 1's bound is an equality to first order: everything is of rank one, and aligned."""
     u_D, a_W = np.ones(width) / math.sqrt(width), np.ones(head_width) / math.sqrt(head_width)
     x_T = np.linspace(1.0, 2.0, tokens)
     weight_DW = np.outer(u_D, a_W)
     adjoint_TT = np.outer(x_T, x_T) / (x_T @ x_T)
-    return PathwayHead(
+    return DirectedHead(
         x_TD=np.outer(x_T, u_D), query_DW=weight_DW, key_DW=weight_DW, adjoint_TT=adjoint_TT, basis_DR=u_D[:, None]
     )
 
 
 def random_head(
     seed: int, *, tokens: int, width: int, head_width: int, rank: int, init_std: float, sharpness: float = 1.0
-) -> PathwayHead:
+) -> DirectedHead:
     """A head with a layer-normalised stream, weights N(0, (`init_std` x `sharpness`)^2) and a softmax adjoint."""
     draw = np.random.default_rng(seed)
     x_TD = draw.standard_normal((tokens, width))
@@ -181,4 +181,4 @@ def random_head(
     scores_TT = (x_TD @ query_DW) @ (x_TD @ key_DW).T / math.sqrt(head_width)
     basis_DR = np.linalg.qr(draw.standard_normal((width, rank)))[0]
     adjoint_TT = causal_adjoint(scores_TT, upstream_TW @ values_TW.T / tokens)
-    return PathwayHead(x_TD=x_TD, query_DW=query_DW, key_DW=key_DW, adjoint_TT=adjoint_TT, basis_DR=basis_DR)
+    return DirectedHead(x_TD=x_TD, query_DW=query_DW, key_DW=key_DW, adjoint_TT=adjoint_TT, basis_DR=basis_DR)

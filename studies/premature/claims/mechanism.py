@@ -11,7 +11,7 @@ from plumbline.results.claims.claim_checkers import ComputedValues, said
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import factor, near
 
-from ..release_rules import matured
+from ..release_rule_replay import matured
 from ..run_values import CONTROL, EARLY, END, FIFTH, INTERVENTION
 from .claim_evidence import ENTROPY, LOGIT, Evidence
 

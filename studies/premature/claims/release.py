@@ -9,7 +9,7 @@ from plumbline.results.claims.claim_checkers import ComputedValues
 from plumbline.results.claims.claim_registry import ClaimChecks, Values
 from plumbline.results.claims.claim_tolerances import near
 
-from ..release_rules import RuleReplay
+from ..release_rule_replay import RuleReplay
 from ..run_values import INTERVENTION
 from ..tables.table8 import replayed
 from .claim_evidence import ON_THE_GRID, Evidence

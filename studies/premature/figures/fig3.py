@@ -20,7 +20,7 @@ from plumbline.results.figures.figure_style import FigureWithData, styled
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.specs.study_config import Study
 
-from ..release_rules import matured
+from ..release_rule_replay import matured
 from ..run_values import BASE, EARLY, SHARP, RunValues
 
 #: Side of a pair -> name and colour.

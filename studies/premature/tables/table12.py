@@ -19,13 +19,13 @@ RUNS = {"control": CONTROL, "intervention": INTERVENTION}
 #: Our quantities and the printed columns.
 NAMES = {
     "locality_query": "locality_query",
-    "locality_query_random_projector": "",
+    "locality_query_chance": "",
     "locality_key": "locality_key",
-    "locality_key_random_projector": "",
+    "locality_key_chance": "",
 }
 NAMES |= {
     "immature_energy_share": "immature_energy_share",
-    "immature_energy_share_random_projector": "",
+    "immature_energy_share_chance": "",
     "projector_rank": "",
 }
 NAMES |= {"locality_query_calibrated": "", "locality_key_calibrated": ""}

@@ -18,7 +18,7 @@ from plumbline.results.tables.table import Cell, Column, Table, printed_cells
 from plumbline.specs.study_config import Study
 from plumbline.train.interventions._release_rule import ReleaseRule
 
-from ..release_rules import RuleReplay, decided, replay, rule, scores
+from ..release_rule_replay import RuleReplay, decided, replay, rule, scores
 from ..row_cells import RowCells
 from ..run_values import BASE, INTERVENTION, RunValues
 

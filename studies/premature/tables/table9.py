@@ -12,7 +12,7 @@ from plumbline.results.tables.table import Cell, Column, Table
 from plumbline.specs.study_config import Study
 
 from .. import setting_rows
-from ..release_rules import decided
+from ..release_rule_replay import decided
 from ..row_cells import RowCells
 from ..run_values import BASE, CONTROL, INTERVENTION, RunValues
 

@@ -26,7 +26,7 @@ RATES = {"quack": "QuacK", "fixed": "fixed"}
 COLUMNS = [
     *labels("setting", "Weights"),
     Column(name="update_direction", header="update", kind="label", narrow=True),
-    Column(name="norm_type", header="norm", kind="label", narrow=True),
+    Column(name="weight_matrix_norm", header="norm", kind="label", narrow=True),
     Column(name="lr_rule", header="LR rule", kind="label", narrow=True),
     *(
         ours(f"first_order_change_weights_x{scale:g}", f"x{scale:g}", ".3g", narrow=True)
@@ -84,7 +84,7 @@ def _row(study: Study, group: list[LemmaRow]) -> dict[str, Cell]:
         "setting": Cell("/".join((one.weights, one.directions, one.kind, one.rates)).replace(" ", "_")),
         "label": Cell(WEIGHTS[one.weights]),
         "update_direction": Cell(UPDATES[one.directions]),
-        "norm_type": Cell(one.kind),
+        "weight_matrix_norm": Cell(one.kind),
         "lr_rule": Cell(RATES[one.rates]),
         "lemma_bound": Cell(one.bound, source=SOURCE),
         "bound_over_largest_change": Cell(min(row.slack for row in group), source=SOURCE),

@@ -19,7 +19,7 @@ from plumbline.specs.study_config import Study
 from plumbline.stats import NoiseFloor, noise_floor, two_sided_normal, verdicts
 
 from ..attention_concentration import ConcentrationPoint, last
-from ..divergence import PAPER_STEPS, Divergence, divergence_of
+from ..divergence_pattern import PAPER_STEPS, Divergence, divergence_of
 from ..headline_runs import BASE, LARGE
 from ..tables.noise_floor import noise_floor as noise_floor_table
 from ..two_scales import two_scales

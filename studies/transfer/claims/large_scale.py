@@ -26,7 +26,7 @@ from plumbline.results.claims.claim_registry import ClaimChecks, MissingRun, Val
 from plumbline.results.claims.claim_tolerances import factor, near
 from plumbline.stats import spearman
 
-from ..divergence import Divergence, chain, norms_of
+from ..divergence_pattern import Divergence, chain, norms_of
 from ..two_scales import improvers
 from .base_scale import CLIMB
 from .claim_evidence import LEVEL, Evidence

@@ -1,6 +1,6 @@
 """Makes Table 6: what diverged, when, and what its gradient norms looked like before.
 
-Source: transfer study, section 5.3 and Table 6. The classifier's rules are in `plumbline.studies.transfer.divergence`.
+Source: transfer study, section 5.3 and Table 6. The rules are in `plumbline.studies.transfer.divergence_pattern`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.results.tables.table import (
 )
 from plumbline.specs.study_config import Study
 
-from ..divergence import (
+from ..divergence_pattern import (
     BRIEF,
     ELEVATED,
     GROWTH,

@@ -23,7 +23,7 @@ from plumbline.core import frames
 from plumbline.results.runs.expected_runs import expected_runs
 from plumbline.results.runs.finished_runs import RunFrames, load
 from plumbline.specs import study_config
-from plumbline.studies.premature.release_rules import LOGGED
+from plumbline.studies.premature.release_rule_replay import LOGGED
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = PrintedNumbers(ROOT / "studies" / "premature" / "published")

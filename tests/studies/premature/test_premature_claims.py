@@ -136,8 +136,8 @@ def _wider(study: str) -> theorem_numbers.MatchedModelSizes:
 
 SIZES, MOVED, WEAKENED, NEEDED = (
     theorem_numbers.sizes,
-    gradient_step_on_scores.PathwayHead.moved,
-    gradient_step_on_scores.PathwayHead.weakened,
+    gradient_step_on_scores.DirectedHead.moved,
+    gradient_step_on_scores.DirectedHead.weakened,
     logit_range.needed_range,
 )
 
@@ -145,9 +145,17 @@ SIZES, MOVED, WEAKENED, NEEDED = (
 WRONG = {
     "rho_init": (theorem_numbers, "sizes", _wider),
     "ffn_match": (theorem_numbers, "sizes", _wider),
-    "fourfold": (gradient_step_on_scores.PathwayHead, "moved", lambda head, query, key: MOVED(head, query**2, key**2)),
-    "theorem1": (gradient_step_on_scores.PathwayHead, "moved", lambda head, query, key: 2 * MOVED(head, query, key)),
-    "rho_squared": (gradient_step_on_scores.PathwayHead, "weakened", lambda head, share: WEAKENED(head, share**2)),
+    "fourfold": (
+        gradient_step_on_scores.DirectedHead,
+        "moved",
+        lambda head, query, key: MOVED(head, query**2, key**2),
+    ),
+    "theorem1": (
+        gradient_step_on_scores.DirectedHead,
+        "moved",
+        lambda head, query, key: 2 * MOVED(head, query, key),
+    ),
+    "rho_squared": (gradient_step_on_scores.DirectedHead, "weakened", lambda head, share: WEAKENED(head, share**2)),
     "logit_range": (logit_range, "needed_range", lambda keys, odds: NEEDED(keys, odds) + 0.1),
 }
 

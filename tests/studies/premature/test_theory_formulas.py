@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.studies.premature import theorem_numbers
 from plumbline.theory.gated_energy import energy_ratio
 from plumbline.theory.gradient_step_on_scores import (
-    PathwayHead,
+    DirectedHead,
     causal_adjoint,
     frobenius,
     power,
@@ -75,9 +75,9 @@ def test_locality_of_known_heads():
     draw = np.random.default_rng(2)
     weight = np.linalg.qr(draw.standard_normal((20, 6)))[0]
     x = draw.standard_normal((12, 20))
-    head = PathwayHead(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=weight)
+    head = DirectedHead(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=weight)
     assert head.locality(weight) == pytest.approx(1.0)
-    whole = PathwayHead(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=np.eye(20))
+    whole = DirectedHead(x_TD=x, query_DW=weight, key_DW=weight, adjoint_TT=np.eye(12), basis_DR=np.eye(20))
     assert whole.locality(weight) <= 1.0
     assert whole.locality(3.0 * weight) == pytest.approx(whole.locality(weight))
 

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from plumbline.model.decoder import Decoder, create
 from plumbline.specs.spec import ModelSpec
-from plumbline.theory.gradient_step_on_scores import PathwayHead, causal_softmax, frobenius, suppression
+from plumbline.theory.gradient_step_on_scores import DirectedHead, causal_softmax, frobenius, suppression
 from plumbline.theory.logit_range import slack
 from tests.model_specs import BASELINE
 
@@ -97,12 +97,14 @@ def watched(model: Decoder, tokens_BT: torch.Tensor) -> Seen:
     )
 
 
-def heads(seen: Seen, basis_DR: np.ndarray) -> list[PathwayHead]:
+def heads(seen: Seen, basis_DR: np.ndarray) -> list[DirectedHead]:
     """The heads of the layer, with weights as the paper has them (width x head width)."""
     width = SIZES["head_width"]
     query, key = ([one[h * width : (h + 1) * width].T for h in range(SIZES["heads"])] for one in seen.weights)
     return [
-        PathwayHead(x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR)
+        DirectedHead(
+            x_TD=seen.x_TD, query_DW=query[h], key_DW=key[h], adjoint_TT=seen.adjoint_HTT[h], basis_DR=basis_DR
+        )
         for h in range(SIZES["heads"])
     ]
 

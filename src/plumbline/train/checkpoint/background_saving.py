@@ -23,7 +23,7 @@ from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_thread import BackgroundThread
 from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
-from plumbline.train.checkpoint.training_state import SavedTrainingState
+from plumbline.train.checkpoint.training_state import SavedLoopState
 from plumbline.train.disk_faults import guarded
 from plumbline.train.monitoring.progress import TrainingProgress
 
@@ -39,7 +39,7 @@ class CheckpointContents:
     diverged: bool
     sharded: bool
     files: list[weight_files.TensorFile]
-    state: SavedTrainingState
+    state: SavedLoopState
     metadata: dict[str, Any]
 
 

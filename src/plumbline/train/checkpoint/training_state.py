@@ -45,7 +45,7 @@ ONLINE_ROW = np.dtype(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SavedTrainingState:
+class SavedLoopState:
     """The training state as it goes into a checkpoint; none of it changes any more.
 
     `loop` is the text of ``loop.json``.
@@ -97,7 +97,7 @@ class TrainingState:
         """Seconds that training took so far, all starts together."""
         return self._earlier + time.monotonic() - self._began
 
-    def so_far(self, ranks: RankGroup, interventions: Sequence[Intervention]) -> SavedTrainingState:
+    def so_far(self, ranks: RankGroup, interventions: Sequence[Intervention]) -> SavedLoopState:
         """Copy the state as a checkpoint takes it now (a collective)."""
         loop = {
             "step": self.step,
@@ -106,7 +106,7 @@ class TrainingState:
             "interventions": [intervention.state() for intervention in interventions],
             "divergence": self.divergence,
         }
-        return SavedTrainingState(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
+        return SavedLoopState(metrics=self.metrics.so_far(), online=self.online.so_far(), loop=pretty_json(loop))
 
     def put_back(self, directory: Path, ranks: RankGroup, interventions: Sequence[Intervention]) -> None:
         """Restore the state from a checkpoint's directory, whoever wrote it on however many ranks.

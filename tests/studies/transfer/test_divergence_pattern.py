@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from plumbline.studies.transfer.divergence import classify
+from plumbline.studies.transfer.divergence_pattern import classify
 from tests.studies.transfer.synthetic_runs import history
 
 RNG = np.random.default_rng(0)

@@ -37,4 +37,4 @@ def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:
 
 def page(state: MeasuredRows) -> list[str]:
     """As that of `eager_steps`."""
-    return eager_steps.page(state, "compiled_steps")
+    return eager_steps.page(state, "compiled_method_steps")

@@ -129,7 +129,7 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
 
 
 def test_scores_are_read_under_the_name_that_the_trainer_logs_them_by():
-    from plumbline.studies.premature.release_rules import LOGGED
+    from plumbline.studies.premature.release_rule_replay import LOGGED
     from plumbline.train.interventions._until_release import SCORE
 
     assert LOGGED == SCORE

@@ -1,0 +1,36 @@
+"""README is short, and what it shows is what the commands print."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plumbline.audit.audit_csv import as_markdown, build, choose, summary
+
+
+@pytest.fixture(scope="module")
+def readme(repository: Path) -> str:
+    return (repository / "README.md").read_text(encoding="utf-8")
+
+
+def test_it_is_read_in_a_few_minutes_and_shows_a_picture_first(readme: str, repository: Path) -> None:
+    words = [word for word in readme.split() if re.search(r"\w", word)]
+    assert 600 <= len(words) <= 1_000
+    picture = re.search(r"!\[.+\]\((\S+)\)", "\n".join(readme.splitlines()[:6]))
+    assert picture is not None and (repository / picture[1]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
+    studies = choose()
+    printed = as_markdown(summary(build(studies), studies)).splitlines()
+    shown = [line for line in readme.splitlines() if re.match(r"\| (study|transfer|all)  ", line)]
+    assert len(shown) == 3 and set(shown) <= set(printed)
+    rows, mismatches = (int(cell) for cell in (printed[-1].split("|")[-2], printed[-1].split("|")[-3]))
+    assert f"Of {rows} numbers of five papers {mismatches} contradict others" in " ".join(readme.split())
+
+
+def test_every_paper_is_named_with_its_authors(readme: str) -> None:
+    for study in ("transfer", "premature", "query_free", "quack", "key_norms"):
+        assert f"](studies/{study}/README.md)" in readme
