@@ -53,6 +53,7 @@ VERBS = {
         "plumbline.operate.experiments.setup_trainer", "any training script: its plumbline.toml, its noise"
     ),
     "init": Verb("plumbline.cli.init", "write a project: workflow, configuration, profiles"),
+    "new": Verb("plumbline.cli.new", "write a method or a study of your own: its files, with their tests"),
     "ls": Verb("plumbline.cli.ls", "list studies, methods, variants, targets, runs, presets"),
     "check": Verb("plumbline.operate.preflight", "what would stop a run, before anything runs", needs=("snakemake",)),
     "plan": Verb("plumbline.plan", "what each target costs before it is run", needs=("snakemake",)),
