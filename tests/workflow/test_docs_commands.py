@@ -65,6 +65,7 @@ ELSEWHERE = {
     'pip install "$(ls dist/plumbline_lm': WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
     "plumbline init my-project": WHEEL,
+    "python examples/run_notebook.py": "../docs/test_notebook.py::test_its_cells_print_what_it_holds",
     "plumbline new method": NEW.format("a_new_method_passes_its_own_tests_and_can_be_tried"),
     "plumbline new study": NEW.format("a_new_study_is_planned_audited_and_passes_its_own_tests"),
     "plumbline gate records/track_3_optimization": GATE,
