@@ -32,6 +32,7 @@ VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_m
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
 GATE = "../experiment/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
 FOLDER = "../operate/experiments/test_own_trainer_verbs.py::test_{}"
+NEW = "../cli/test_new.py::test_{}"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
@@ -64,6 +65,9 @@ ELSEWHERE = {
     'pip install "$(ls dist/plumbline_lm': WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
     "plumbline init my-project": WHEEL,
+    "python examples/run_notebook.py": "../docs/test_notebook.py::test_its_cells_print_what_it_holds",
+    "plumbline new method": NEW.format("a_new_method_passes_its_own_tests_and_can_be_tried"),
+    "plumbline new study": NEW.format("a_new_study_is_planned_audited_and_passes_its_own_tests"),
     "plumbline gate records/track_3_optimization": GATE,
     "plumbline board records": GATE,
     "cd my-project && snakemake -n": WHEEL,

@@ -102,6 +102,30 @@ def test_a_wheel_writes_a_project_and_plans_it(installed: Callable[..., str], re
     assert (planned["pretrain"], planned["evaluate"], planned["table"], sum(planned.values())) == (26, 26, 1, 66)
 
 
+def test_a_wheel_writes_a_study_and_a_method_into_its_project(
+    installed: Callable[..., str], environment: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    installed("-m", "plumbline", "init", str(project))
+    assert "wrote studies/normed_heads/study.yaml" in installed(
+        "-m", "plumbline", "new", "study", "normed_heads", cwd=project
+    )
+    tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "7 passed" in installed(*tests, "studies/normed_heads/tests", cwd=project)
+    installed("-m", "plumbline", "audit", "--study", "normed_heads", "--out", "audit.csv", cwd=project)
+    planned = jobs_by_rule(installed("-m", "snakemake", "-n", "results/demo/normed_heads/table1.csv", cwd=project))
+    assert (planned["pretrain"], planned["table"]) == (4, 1)
+
+    installed("-m", "plumbline", "new", "method", "cooler", cwd=project)
+    _pip(environment, "install", "--no-deps", "--no-index", "--no-build-isolation", "--editable", project / "my/cooler")
+    try:
+        assert "8 passed" in installed(*tests, "my/cooler/tests", cwd=project)
+        tried = installed("-m", "plumbline", "try", "cooler", "--study", "cooler", "--dry-run", cwd=project)
+        assert tried.startswith("cooler against baseline: ")
+    finally:
+        _pip(environment, "uninstall", "--yes", "cooler")
+
+
 SIXTH = Path(__file__).with_name("sixth_study") / "studies" / "widths"
 #: What a package says that brings the study.
 PACKAGE = """

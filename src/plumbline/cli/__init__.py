@@ -53,6 +53,7 @@ VERBS = {
         "plumbline.operate.experiments.setup_trainer", "any training script: its plumbline.toml, its noise"
     ),
     "init": Verb("plumbline.cli.init", "write a project: workflow, configuration, profiles"),
+    "new": Verb("plumbline.cli.new", "write a method or a study of your own: its files, with their tests"),
     "ls": Verb("plumbline.cli.ls", "list studies, methods, variants, targets, runs, presets"),
     "check": Verb("plumbline.operate.preflight", "what would stop a run, before anything runs", needs=("snakemake",)),
     "plan": Verb("plumbline.plan", "what each target costs before it is run", needs=("snakemake",)),
@@ -120,9 +121,14 @@ class VerbCommand(click.Command):
         return code
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete a word of the verb's command line: the verb's options where it begins with ``-``, else files."""
+        """Complete a word of the verb's command line: the verb's options where it begins with ``-``, else the names
+        that may stand there, else files."""
         if not incomplete.startswith("-"):
-            return [CompletionItem(incomplete, type="file")]
+            from plumbline.cli import completion
+
+            assert self.name is not None
+            names = completion.names(self.name, ctx.args, incomplete)
+            return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
         try:
             known = self.options()
         except ModuleNotFoundError:  # of the extra [pipeline]; the verb itself says so
@@ -170,7 +176,7 @@ def main() -> None:
     Tables and figures are targets of Snakemake (snakemake results/table2.csv); these verbs do by hand what its rules
     do, and what no rule does. Is a change real: plumbline try softpick, plumbline try examples/cosine.yaml, and in a
     minute: make quick METHOD=softpick. Of a training script of your own: plumbline setup-trainer "python train.py", and
-    then plumbline try -m "what was changed". Completion of verbs and options in bash:
+    then plumbline try -m "what was changed". Completion of verbs, options and names in bash:
 
         eval "$(_PLUMBLINE_COMPLETE=bash_source plumbline)"
     """

@@ -1,0 +1,186 @@
+"""What `plumbline new` writes works as it is written; what is there, or is no name, is refused with the remedy."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from plumbline.cli import init, new
+from plumbline.core.errors import PlumblineError
+from plumbline.specs.components import SLOTS
+
+RUFF = Path(sys.executable).with_name("ruff")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project as a wheel writes it."""
+    root = tmp_path_factory.mktemp("new") / "project"
+    init.write(root)
+    return root
+
+
+@pytest.fixture
+def project(written: Path, tmp_path: Path) -> Path:
+    """Such a project, which a test may change."""
+    return Path(shutil.copytree(written, tmp_path / "project", symlinks=True))
+
+
+def python(project: Path, *words: str, packages: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a Python command in a project, with packages beside those of this interpreter."""
+    path = os.pathsep.join(map(str, filter(None, (packages, os.environ.get("PYTHONPATH")))))
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def installed(package: Path, folder: Path) -> Path:
+    """What an installer makes of a package: its modules, and what its pyproject.toml declares."""
+    said = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    shutil.copytree(package / "src", folder, dirs_exist_ok=True)
+    information = folder / f"{said['name'].replace('-', '_')}-{said['version']}.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {said['name']}\nVersion: {said['version']}\n")
+    entries = said["entry-points"]["plumbline.components"]
+    lines = "".join(f"{name} = {module}\n" for name, module in entries.items())
+    (information / "entry_points.txt").write_text(f"[plumbline.components]\n{lines}")
+    return folder
+
+
+def passes_ruff(project: Path, repository: Path, *paths: str) -> None:
+    """By the rules of the repository, which a clone's files are held to."""
+    for words in (["check"], ["format", "--check"]):
+        command = [str(RUFF), *words, "--no-cache", "--config", str(repository / "pyproject.toml"), *paths]
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_new_method_passes_its_own_tests_and_can_be_tried(project: Path, repository: Path, tmp_path: Path) -> None:
+    done = python(project, "-m", "plumbline", "new", "method", "fresh", "--slot", "ffn")
+    assert done.returncode == 0, done.stderr
+    assert "wrote my/fresh/src/fresh/ffn.py" in done.stdout
+    assert "plumbline try fresh --study fresh --dry-run" in done.stdout
+    packages = installed(project / "my/fresh", tmp_path / "packages")
+    tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
+    done = python(project, *tried, packages=packages)
+    assert done.returncode == 0 and done.stdout.startswith("fresh against baseline: "), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_method_of_every_slot_passes_its_own_tests(project: Path, repository: Path, tmp_path: Path) -> None:
+    names = {slot: f"fresh_{slot}" for slot in SLOTS}
+    for slot, name in names.items():
+        new.write(new.method(name, slot, project), project)
+        packages = installed(project / "my" / name, tmp_path / "packages")
+    passes_ruff(project, repository, "my")
+    tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "my")
+    done = python(project, *tests, packages=packages)
+    assert done.returncode == 0 and f"{8 * len(SLOTS)} passed" in done.stdout, done.stdout[-3000:]
+
+
+def test_a_new_study_is_planned_audited_and_passes_its_own_tests(project: Path, repository: Path) -> None:
+    done = python(project, "-m", "plumbline", "new", "study", "normed_heads")
+    assert done.returncode == 0, done.stderr
+    folder = "studies/normed_heads"
+    passes_ruff(project, repository, folder)
+    done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{folder}/tests")
+    assert done.returncode == 0 and "7 passed" in done.stdout, done.stdout[-3000:]
+    done = python(project, "-m", "plumbline", "audit", "--study", "normed_heads", "--out", "audit.csv")
+    assert done.returncode == 0 and (project / "audit.csv").read_text().count(",match,") == 2, done.stdout + done.stderr
+    for preset in ("smoke", "demo"):
+        asked = [f"results/{preset}/normed_heads/{made}" for made in ("table1.csv", "fig1.png", "claims.csv")]
+        done = python(project, "-m", "snakemake", "-n", *asked, "--config", f"preset={preset}")
+        assert done.returncode == 0 and "pretrain" in done.stdout, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_a_method_of_a_clone_is_one_file_of_the_package(repository: Path) -> None:
+    texts = new.method("quite_new", "ffn", repository, built_in=True)
+    assert {path.as_posix() for path in texts} == {
+        "src/plumbline/model/ffn/quite_new.py",
+        "tests/model/test_quite_new.py",
+        "studies/quite_new/study.yaml",
+    }
+    for path, text in texts.items():
+        if path.suffix == ".py":
+            ast.parse(text)
+
+
+def test_what_is_written_out_here_is_in_the_project_of_a_wheel_only_where_it_can_be(project: Path) -> None:
+    done = python(project, "-m", "plumbline", "new", "method", "quite_new", "--built-in")
+    assert done.returncode == 2 and "--built-in is for a clone" in done.stderr and "leave it out" in done.stderr
+    done = python(project / "config", "-m", "plumbline", "new", "study", "quite_new")
+    assert done.returncode == 1 and "is no project" in done.stderr and "plumbline init FOLDER" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "slot", "message"),
+    [
+        (
+            "softpick",
+            "mixer",
+            r"NAME: 'softpick' is the name of a method of transfer; did you mean `plumbline try softp",
+        ),
+        (
+            "transfer",
+            "mixer",
+            r"NAME: 'transfer' is the name of a study; did you mean `plumbline ls methods --study tra",
+        ),
+        (
+            "swiglu",
+            "ffn",
+            r"NAME: 'swiglu' is the name of a component of the slot ffn; did you mean `model: {ffn: {nam",
+        ),
+        ("demo", "mixer", r"NAME: 'demo' is the name of a preset; did you mean `--preset demo`"),
+        ("second_hardware", "mixer", r"NAME: 'second_hardware' is the name of an arm of transfer"),
+        ("json", "mixer", r"NAME: 'json' is a module that Python can import.*such as 'my_json'"),
+        ("mixer", "mixer", r"NAME: 'mixer' would make a class Mixer.*such as 'my_mixer'"),
+        ("My-Method", "mixer", r"NAME: 'My-Method' cannot be the name of a method: .*did you mean 'my_method'\?"),
+        ("class", "mixer", r"NAME: 'class' cannot .* did you mean 'my_class'\?"),
+        ("a" * 31, "mixer", r"cannot be the name of a method: .* at most 30 in all"),
+        ("../out", "mixer", r"did you mean 'out'\?"),
+        ("", "mixer", r"NAME: '' cannot be the name"),
+        ("fresh", "mixr", r"--slot: there is no slot 'mixr'; did you mean 'mixer'\? \(there are \["),
+        ("fresh", "optimizer", r"--slot: 'optimizer' is no slot of the model .*src/plumbline/train/optimizers"),
+    ],
+)
+def test_a_name_that_is_none_or_taken(name: str, slot: str, message: str, repository: Path) -> None:
+    with pytest.raises(PlumblineError, match=message):
+        new.method(name, slot, repository)
+
+
+def test_the_longest_name_still_fits_the_lines(project: Path, repository: Path) -> None:
+    name = "a" * 30
+    new.write(new.method(name, "mixer", project), project)
+    passes_ruff(project, repository, f"my/{name}")
+
+
+@pytest.mark.parametrize("there", ["my/fresh/README.md", "my/fresh", "my", "studies/fresh/study.yaml"])
+def test_nothing_is_written_over(tmp_path: Path, repository: Path, there: str) -> None:
+    (tmp_path / there).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / there).write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(PlumblineError, match=rf"{there} is .*choose another name, or move it away"):
+        new.write(new.method("fresh", "mixer", repository), tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / there).read_text() == "mine"
+
+
+def test_a_link_into_nowhere_is_in_the_way_too(tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "studies/fresh").mkdir(parents=True)
+    (tmp_path / "studies/fresh/study.yaml").symlink_to(tmp_path / "nowhere.yaml")
+    with pytest.raises(PlumblineError, match="nothing is ever written over"):
+        new.write(new.study("fresh", repository), tmp_path)
+    assert not (tmp_path / "nowhere.yaml").exists()
+
+
+def test_what_could_not_be_written_whole_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {Path("a/b/one.txt"): "1", Path("a/two.txt"): "\udcff"}  # no UTF-8
+    with pytest.raises(UnicodeEncodeError):
+        new.write(texts, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,41 @@
+"""What `plumbline new` writes into a clone, at smoke size: a study up to its table, a built-in method up to a try."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from tests.workflow.conftest import SMOKE
+from tests.workflow.project_copy import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.workflow]
+
+
+def test_a_new_study_gets_its_table_figure_and_claims(finished_copy: Project) -> None:
+    project = finished_copy
+    done = project.python("-m", "plumbline", "new", "study", "normed_heads")
+    assert done.returncode == 0, done.stdout
+    folder = project.root / "results/smoke/normed_heads"
+    made = [f"results/smoke/normed_heads/{name}" for name in ("table1.csv", "fig1.png", "claims.csv")]
+    done = project.snakemake(*made, *SMOKE)
+    assert done.returncode == 0, done.stdout[-4000:]
+    with open(folder / "table1.csv") as lines:
+        losses = {row["method"]: float(row["loss"]) for row in csv.DictReader(lines)}
+    assert losses.keys() == {"plain", "normed"}
+    with open(folder / "claims.csv") as lines:
+        verdicts = {row["id"]: row["verdict"] for row in csv.DictReader(lines)}
+    assert verdicts == {"normed_is_lower": "not judged (smoke size)", "shared_keys": "reproduced"}
+    assert project.planned(*made, *SMOKE) == {}
+
+
+def test_a_new_built_in_method_can_be_tried_at_once(finished_copy: Project) -> None:
+    project = finished_copy
+    done = project.python("-m", "plumbline", "new", "method", "quite_new", "--slot", "ffn", "--built-in")
+    assert done.returncode == 0 and "wrote src/plumbline/model/ffn/quite_new.py" in done.stdout, done.stdout
+    done = project.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/model/test_quite_new.py")
+    assert done.returncode == 0, done.stdout[-3000:]
+    done = project.python("-m", "plumbline", "try", "quite_new", "--study", "quite_new", "--preset", "smoke", "-n")
+    assert done.returncode == 0 and done.stdout.startswith("quite_new against baseline: "), done.stdout
+    again = project.python("-m", "plumbline", "new", "method", "quite_new", "--built-in")
+    assert again.returncode == 1 and "'quite_new' is the name of a study; did you mean" in again.stdout
