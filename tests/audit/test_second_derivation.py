@@ -5,11 +5,12 @@ import itertools
 import math
 import statistics
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import integrate, stats
 
-from plumbline.audit.audit_csv import build
+from plumbline.audit.audit_csv import build, findings
 
 ATTENTION = {"softpick", "sigmoid_attn", "diff_attn"}  # rows that need not sum to one: 4.4, B.5, E.2
 
@@ -149,3 +150,23 @@ def test_key_norms(printed, recomputed):
 def test_references(printed, recomputed, study):
     for name, row in printed(study, "references").items():
         assert recomputed(study, f"reference_{name}") == int(row["stands"])
+
+
+def test_what_findings_about_words_say_of_formulas(repository):
+    """Eq. 16 of premature has the gradients of the loss; a product's rank is at most each factor's (query_free 8.5)."""
+    told = {finding.id for study in ("premature", "query_free") for finding in findings(study, repository)}
+    assert {"gradients_of_the_logits", "tokens_of_all_runs", "name_of_the_rank_inequality"} <= told
+    rng = np.random.default_rng(0)
+    x, query, key, adjoint = (rng.standard_normal(shape) for shape in ((5, 4), (4, 2), (4, 2), (5, 5)))
+
+    def loss(weights):  # linear in the logits, so that its derivative by them is the adjoint
+        return float((adjoint * (x @ weights @ key.T @ x.T)).sum() / math.sqrt(2))
+
+    moved = np.zeros_like(query)
+    moved[1, 0] = 1e-3
+    assert (loss(query + moved) - loss(query - moved)) / 2e-3 == pytest.approx(
+        (x.T @ adjoint @ x @ key / math.sqrt(2))[1, 0]
+    )
+    one, other = np.diag([1.0, 1.0, 0.0]), np.diag([0.0, 1.0, 1.0])
+    ranks = [int(np.linalg.matrix_rank(each)) for each in (one, other, one @ other)]
+    assert ranks[0] + ranks[1] - 3 == ranks[2] < min(ranks[:2])

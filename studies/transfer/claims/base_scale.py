@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -127,8 +128,17 @@ def _numbers(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]
 SEPARATED = in_turn(
     signs("z", beyond=SIGNIFICANT_Z), at_most_partly(said("same_after_correction")), at_most_partly(_numbers)
 )
-#: Inside the noise no sign is claimed (interpretation `signs_inside_the_noise`).
-NOT_SEPARATED = in_turn(said("not_separated"), at_most_partly(_numbers))
+
+
+def _not_separated(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """Inside the noise no sign is claimed; the claim's text has the printed one, and the reason says what is judged."""
+    apart = "inside" if measured.values["not_separated"] else "outside"
+    verdict: Verdict = "reproduced" if measured.values["not_separated"] else "not reproduced"
+    judged = "on which side is not judged, by the interpretation signs_inside_the_noise"
+    return verdict, f"{apart} 2 sigma of the baseline ({judged})"
+
+
+NOT_SEPARATED = in_turn(_not_separated, at_most_partly(_numbers))
 
 
 def table2_row(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
@@ -162,7 +172,16 @@ def baseline_seeds(e: Evidence, claim: PaperClaim) -> Values:
     return {"values": _in_the_order_of(claim.values["values"], e.seeds(e.reference))}
 
 
-@CHECKS.of(near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
+def _seeds(claim: PaperClaim, measured: ComputedValues) -> tuple[Verdict, str]:
+    """Where neither the seeds nor their mean agree, their spread that does cannot make it partly so."""
+    verdict, why = number(claim, measured)
+    values = {name: measured.values[name] for name in ("values", "mean")}
+    if verdict == "partly" and number(claim, replace(measured, values=values))[0] == "not reproduced":
+        return "not reproduced", why
+    return verdict, why
+
+
+@CHECKS.of(compare=_seeds, near={"values": CLIMB, "mean": CLIMB, "std": SIGMA})
 def softpick_seeds(e: Evidence, claim: PaperClaim) -> Values:
     """Read Softpick's CLIMB-avg of each seed, in the order of size of the printed ones, with mean and deviation."""
     seeds = e.seeds("softpick")

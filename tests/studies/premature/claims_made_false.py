@@ -347,7 +347,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "gains in the reverse order": (
         gains(llama=0.5858, gpt_geglu=0.5179, gpt_swiglu=0.3928, llama_layernorm=0.2253, gpt_biasless=0.1075,
               gpt_rmsnorm=0.0549, gpt=0.0182),
-        ("gain_order", "entropy_gain_relation", "geglu_at_least", "swiglu_suppressor"),
+        ("gain_order", "entropy_gain_relation", "geglu_at_least", "swiglu_suppressor", "llama_gain"),
     ),
     "the dose in the reverse order": (_dose_turned, ("dose_monotone", "dose_ppl_saturates")),
     "half the rate is better": (ppl(global_half_lr=PPL["gpt"][0] - 4.569), ("global_half_lr",)),

@@ -51,8 +51,8 @@ FOLLOWS: dict[str, str] = {
     "singular_value": "",
     "t3_gpt": (
         "biasless_partial dose_ppl_saturates entropy_floor_gain entropy_floor_much_smaller entropy_gain_relation "
-        "fixed_releases_keep_most gain_every_paired_difference gain_order loss_gain_270m ppl_gain_270m release_order "
-        "rmsnorm_alone selective_vs_global swiglu_suppressor t4_gpt t9_intervention tokens_saved_270m"
+        "fixed_releases_keep_most gain_every_paired_difference gain_order llama_gain loss_gain_270m ppl_gain_270m "
+        "release_order rmsnorm_alone selective_vs_global swiglu_suppressor t4_gpt t9_intervention tokens_saved_270m"
     ),
     "t3_gpt_rmsnorm": "entropy_gain_relation gain_order rmsnorm_alone",
     "t3_gpt_biasless": "biasless_partial entropy_gain_relation gain_order",
@@ -74,8 +74,8 @@ FOLLOWS: dict[str, str] = {
     ),
     "t4_gpt": (
         "biasless_partial dose_ppl_saturates entropy_floor_gain entropy_floor_much_smaller entropy_gain_relation "
-        "fixed_releases_keep_most gain_every_paired_difference gain_order loss_gain_270m ppl_gain_270m release_order "
-        "rmsnorm_alone selective_vs_global swiglu_suppressor t3_gpt t9_intervention tokens_saved_270m"
+        "fixed_releases_keep_most gain_every_paired_difference gain_order llama_gain loss_gain_270m ppl_gain_270m "
+        "release_order rmsnorm_alone selective_vs_global swiglu_suppressor t3_gpt t9_intervention tokens_saved_270m"
     ),
     "t4_gpt_swiglu": "gain_order geglu_at_least t3_gpt_swiglu",
     "t4_gpt_geglu": "gain_order",
@@ -106,8 +106,9 @@ FOLLOWS: dict[str, str] = {
     "global_half_lr": "",
     "selective_vs_global": (
         "biasless_partial dose_ppl_saturates entropy_floor_gain entropy_floor_much_smaller entropy_gain_relation "
-        "fixed_releases_keep_most gain_every_paired_difference gain_order intervention_270m loss_gain_270m "
-        "ppl_gain_270m release_order rmsnorm_alone swiglu_suppressor t3_gpt t4_gpt t9_intervention tokens_saved_270m"
+        "fixed_releases_keep_most gain_every_paired_difference gain_order intervention_270m llama_gain "
+        "loss_gain_270m ppl_gain_270m release_order rmsnorm_alone swiglu_suppressor t3_gpt t4_gpt t9_intervention "
+        "tokens_saved_270m"
     ),
     "readout_20pct": "",
     "t8_main": (
@@ -144,15 +145,15 @@ FOLLOWS: dict[str, str] = {
     ),
     "t9_intervention": (
         "biasless_partial dose_ppl_saturates entropy_floor_gain entropy_floor_much_smaller entropy_gain_relation "
-        "fixed_releases_keep_most gain_every_paired_difference gain_order loss_gain_270m ppl_gain_270m release_order "
-        "rmsnorm_alone selective_vs_global swiglu_suppressor t3_gpt t4_gpt tokens_saved_270m"
+        "fixed_releases_keep_most gain_every_paired_difference gain_order llama_gain loss_gain_270m ppl_gain_270m "
+        "release_order rmsnorm_alone selective_vs_global swiglu_suppressor t3_gpt t4_gpt tokens_saved_270m"
     ),
     "t9_fixed_3pct": "fixed_releases_keep_most release_order",
     "t9_fixed_6pct": "fixed_releases_keep_most release_order",
     "release_order": (
         "dose_ppl_saturates entropy_floor_gain entropy_floor_much_smaller entropy_gain_relation gain_order "
-        "loss_gain_270m ppl_gain_270m selective_vs_global swiglu_suppressor t3_gpt t4_gpt t9_fixed_3pct t9_fixed_6pct "
-        "t9_intervention"
+        "llama_gain loss_gain_270m ppl_gain_270m selective_vs_global swiglu_suppressor t3_gpt t4_gpt t9_fixed_3pct "
+        "t9_fixed_6pct t9_intervention"
     ),
     "t10_control": (
         "biasless_partial control_270m entropy_3pct entropy_floor_gain entropy_floor_much_smaller global_half_lr "
@@ -161,10 +162,11 @@ FOLLOWS: dict[str, str] = {
     ),
     "t10_mult_0p5": "dose_monotone dose_ppl_saturates",
     "t10_mult_0p25": (
-        "biasless_partial dose_monotone dose_ppl_saturates entropy_3pct entropy_floor_gain entropy_floor_much_smaller "
-        "entropy_gain_relation fixed_releases_keep_most gain_every_paired_difference gain_order intervention_270m "
-        "logit_3pct loss_gain_270m ppl_gain_270m readout_20pct release_order rmsnorm_alone selective_vs_global "
-        "sharp_crossing swiglu_suppressor t3_gpt t4_gpt t9_intervention tokens_saved_270m"
+        "biasless_partial dose_monotone dose_ppl_saturates entropy_3pct entropy_floor_gain "
+        "entropy_floor_much_smaller entropy_gain_relation fixed_releases_keep_most gain_every_paired_difference "
+        "gain_order intervention_270m llama_gain logit_3pct loss_gain_270m ppl_gain_270m readout_20pct "
+        "release_order rmsnorm_alone selective_vs_global sharp_crossing swiglu_suppressor t3_gpt t4_gpt "
+        "t9_intervention tokens_saved_270m"
     ),
     "t10_mult_0p125": "dose_monotone dose_ppl_saturates",
     "dose_monotone": "t10_mult_0p125",

@@ -101,7 +101,7 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "differences mirrored at the base scale": (
         tasks_mirrored("base"),
         (
-            *SEPARATED, "t2_order", "attention_span", "climb_drop_points", "decoupling_band", "sign_preserved",
+            *SEPARATED, "softpick_seeds", "t2_order", "attention_span", "climb_drop_points", "decoupling_band", "sign_preserved",
             "failures_3b", "one_survivor_after_3b", "sigmoid_lambada", "layerscale_uniform", "hyper_uniform",
             "attnres_broad",
         ),
@@ -145,7 +145,7 @@ UNDIRECTED: dict[str, str] = {
     ),
     **dict.fromkeys(("counts_by_z", "holm_same_as_bonferroni", "bh_adds_four"), "counts or names on both sides"),
     **dict.fromkeys(
-        ("baseline_mean_sigma", "baseline_seeds", "softpick_seeds", "sigma_three_refs", "gain_floor", "t3_baseline",
+        ("baseline_mean_sigma", "baseline_seeds", "sigma_three_refs", "gain_floor", "t3_baseline",
          *(f"t7_val_loss_{method}" for method in TABLE_7)),
         "a level or a spread",
     ),

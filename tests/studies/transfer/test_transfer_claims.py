@@ -187,6 +187,12 @@ def test_what_else_a_claim_says_is_looked_at(claim, why):
     assert found["verdict"] == verdict, found["why"]
 
 
+def test_of_a_row_inside_the_noise_the_reason_says_what_is_judged():
+    found = where(z(geglu_ffn=-0.5), "t2_geglu_ffn").loc["t2_geglu_ffn"]
+    assert "which side is not judged" in found["why"] and "signs_inside_the_noise" in found["why"]
+    assert "inside 2 sigma of the baseline" in found["why"]
+
+
 ON_CPU = {"device": "cpu", "device_name": "x86_64"}
 #: Whose manifests say so -> whether claims about two devices are tested: else why not.
 MADE_ON: dict[str, tuple[dict, dict, str]] = {
