@@ -43,14 +43,14 @@ def main() -> None:
     parser.add_argument("--comparisons-per-row", type=int, default=40_000, help="comparisons a row")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     arguments = parser.parse_args()
-    page, start = RatesPage(arguments.worlds), time.process_time()
+    page, start = RatesPage(arguments.comparisons_per_row), time.process_time()
     for section in SECTIONS:
         began = time.process_time()
         section(page)
         print(f"{section.__name__}: {time.process_time() - began:.0f} s", flush=True)
     head = (
         "# Rules that keep a change, where the truth is known\n\n"
-        f"{describe(with_torch=False)}. {arguments.worlds:,} comparisons a row, "
+        f"{describe(with_torch=False)}. {arguments.comparisons_per_row:,} comparisons a row, "
         f"{time.process_time() - start:.0f} s of CPU time. "
         "`python benchmarks/experiment_rules.py`\n\n"
         "One-sided everywhere. A rule of Plumbline promises that a change which does nothing is kept with a chance of "

@@ -1,4 +1,4 @@
-"""Steps of benchmarks/job_resources.py for the jobs of a run: training, evaluation, probes; a bundle and a verdict.
+"""Steps of benchmarks/job_resources.py for the jobs of a run: training, evaluation, probes; measurements, a bundle.
 
 On processors: models of made-up width are trained for two steps on packs of the preset `smoke`, in 4-byte weights.
 """
@@ -99,9 +99,17 @@ def bundle(folder: Path) -> Step:
     yield {}, verb("bundle", *asked)
 
 
+def measure(folder: Path) -> Step:
+    """Each measurement of a study on a processor, at the preset `smoke`."""
+    for study, name in (("quack", "step_time"), ("query_free", "basis_transfer")):
+        out = ("--preset", "smoke", "--out", folder / f"{name}.parquet")
+        yield {}, verb("results.measurements.run_measurement", study, name, *out)
+
+
 STEPS = {
     "bundle": {"smoke": bundle},
     "evaluate": {"process": evaluate},
     "probe": {"process": probe},
     "pretrain": {"process": pretrain},
+    "measure": {"processor": measure},
 }

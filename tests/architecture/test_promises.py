@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from plumbline.core.errors import PlumblineError
+from tests.architecture import promises as command
 
 #: Promises that no test holds, each with a `why`. A promise that gets its test lowers the number; more is a decision.
 WITHOUT_A_TEST = 6
 
 
 @pytest.fixture(scope="module")
-def promises(repository: Path) -> list[dict[str, Any]]:
-    return yaml.safe_load((repository / "tests/promises.yaml").read_text(encoding="utf-8"))
+def promises() -> list[dict[str, Any]]:
+    return command.read()
 
 
 @cache
@@ -48,3 +51,35 @@ def test_a_promise_is_written_once_and_says_what_holds_it(promises: list[dict[st
 
 def test_no_more_promises_are_without_a_test(promises: list[dict[str, Any]]) -> None:
     assert sum(not each["held_by"] for each in promises) == WITHOUT_A_TEST
+
+
+def test_a_command_prints_each_promise_with_its_page_and_its_tests(
+    promises: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["promises"])
+    command.main()
+    *lines, last = capsys.readouterr().out.splitlines()
+    said, page, promise = [], "", ""
+    for line in lines:
+        text = line.strip()
+        indent = len(line) - len(text)
+        page, promise = (text, "") if indent == 0 else (page, text if indent == 2 else promise)
+        if indent == 4:
+            said.append((page, promise, text))
+    assert sorted(said) == sorted(
+        (each["said_in"], each["promise"], test)
+        for each in promises
+        for test in each["held_by"] or [f"no test: {each['why']}"]
+    )
+    assert last == f"{len(promises)} promises, {WITHOUT_A_TEST} of them without a test"
+
+
+def test_the_command_prints_one_page_and_names_those_that_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["promises", "docs/disk.md"])
+    command.main()
+    assert next(line for line in capsys.readouterr().out.splitlines() if line[0] != " ") == "docs/disk.md"
+    monkeypatch.setattr(sys, "argv", ["promises", "docs/disc.md"])
+    with pytest.raises(PlumblineError, match=r"no promise of 'docs/disc\.md'; did you mean 'docs/disk\.md'"):
+        command.main()

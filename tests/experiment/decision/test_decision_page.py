@@ -235,6 +235,9 @@ def test_a_path_beyond_the_boundary_stays_in_the_picture() -> None:
     (dot,) = (one for one in drawn(far)["circle.candidate"] if len(one) and "T = " in (one[0].text or ""))
     height = float(ElementTree.fromstring(decision_page.picture(far).svg()).get("height", ""))
     assert 0 < float(dot.get("cy", "")) < height and f"T = {far.looks[0].t:.3f}" in (dot[0].text or "")
+    beside = [one.text for one in drawn(far)["text.small"] if one.text and "T = " in one.text]
+    assert beside == [f"T = {far.looks[0].t:.1f}"], "a dot at the edge says how far beyond it T is"
+    assert not [one for one in drawn(decided((4.9912, 4.9935)))["text.small"] if "T = " in (one.text or "")]
 
 
 def test_the_terminal_shows_runs_looks_and_the_sentence_last() -> None:

@@ -22,7 +22,7 @@ from plumbline.experiment.decision.picture_axis import LEFT, RIGHT, WIDTH, Axis,
 ROW, PATH, ABOVE, BELOW = 38, 190, 44, 30
 #: Cells of a name that fit beside the data.
 NAME = 21
-#: How far above and below the boundary T is drawn; beyond, its dot is at the edge.
+#: How far above and below the boundary T is drawn; beyond, its dot is at the edge, with the number.
 BEYOND = 1.5
 
 
@@ -237,6 +237,11 @@ def _drawn_path(path: PicturedPath, *, top: int) -> dict[str, Any]:
                 band = {"kind": kind, "x": begin, "y": first, "width": width, "height": round(last - first, 1)}
                 bands.append(band | {"edge": y(at), "says": says})
     seen = [(x(runs), y(t), _look_in_words(runs, t, path)) for runs, t in path.looks if not math.isnan(t)]
+    beyond = [
+        (x(runs), top + 20 if t > axis.high else bottom - 12, f"T = {t:.1f}")
+        for runs, t in path.looks
+        if not axis.low <= t <= axis.high and not math.isnan(t)
+    ]
     every = max(1, most // 16)
     return {
         "head": "T after each run of the candidate, and where it is kept or discarded",
@@ -248,5 +253,6 @@ def _drawn_path(path: PicturedPath, *, top: int) -> dict[str, Any]:
         "below": "discarded" if any(map(math.isfinite, path.discard)) else "",
         "line": "M" + "L".join(f"{at} {height}" for at, height, _ in seen) if len(seen) > 1 else "",
         "points": seen,
+        "beyond": beyond,
         "looks": [(x(runs), str(runs)) for runs in range(1, most + 1) if (runs - 1) % every == 0 or runs == most],
     }
