@@ -25,7 +25,9 @@ def made(work: Path, key: str) -> Path:
     folder = work / "runs" / key
     folder.mkdir(parents=True)
     (folder / "outcome.json").touch()
-    (folder / "manifest.json").write_text(json.dumps({"spec": {"data": {"corpus": "climbmix"}, "suite": "climb12"}}))
+    (folder / "manifest.json").write_text(
+        json.dumps({"spec": {"data": {"corpus": "climbmix"}, "suite": "climb12", "model": {"context": 64}}})
+    )
     return folder
 
 
@@ -47,8 +49,9 @@ def test_a_run_by_its_name(work: Path) -> None:
     tokenizer = written(work / "corpora/climbmix/tokenizer/tokenizer.json")
     scores = written(work / "scores" / KEY / "scores.parquet")
     items = written(work / "corpora/climbmix/items/climb12/items.json").parent
-    assert named_run.find(KEY, "smoke") == named_run.NamedRun(folder, tokenizer, scores, items)
-    assert named_run.find(folder, None) == named_run.NamedRun(folder, tokenizer, scores, items)
+    pack = written(work / "corpora/climbmix/packs/context64/validation/validation.json")
+    assert named_run.find(KEY, "smoke") == named_run.NamedRun(folder, tokenizer, scores, items, pack)
+    assert named_run.find(folder, None) == named_run.NamedRun(folder, tokenizer, scores, items, pack)
     assert named_run.find(KEY, "smoke", "premature7").items is None
     with pytest.raises(PlumblineError, match=r"--preset: .* is a folder"):
         named_run.find(str(folder), "smoke")

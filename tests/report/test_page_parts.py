@@ -103,6 +103,26 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
     assert made.count('<div class="box"') == 1 == made.count("</table></div>")
 
 
+def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict alone, or one run that has begun, is something; the workflow, which gives a fingerprint, is not asked."""
+    smoke = planned("smoke", "transfer")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "load", lambda config: smoke)
+    monkeypatch.setattr(sys, "argv", ["plumbline report"])
+    with pytest.raises(PlumblineError, match=r"there is nothing to report at preset smoke: .*transfer/table1.csv, or "):
+        verb.main()
+    page = Path("results/smoke/experiment/softpick.md")
+    page.parent.mkdir(parents=True)
+    page.write_text("# softpick\n\nsoftpick is kept.\n")
+    page.with_suffix(".svg").write_text("<svg/>")
+    verb.main()
+    page.unlink()
+    outcome = Path("work/smoke/runs/transfer/base/softpick/s42/outcome.json")
+    outcome.parent.mkdir(parents=True)
+    outcome.write_text("{}")
+    ResultsOnDisk(project=smoke).require_something()
+
+
 def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is made of every product, and made anew when a template changes; nothing else answers for its name."""
     smoke = planned("smoke", "transfer")

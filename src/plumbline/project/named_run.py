@@ -7,6 +7,7 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import read_json
+from plumbline.data.manifest import pack_folder
 from plumbline.project.project import Project, load
 from plumbline.specs.yaml_files import load_config
 
@@ -19,14 +20,15 @@ _OUTCOME = "outcome.json"
 
 @dataclass(frozen=True, slots=True)
 class NamedRun:
-    """A run's folder, with the tokenizer, the scores and the folder of items that the workflow made for the run (None
-    where they are not known, or not there).
+    """A run's folder, with the tokenizer, the scores, the folder of items and the manifest of the held-out pack that
+    the workflow made for the run (None where they are not known, or not there).
     """
 
     folder: Path
     tokenizer: Path | None = None
     scores: Path | None = None
     items: Path | None = None
+    validation_pack: Path | None = None
 
 
 def find(run: str | Path, preset: str | None, suite: str | None = None) -> NamedRun:
@@ -75,15 +77,16 @@ def _with_its_files(folder: Path, suite: str | None) -> NamedRun:
     if len(where.parents) < 5 or where.parents[3].name != "runs" or not isinstance(spec, dict):
         return NamedRun(folder)
     work = folder.parents[4] if len(folder.parents) > 4 else where.parents[4]
-    data = spec.get("data")
-    corpus = work / "corpora" / str(data.get("corpus") if isinstance(data, dict) else "")
+    data, model = (part if isinstance(part := spec.get(name), dict) else {} for name in ("data", "model"))
+    corpus = work / "corpora" / str(data.get("corpus"))
     files = (
         corpus / "tokenizer" / "tokenizer.json",
         work / "scores" / where.relative_to(where.parents[3]) / "scores.parquet",
         corpus / "items" / (suite or str(spec.get("suite"))) / "items.json",
+        Path(pack_folder(str(corpus), str(model.get("context")), "validation")) / "validation.json",
     )
-    tokenizer, scores, items = (path if path.is_file() else None for path in files)
-    return NamedRun(folder, tokenizer, scores, items.parent if items else None)
+    tokenizer, scores, items, pack = (path if path.is_file() else None for path in files)
+    return NamedRun(folder, tokenizer, scores, items.parent if items else None, pack)
 
 
 def _finished(work: Path) -> list[str]:
