@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 import shutil
@@ -104,7 +105,7 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
 
 
 def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verdict alone, or one run that has begun, is something; the workflow, which gives a fingerprint, is not asked."""
+    """A verdict alone, or one run, is something; the workflow, which gives a fingerprint, is not asked."""
     smoke = planned("smoke", "transfer")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verb, "load", lambda config: smoke)
@@ -117,9 +118,10 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     page.with_suffix(".svg").write_text("<svg/>")
     verb.main()
     page.unlink()
-    outcome = Path("work/smoke/runs/transfer/base/softpick/s42/outcome.json")
+    run = smoke.runs["transfer/base/softpick/s42"]
+    outcome = Path(smoke.paths.run(run, "outcome.json"))
     outcome.parent.mkdir(parents=True)
-    outcome.write_text("{}")
+    outcome.write_text(json.dumps({"run_id": run.spec.run_id, "outcome": "completed"}))
     ResultsOnDisk(project=smoke).require_something()
 
 

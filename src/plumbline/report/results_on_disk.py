@@ -115,7 +115,7 @@ class ResultsOnDisk:
         """Refuse to report on a preset of which there is nothing yet.
 
         Raises:
-            PlumblineError: no run has begun, and no product, verdict or experiment is there.
+            PlumblineError: no run ended, and no product, verdict or experiment is there.
         """
         paths = self.project.paths
         products = [one for study in self.studies.values() for one in self.products(study)]
@@ -125,8 +125,8 @@ class ResultsOnDisk:
             return
         first = next((one.path for one in products if one.kind == "table"), f"{paths.results}/STUDY/TABLE.csv")
         raise PlumblineError(
-            f"there is nothing to report at preset {self.project.name}: no run below {paths.work}, and no table, figure "
-            f"or verdict below {paths.results}; make some first, such as snakemake {first}, or "
+            f"there is nothing to report at preset {self.project.name}: no run below {paths.work}, and no table, "
+            f"figure or verdict below {paths.results}; make some first, such as snakemake {first}, or "
             "name another preset (--preset) or folder of work (--config work=...)"
         )
 
