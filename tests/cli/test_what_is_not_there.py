@@ -15,7 +15,7 @@ SAID = {
     ("status", "--work", "nope"): "--work: there is no folder nope; name the folder with the work of each preset",
     ("cleanup", "nope"): "there is no nope; name a folder in which runs left something, such as work",
     ("cleanup", "--work", "nope"): "--work: there is no nope; name a folder",
-    ("probe", "--run", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
+    ("probe", "--run", "nope"): "--run: there is no folder nope; name the one of a finished run, such as",
     ("sample", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
     ("score", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
     ("verdict", "nope.csv"): "nope.csv: there is no such file or folder; name the one with your numbers",

@@ -59,7 +59,7 @@ VERBS = {
     "train": Verb(
         "plumbline.cli.train", "pretrain one run of a study, or continue it; --set changes a part", needs=("torch",)
     ),
-    "probe": Verb("plumbline.cli.probe", "probe values of a run, or of any checkpoint", needs=("torch",)),
+    "probe": Verb("plumbline.probes", "probe values of a run, or of any checkpoint", needs=("torch",)),
     "evaluate": Verb("plumbline.evaluate", "score a finished run, as the workflow does", needs=("torch",)),
     "score": Verb(
         "plumbline.cli.score",

@@ -28,7 +28,7 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--run", type=Path, help="a finished run: its name, such as transfer/base/qknorm/s42, or folder")
+    which.add_argument("--run", type=Path, help="folder of a finished run")
     which.add_argument("--checkpoint", type=Path, help="folder of one model: a run of ours, or in Hugging Face form")
     parser.add_argument(
         "--validation-pack", type=Path, help="manifest of a validation pack (with --run: the run's own)"
