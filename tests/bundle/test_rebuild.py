@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -449,3 +450,11 @@ def test_a_checkout_says_its_commit_and_whether_it_was_edited(tmp_path: Path) ->
     assert description.checkout(tmp_path)[2] is False
     (tmp_path / "src/more.py").write_text("2\n")
     assert description.checkout(tmp_path)[2] is True
+
+
+def test_code_of_an_earlier_commit_warns_of_no_lost_precision() -> None:
+    """Its Welch's test was scipy's, which warns of seeds that are equal; whoever rebuilds can do nothing about it."""
+    code = "from scipy.stats import ttest_ind; ttest_ind([0.3] * 3, [0.3] * 2)"
+    for added, warned in (({}, True), (rebuild.WITHOUT_OLD_WARNINGS, False)):
+        done = subprocess.run([sys.executable, "-c", code], env=os.environ | added, capture_output=True, text=True)
+        assert done.returncode == 0 and ("Precision loss" in done.stderr) is warned

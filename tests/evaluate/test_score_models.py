@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -11,12 +12,14 @@ import pytest
 import torch
 
 from plumbline.cli import sample
+from plumbline.cli import score as named_score
 from plumbline.core import frames
 from plumbline.core.errors import PlumblineError
 from plumbline.evaluate import __main__ as evaluation
 from plumbline.evaluate import score_models
 from plumbline.export.write_export import export_hf
 from plumbline.model import hf_export
+from plumbline.project import named_run
 from plumbline.runtime.finished_run import FinishedRun
 from tests.forget_caches import forget
 
@@ -40,6 +43,47 @@ def test_both_forms_of_a_model_have_the_workflows_scores(
         found = pd.read_csv(tmp_path / f"{name}.csv")
         assert set(found["run_id"]) == {run_id} and list(found["metric"]) == list(expected["metric"])
         assert list(found["value"]) == pytest.approx(list(expected["value"]), rel=1e-4, abs=1e-3)
+
+
+def test_a_hugging_face_folder_without_a_tokenizer_takes_one(
+    finished: Path, tokenizer_file: Path, items_folder: Path, tmp_path: Path
+) -> None:
+    hf_export.export(FinishedRun.read(finished).model(), tokenizer_path=tokenizer_file, directory=tmp_path / "llama")
+    whole = score_models.scored(tmp_path / "llama", items_folder, limit=1)
+    for path in (tmp_path / "llama").glob("tokenizer*"):
+        path.unlink()
+    bare = score_models.scored(tmp_path / "llama", items_folder, tokenizer=tokenizer_file, limit=1)
+    pd.testing.assert_frame_equal(whole, bare)
+
+
+def test_scoring_says_how_far_it_is(
+    finished: Path, tokenizer_file: Path, items_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setattr("plumbline.data.progress.SECONDS_BETWEEN_LINES", 0.0)
+    score_models.scored(finished, items_folder, tokenizer=tokenizer_file, limit=1)
+    assert "scored: 100% " in capsys.readouterr().err
+
+
+def test_a_run_is_scored_and_sampled_by_its_name(
+    finished: Path,
+    tokenizer_file: Path,
+    items_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the workflow's own tokenizer and items, in the place where `plumbline try` leaves its runs too."""
+    config = named_run.load_config() | {"work": str(tmp_path)}
+    monkeypatch.setattr(named_run, "load_config", lambda: config)
+    key, corpus = "transfer/base_300_steps_0a1b2c/softpick/s42", tmp_path / "smoke/corpora/climbmix"
+    shutil.copytree(finished, tmp_path / "smoke/runs" / key)
+    shutil.copytree(items_folder, corpus / "items/climb12")
+    (corpus / "tokenizer").mkdir()
+    shutil.copy(tokenizer_file, corpus / "tokenizer")
+    verb(monkeypatch, named_score, key, "--preset", "smoke", "--limit", 1)
+    assert "piqa" in capsys.readouterr().out
+    verb(monkeypatch, sample, key, "--preset", "smoke", "--samples", 1)
+    assert "samples, not evidence" in capsys.readouterr().out
 
 
 def test_one_of_several_that_cannot_be_scored_loses_no_other(
@@ -99,7 +143,14 @@ def test_a_folder_of_no_model_and_a_tokenizer_too_many(
         verb(monkeypatch, score_models, tmp_path, "--items-folder", tmp_path)
     with pytest.raises(PlumblineError, match=r"--tokenizer is missing; give that of the run's corpus"):
         verb(monkeypatch, score_models, finished, "--items-folder", items_folder)
+    with pytest.raises(
+        PlumblineError, match=r"--items-folder is missing; give the items of the suite climb12, such as"
+    ):
+        verb(monkeypatch, score_models, finished, "--tokenizer", tokenizer_file)
     (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(PlumblineError, match=r"no tokenizer beside the model .*; give --tokenizer, the tokenizer.json"):
+        verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder)
+    (tmp_path / "tokenizer.json").touch()
     with pytest.raises(PlumblineError, match=r"with a tokenizer of its own; leave it out"):
         verb(monkeypatch, score_models, tmp_path, "--items-folder", items_folder, "--tokenizer", tokenizer_file)
     with pytest.raises(PlumblineError, match=r"transformers cannot read it"):

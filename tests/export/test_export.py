@@ -236,27 +236,3 @@ def test_what_is_refused(change: dict, message: str, softpick: Path, tokenizer_f
     with pytest.raises(PlumblineError, match=message):
         export_hf(softpick, tmp_path / "out", tokenizer=tokenizer_file)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_run_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = verb.load_config() | {"work": str(tmp_path)}
-    monkeypatch.setattr(verb, "load_config", lambda: config)
-    key = "transfer/base/softpick/s42"
-    with pytest.raises(PlumblineError, match=r"softpik/s42 is no folder, and no run at .*did you mean 'transfer/ba"):
-        verb.find("transfer/base/softpik/s42", "smoke")
-    wanted = tmp_path / "smoke/runs" / key / "outcome.json"
-    with pytest.raises(
-        PlumblineError,
-        match=rf"{key} has not finished at preset smoke; snakemake {wanted} --config preset=smoke makes it",
-    ):
-        verb.find(key, "smoke")
-    wanted.parent.mkdir(parents=True)
-    wanted.touch()
-    tokenizer = tmp_path / "smoke/corpora/climbmix/tokenizer/tokenizer.json"
-    assert verb.find(key, "smoke") == verb.RunWithScores(wanted.parent, tokenizer, None)
-    scores = tmp_path / "smoke/scores" / key / "scores.parquet"
-    scores.parent.mkdir(parents=True)
-    scores.touch()
-    assert verb.find(key, "smoke").scores == scores
-    with pytest.raises(PlumblineError, match=r"--preset: .* is a folder"):
-        verb.find(str(wanted.parent), "smoke")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
 import shutil
@@ -101,6 +102,27 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
     assert 'id="part-two-i--2"' in made, "an id of its own"
     assert "<b>" not in made and "<img" not in made and "other.md" not in made and 'href="https://a.b"' in made
     assert made.count('<div class="box"') == 1 == made.count("</table></div>")
+
+
+def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict alone, or one run, is something; the workflow, which gives a fingerprint, is not asked."""
+    smoke = planned("smoke", "transfer")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(verb, "load", lambda config: smoke)
+    monkeypatch.setattr(sys, "argv", ["plumbline report"])
+    with pytest.raises(PlumblineError, match=r"there is nothing to report at preset smoke: .*transfer/table1.csv, or "):
+        verb.main()
+    page = Path("results/smoke/experiment/softpick.md")
+    page.parent.mkdir(parents=True)
+    page.write_text("# softpick\n\nsoftpick is kept.\n")
+    page.with_suffix(".svg").write_text("<svg/>")
+    verb.main()
+    page.unlink()
+    run = smoke.runs["transfer/base/softpick/s42"]
+    outcome = Path(smoke.paths.run(run, "outcome.json"))
+    outcome.parent.mkdir(parents=True)
+    outcome.write_text(json.dumps({"run_id": run.spec.run_id, "outcome": "completed"}))
+    ResultsOnDisk(project=smoke).require_something()
 
 
 def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

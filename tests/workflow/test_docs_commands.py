@@ -48,6 +48,8 @@ ELSEWHERE = {
     "snakemake results/verdict/cosine.md": VERDICT,
     "snakemake results/mine/table2.csv":
         "test_own_method.py::test_it_is_trained_beside_the_reference_runs_that_are_there",
+    "snakemake results/table2.csv --config 'data={source: local, folder: /data/my-texts}' 'studies=[transfer]'":
+        "../operate/preflight/test_data_sources.py::test_a_presets_texts_are_not_replaced_without_a_word",
     "snakemake results/table2.csv --config 'data={source: local}' 'studies=[transfer]'":
         "test_token_files.py::test_the_packs_hold_the_files_ids",
     "snakemake work/demo/corpora/climbmix/": PAGE_ON_THE_COMMAND,

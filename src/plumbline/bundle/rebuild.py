@@ -40,6 +40,9 @@ LIST = "rebuilt.csv"
 #: Threads of each library: what Snakemake gives a job of one thread.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+#: Code of an earlier commit may make a package warn of what this version's does not ask it: its results are compared.
+WITHOUT_OLD_WARNINGS = {"PYTHONWARNINGS": "ignore:Precision loss occurred:RuntimeWarning"}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RebuildResult:
@@ -160,7 +163,12 @@ def _made(
 ) -> list[remake.RebuildProcessReply]:
     """Have the products made, every `jobs`-th by one process. `remedy`: what to do where the package of a bundle's
     commit does not answer as this version asks."""
-    environment = os.environ | ONE_THREAD | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = (
+        os.environ
+        | ONE_THREAD
+        | WITHOUT_OLD_WARNINGS
+        | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    )
     environment |= {"OPENBLAS_CORETYPE": said.openblas} if said.openblas else {}
     with tempfile.TemporaryDirectory() as scratch:
         started = []

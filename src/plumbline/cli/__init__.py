@@ -63,7 +63,7 @@ VERBS = {
     "probe": Verb("plumbline.probes", "probe values of a run, or of any checkpoint", needs=("torch",)),
     "evaluate": Verb("plumbline.evaluate", "score a finished run, as the workflow does", needs=("torch",)),
     "score": Verb(
-        "plumbline.evaluate.score_models",
+        "plumbline.cli.score",
         "score any model on a suite: a run of ours, or a Hugging Face folder",
         needs=("torch",),
     ),

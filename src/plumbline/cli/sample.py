@@ -1,4 +1,4 @@
-"""Prints what a finished run writes, to be read by a person: ``plumbline sample RUN --tokenizer tokenizer.json``.
+"""Prints what a finished run writes, to be read by a person: ``plumbline sample RUN``.
 
 Evidence of nothing: a look at whether a model has learned words.
 """
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError
+from plumbline.project import named_run
+from plumbline.specs.yaml_files import PRESETS
 
 if TYPE_CHECKING:
     import torch
@@ -55,10 +57,9 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline sample"), description=command_line.described(__doc__)
     )
-    parser.add_argument(
-        "run", type=Path, help="folder of a finished run, such as work/demo/runs/transfer/base/qknorm/s42"
-    )
-    parser.add_argument("--tokenizer", required=True, type=Path, help="the tokenizer.json of its corpus")
+    parser.add_argument("run", metavar="RUN", help=named_run.HELP)
+    parser.add_argument("--preset", choices=PRESETS, help=named_run.PRESET_HELP)
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of its corpus (default: the workflow's)")
     parser.add_argument("--prompt", default="", help="text to continue (default: the beginning of a document)")
     parser.add_argument("--max-tokens", type=int, default=60, help="most tokens in a sample (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=3, help="default: %(default)s")
@@ -75,17 +76,20 @@ def main() -> None:
     for name, least in (("max_tokens", 1), ("samples", 1), ("temperature", 0)):
         if getattr(given, name) < least:
             raise PlumblineError(f"--{name} must be at least {least}, not {getattr(given, name):g}")
-    if not given.tokenizer.is_file():
+    if given.tokenizer is not None and not given.tokenizer.is_file():
         raise PlumblineError(f"--tokenizer: there is no file {given.tokenizer}")
+    found = named_run.find(given.run, given.preset)
     import torch
 
     from plumbline.evaluate.harness_model import end_of_text
     from plumbline.runtime.finished_run import FinishedRun
 
-    run = FinishedRun.read(given.run)
+    run = FinishedRun.read(found.folder)
     if run.outcome != "completed":
         raise PlumblineError(f"{given.run}: {run.outcome}; there is no model to sample from")
-    tokenizer = run.read_tokenizer(given.tokenizer)
+    if (file := given.tokenizer or found.tokenizer) is None:
+        raise PlumblineError("--tokenizer is missing; give the tokenizer.json of the run's corpus")
+    tokenizer = run.read_tokenizer(file)
     end = end_of_text(tokenizer)
     prompt = [end, *tokenizer.encode(given.prompt).ids]
     room = run.spec.model.context - len(prompt)
@@ -94,8 +98,8 @@ def main() -> None:
     model, generator = run.model().eval(), torch.Generator().manual_seed(given.seed)
     print(f"{run.spec.key} ({run.spec.preset}): samples, not evidence")
     for _ in range(given.samples):
-        found = continuation(model, prompt, min(given.max_tokens, room), given.temperature, generator, end)
-        print(f"--\n{given.prompt}{tokenizer.decode(found)}")
+        ids = continuation(model, prompt, min(given.max_tokens, room), given.temperature, generator, end)
+        print(f"--\n{given.prompt}{tokenizer.decode(ids)}")
 
 
 if __name__ == "__main__":

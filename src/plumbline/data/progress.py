@@ -25,7 +25,7 @@ class ProgressCounter:
         if sys.stderr.isatty():
             from tqdm import tqdm  # a sixth of a stage's start, and most have nothing to show
 
-            self._bar = tqdm(desc=self.label, unit=f" {self.unit}", total=self.total, dynamic_ncols=True)
+            self._bar = tqdm(desc=self.label, unit=f" {self.unit}", total=self.total, dynamic_ncols=True, disable=False)
         return self
 
     def __exit__(self, *_: object) -> None:

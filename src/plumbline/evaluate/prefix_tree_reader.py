@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from plumbline.core.errors import PlumblineError
+from plumbline.data.progress import ProgressCounter
 from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, beside, cut, filled, laid
 from plumbline.evaluate.prefix_trees import PrefixNode, TokenSegment, trees
 from plumbline.model.cache import DecodingCache
@@ -72,11 +73,13 @@ class PrefixTreeReader:
         """
         asked = _Asked()
         rows = [laid(tree) for tree in cut(trees(segments, shared=self.shared), self.worth)]
-        for batch in self._batches(rows):
-            self._ask(batch, asked)
-            if asked.held >= self.most_states:
-                self._answer(asked)
-        self._answer(asked)
+        with ProgressCounter("scored", "tokens", sum(len(row.tokens) for row in rows)) as progress:
+            for batch in self._batches(rows):
+                self._ask(batch, asked)
+                if asked.held >= self.most_states:
+                    self._answer(asked)
+                progress.add(sum(len(row.tokens) for row in batch))
+            self._answer(asked)
         return asked.totals(requests)
 
     def _hidden(self, rows: Sequence[TreeAsRow], wanted_S: torch.Tensor | None = None) -> torch.Tensor:

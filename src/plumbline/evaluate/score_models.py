@@ -1,4 +1,6 @@
-"""Scores any models on a suite, finished runs of ours or folders in Hugging Face form: ``plumbline score FOLDER ...``.
+"""Scores any models on a suite, finished runs of ours or folders in Hugging Face form: ``plumbline score MODEL ...``.
+
+A run is named (``transfer/base/qknorm/s42``), or its folder is.
 
 Items are those that the workflow makes (``work/PRESET/corpora/CORPUS/items/SUITE``), or that ``python -m
 plumbline.evaluate.items`` does; among them are proxies where a source has no items, and each line says which. A Hugging
@@ -35,6 +37,16 @@ if TYPE_CHECKING:
     from lm_eval.api.model import LM
 
     from plumbline.evaluate.text_encoder import TextEncoder
+
+#: Any of these beside a model in Hugging Face form is its tokenizer.
+_TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +89,27 @@ def score(model: LM, name: str, questions: EvaluationItems, policy: MetricPolicy
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command-line parser of `plumbline score`."""
     parser = argparse.ArgumentParser(
         prog=command_line.prog("plumbline score"),
         description=command_line.described(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "models", nargs="+", metavar="FOLDER", type=Path, help="a finished run, or a model in Hugging Face form"
-    )
-    parser.add_argument("--items-folder", required=True, type=Path, metavar="DIR", help="items of the suite's tasks")
+        "models", nargs="+", metavar="MODEL", type=Path,
+        help="a finished run: its name, such as transfer/base/qknorm/s42, or its folder; or a folder in Hugging Face "
+        "form",
+    )  # fmt: skip
     parser.add_argument(
-        "--tokenizer", type=Path, help="tokenizer.json of a run's corpus; a Hugging Face folder has one"
+        "--items-folder",
+        type=Path,
+        metavar="DIR",
+        help="items of the suite's tasks (default, of a run: the workflow's)",
+    )
+    parser.add_argument(
+        "--tokenizer",
+        type=Path,
+        help="tokenizer.json of a run's corpus (default: the workflow's), or for a Hugging Face folder without one",
     )
     parser.add_argument(
         "--suite",
@@ -103,6 +124,15 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--trust-remote-code", action="store_true", help="run code that the folder brings")
     parser.add_argument("--out", type=Path, metavar="SCORES.csv", help="also write every metric there")
     return parser
+
+
+@dataclass(frozen=True, slots=True)
+class ModelToScore:
+    """A folder with a model, and the tokenizer and the folder of items that go with it where nothing else is given."""
+
+    folder: Path
+    tokenizer: Path | None = None
+    items: Path | None = None
 
 
 def scored(
@@ -120,7 +150,7 @@ def scored(
 
     Args:
         items_folder: items of the suite's tasks, as the workflow makes them.
-        tokenizer: tokenizer.json of a run's corpus; none for a Hugging Face folder, which has its own.
+        tokenizer: tokenizer.json of a run's corpus; of a Hugging Face folder only where it has none.
         limit: the first items of a task that are evaluated; None: all.
         trust_remote_code: run the code that a Hugging Face folder brings.
 
@@ -134,33 +164,51 @@ def scored(
     ours = _is_ours(folder, tokenizer, trust_remote_code)
     items.read_index(items_folder, of)
     os.environ.setdefault("TQDM_DISABLE", "1")
-    name, model = (
-        _ours(folder, tokenizer, items_folder, device) if ours else _hugging_face(folder, device, trust_remote_code)
-    )
+    if ours:
+        name, model = _ours(folder, tokenizer, items_folder, device)
+    else:
+        name, model = _hugging_face(folder, tokenizer, device, trust_remote_code)
     return score(model, name, _questions(of, items_folder, limit, sha256_file(items_folder / items.INDEX)), policy)[0]
 
 
 def main() -> None:
-    """The verb.
+    """Score the folders that are given.
 
     Raises:
         PlumblineError: a folder was not scored; of several, after all others were.
     """
-    given = arguments().parse_args()
+    score_all(arguments().parse_args(), ModelToScore)
+
+
+def score_all(given: argparse.Namespace, find: Callable[[Path], ModelToScore]) -> None:
+    """Do what the command line asks for; `find` tells what each of its models is.
+
+    Raises:
+        PlumblineError: a model was not scored; of several, after all others were.
+    """
     average = suites.suite(given.suite).average
     found: list[pd.DataFrame] = []
 
-    def show(folder: Path) -> None:
+    def show(name: Path) -> None:
+        model = find(name)
         # One word for all: a Hugging Face folder among runs has a tokenizer of its own.
-        others = len(given.models) > 1 and (folder / "config.json").is_file()
+        others = len(given.models) > 1 and (model.folder / "config.json").is_file() and _has_tokenizer(model.folder)
+        folder, items_folder = model.folder, given.items_folder or model.items
+        if items_folder is None:
+            _is_ours(folder, None if others else given.tokenizer, given.trust_remote_code)
+            raise PlumblineError(
+                f"--items-folder is missing; give the items of the suite {given.suite}, such as "
+                f"work/demo/corpora/climbmix/items/{given.suite} (snakemake "
+                f"work/demo/corpora/climbmix/items/{given.suite}/{items.INDEX} makes them)"
+            )
         frame = scored(
-            folder, given.items_folder, tokenizer=None if others else given.tokenizer, suite=given.suite,
+            folder, items_folder, tokenizer=None if others else given.tokenizer or model.tokenizer, suite=given.suite,
             limit=given.limit, policy=given.metric_policy, device=given.device,
             trust_remote_code=given.trust_remote_code,
         )  # fmt: skip
         found.append(frame)
         if len(given.models) > 1:
-            print(f"{folder}:")
+            print(f"{name}:")
         shown = frame[frame["primary"] | (frame["task"] == average)]
         print(shown[["task", "metric", "value", "stderr", "items", "task_source"]].to_string(index=False), flush=True)
         if given.out is not None:  # after each, so that a later one cannot lose it
@@ -211,7 +259,7 @@ def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> b
             f"{folder}: {what if folder.is_dir() else 'there is no such folder'}; name one of a finished run or of a "
             "model, such as work/demo/runs/transfer/base/baseline/s42"
         )
-    if tokenizer is not None:
+    if tokenizer is not None and _has_tokenizer(folder):
         raise PlumblineError(
             f"--tokenizer: {folder} is in Hugging Face form, with a tokenizer of its own; leave it out"
         )
@@ -223,18 +271,47 @@ def _is_ours(folder: Path, tokenizer: Path | None, trust_remote_code: bool) -> b
     return False
 
 
-def _hugging_face(folder: Path, device: str, trust_remote_code: bool) -> tuple[str, Any]:
-    """A name for the model, and the harness's view of it."""
+def _has_tokenizer(folder: Path) -> bool:
+    """Whether a folder in Hugging Face form has the files of a tokenizer, in any of their forms."""
+    return any((folder / name).is_file() for name in _TOKENIZER_FILES)
+
+
+def _hugging_face(folder: Path, tokenizer: Path | None, device: str, trust_remote_code: bool) -> tuple[str, Any]:
+    """A name for the model, and the harness's view of it.
+
+    Raises:
+        PlumblineError: there is no tokenizer, here or given, or transformers cannot read the folder.
+    """
     from plumbline.evaluate.harness_hf_model import HuggingFaceLM
     from plumbline.runtime import export_record
 
+    if not (_has_tokenizer(folder) or (tokenizer is not None and tokenizer.is_file())):
+        what = "" if tokenizer is None else f" ({tokenizer} is no file)"
+        raise PlumblineError(
+            f"{folder}: there is no tokenizer beside the model (tokenizer.json); give --tokenizer, the tokenizer.json "
+            f"that it was trained with{what}"
+        )
     export_record.require_unchanged(folder)
-    words = {"device": device, "dtype": "float32", "batch_size": 8, "trust_remote_code": trust_remote_code}
+    words: dict[str, Any] = {"device": device, "dtype": "float32", "batch_size": 8}
     try:
-        model = HuggingFaceLM(pretrained=str(folder), **words)
+        if not _has_tokenizer(folder):
+            words["tokenizer"] = _fast_tokenizer(tokenizer)
+        model = HuggingFaceLM(pretrained=str(folder), trust_remote_code=trust_remote_code, **words)
     except (OSError, ValueError, KeyError) as error:
         raise PlumblineError(f"{folder}: transformers cannot read it ({error})") from error
     return f"hf:{folder.resolve().name}", model
+
+
+def _fast_tokenizer(file: Path | None) -> Any:
+    """A tokenizer.json as transformers reads one, with its end of a text, which the harness begins texts with."""
+    from transformers import PreTrainedTokenizerFast
+
+    from plumbline.data import tokenizer as tokenizers
+    from plumbline.evaluate.harness_model import end_of_text
+
+    assert file is not None
+    read = tokenizers.read(file)
+    return PreTrainedTokenizerFast(tokenizer_object=read, eos_token=read.id_to_token(end_of_text(read)))
 
 
 def _brings_code(folder: Path) -> bool:

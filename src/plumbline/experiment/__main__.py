@@ -107,6 +107,8 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     if given.check_page is not None:
         return check(given.check_page, given.ledger)
+    if given.results is not None and not given.results.exists():
+        raise PlumblineError(f"{given.results}: there is no such file or folder; name the one with your numbers")
     try:
         asked = request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}")
     except PlumblineError as error:

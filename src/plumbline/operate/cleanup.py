@@ -35,6 +35,8 @@ from plumbline.core.files import read_json
 from plumbline.data import hub_read_cache, local_read_cache
 from plumbline.train.checkpoint import read_state
 
+#: Where the work of each preset is, unless told.
+_WORK = Path("work")
 KINDS = ("finished", "other-run", "set-aside", "damaged", "half", "fetched")
 
 
@@ -154,9 +156,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "below", nargs="*", type=Path, metavar="PATH", help="only what is below these folders (default: all)"
     )
-    parser.add_argument(
-        "--work", type=Path, default=Path("work"), help="folder with the work of each preset (default: work)"
-    )
+    parser.add_argument("--work", type=Path, default=_WORK, help="folder with the work of each preset (default: work)")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
     parser.add_argument(
         "--remove", action="append", choices=KINDS, metavar="KIND", default=[], help="one of the kinds; repeat for more"
@@ -171,6 +171,12 @@ def main() -> None:
     if given.restart is not None:
         print(f"{given.restart}: set aside as {restart(given.restart)}; the run's next start begins at step 0")
         return
+    folders = [("", path) for path in given.below] + ([("--work: ", given.work)] if given.work != _WORK else [])
+    for option, path in folders:
+        if not path.exists():
+            raise PlumblineError(
+                f"{option}there is no {path}; name a folder in which runs left something, such as work"
+            )
     below = [path.resolve() for path in given.below]
     found = [
         entry

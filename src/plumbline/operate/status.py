@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import command_line
-from plumbline.core.errors import visible
+from plumbline.core.errors import PlumblineError, visible
 from plumbline.core.files import read_json
 from plumbline.operate.console.run_progress import clock, events
 from plumbline.train.checkpoint import read_state
@@ -23,6 +23,8 @@ from plumbline.train.monitoring import peak_memory
 #: What a run may be doing, in the order in which the table shows them.
 STATES = ("running", "stale", "fault", "waiting", "diverged", "finished")
 _STYLES = {"running": "green", "stale": "yellow", "fault": "red", "diverged": "magenta", "finished": "dim"}
+#: Where the work of each preset is, unless told.
+_WORK = Path("work")
 #: Columns that everything printed fits in, and those of a run's name and its figures.
 WIDTH = 80
 _NAME = 35
@@ -173,9 +175,7 @@ def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline status`."""
     prog = command_line.prog("python -m plumbline.operate.status")
     parser = argparse.ArgumentParser(prog=prog, description="The runs and their progress.")
-    parser.add_argument(
-        "--work", type=Path, default=Path("work"), help="folder with the work of each preset (default: work)"
-    )
+    parser.add_argument("--work", type=Path, default=_WORK, help="folder with the work of each preset (default: work)")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.add_argument("--watch", action="store_true", help="continue until interrupted")
     parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="with --watch (default: 2)")
@@ -185,6 +185,8 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> int:
     """Run `plumbline status`: print the runs once, as a table or as JSON, or again and again with ``--watch``."""
     given = arguments().parse_args()
+    if not given.work.is_dir() and given.work != _WORK:  # the default one is made by the first run
+        raise PlumblineError(f"--work: there is no folder {given.work}; name the folder with the work of each preset")
     if given.json:
         print(json.dumps(collect(given.work), indent=2))
         return 0

@@ -33,7 +33,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--validation-pack", type=Path, help="manifest of a validation pack (with --run: the run's own)"
     )
-    parser.add_argument("--out", required=True, type=Path, help="probes.parquet to write")
+    parser.add_argument("--out", type=Path, help="probes.parquet to write")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--fingerprint", default="", help="fingerprint from the plan, to be recorded")
     one = parser.add_argument_group("with --checkpoint")
@@ -50,7 +50,22 @@ def arguments() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Run the verb `plumbline probe`."""
-    given = arguments().parse_args()
+    carry_out(arguments().parse_args())
+
+
+def carry_out(given: argparse.Namespace) -> None:
+    """Do what the command line asks for.
+
+    Raises:
+        PlumblineError: an option is missing or does not fit, or what it names cannot be read.
+    """
+    for option in ("run", "checkpoint"):
+        folder = getattr(given, option)
+        if folder is not None and not folder.exists():
+            raise PlumblineError(f"--{option}: there is no folder {folder}; name the one of a finished run, such as "
+                                 "work/demo/runs/transfer/base/baseline/s42")  # fmt: skip
+    if given.out is None:
+        raise PlumblineError("--out is missing; name the file to write, such as --out probes.parquet")
     if given.checkpoint is not None:
         _checkpoint(given)
         return

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from plumbline.core.errors import PlumblineError, nearest, visible
 from plumbline.project import profiles
 from plumbline.project.bundle_products import BundleProducts
@@ -134,6 +136,22 @@ def _every_study(
     return studies, broken
 
 
+def _corpus(name: str, config: dict[str, Any], root: Path) -> corpus.Corpus:
+    """A corpus of a configuration, which may name another folder of texts.
+
+    Raises:
+        PlumblineError: it names one, and texts are not read from a folder.
+    """
+    read = corpus.load(name, config["preset"], config["data"]["source"], root)
+    folder = config["data"].get("folder", "")
+    if folder and config["data"]["source"] != "local":
+        raise PlumblineError(
+            f"config/config.yaml (with --config): data.folder: {folder} is read where data.source is `local`, not "
+            f"`{config['data']['source']}`; write --config 'data={{source: local, folder: {folder}}}'"
+        )
+    return structs.replace(read, folder=folder) if folder else read
+
+
 def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     """Check a configuration (config.yaml with command-line overrides), and load what it names as a project.
 
@@ -158,7 +176,7 @@ def load(config: dict[str, Any], root: Path = ROOT) -> Project:
     studies |= {name: study_config.load(name, config["preset"], root, source) for name in names}
     own = own_methods_file.load(config["mine"], config["preset"], root, source) if config.get("mine") else None
     read = {study.corpus for study in [*studies.values(), *([own.study] if own else [])]}
-    corpora = {name: corpus.load(name, config["preset"], source, root) for name in sorted(read)}
+    corpora = {name: _corpus(name, config, root) for name in sorted(read)}
     project = Project(
         config=config, preset=preset, studies=studies, corpora=corpora, mine=own, root=root, broken=broken
     )

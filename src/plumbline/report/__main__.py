@@ -12,6 +12,7 @@ from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
 from plumbline.project import load
 from plumbline.report import write_report
+from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.specs.yaml_files import PRESETS, load_config
 
 
@@ -41,6 +42,8 @@ def main() -> None:
     planned = load(_configuration(given))
     out = given.out or Path(planned.paths.report)
     _require_own_folder(out)
+    if not given.fingerprint:  # the workflow has made what it shows
+        ResultsOnDisk(project=planned).require_something()
     pages = write_report.build(planned, out)
     fingerprint_file.write(out, given.fingerprint)
     print(f"{out} ({pages} pages)")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core import fingerprint_file
+from plumbline.core.errors import PlumblineError
 from plumbline.project import Project
 from plumbline.project.study_targets import ENDINGS
 from plumbline.results.measurements import measurement_file
@@ -109,6 +110,25 @@ class ResultsOnDisk:
         if key not in self._runs:
             self._runs[key] = self._measured(key) if measurement_file.is_key(key) else self._named(key)
         return self._runs[key]
+
+    def require_something(self) -> None:
+        """Refuse to report on a preset of which there is nothing yet.
+
+        Raises:
+            PlumblineError: no run ended, and no product, verdict or experiment is there.
+        """
+        paths = self.project.paths
+        products = [one for study in self.studies.values() for one in self.products(study)]
+        if any(one.made for one in products):
+            return
+        if any(Path(paths.results).glob("*/*.md")) or any(run.state != NOT_RUN for run in self._runs.values()):
+            return
+        first = next((one.path for one in products if one.kind == "table"), f"{paths.results}/STUDY/TABLE.csv")
+        raise PlumblineError(
+            f"there is nothing to report at preset {self.project.name}: no run below {paths.work}, and no table, "
+            f"figure or verdict below {paths.results}; make some first, such as snakemake {first}, or "
+            "name another preset (--preset) or folder of work (--config work=...)"
+        )
 
     @property
     def runs(self) -> list[FoundRun]:

@@ -80,7 +80,9 @@ class Corpus(Struct, frozen=True, kw_only=True):
         if not self.folder:
             raise PlumblineError(
                 f"{self.path}: local.folder: missing; data.source `local` reads a folder of texts or of tokens: write "
-                "`local: {folder: <where it is>}` there (docs/your-own-data.md), or leave data.source at `corpus`"
+                "`local: {folder: <where it is>}` there, or give --config "
+                "'data={source: local, folder: <where it is>}' (docs/your-own-data.md), or leave "
+                "data.source at `corpus`"
             )
         return self.folder
 

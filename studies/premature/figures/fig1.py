@@ -78,7 +78,7 @@ def _box(axes: Axes, x: float, y: float, width: float, text: str, colour: str) -
     corner = (x - width / 2, y - HEIGHT / 2)
     look = {"boxstyle": "round,pad=0,rounding_size=1.2", "linewidth": 1.2, "edgecolor": colour, "facecolor": "white"}
     axes.add_patch(FancyBboxPatch(corner, width, HEIGHT, **look, zorder=2))
-    axes.text(x, y, text, ha="center", va="center", fontsize=6.8, zorder=3)
+    axes.text(x, y, text, ha="center", va="center", fontsize=7, zorder=3)
 
 
 def _arrow(axes: Axes, start: str, end: str, holds_back: bool) -> None:

@@ -10,6 +10,7 @@ import math
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.figures import figure_style
@@ -20,6 +21,9 @@ from plumbline.specs.study_config import Study
 from ..run_values import BASE, EARLY, RunValues, slowed
 from ..tables.table3 import ARCHITECTURES
 
+#: Whether gated -> how its bar is hatched: nobody needs colours to tell them.
+HATCH = {False: "", True: "////"}
+
 #: Architectures with a gated feed-forward network.
 GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 
@@ -28,21 +32,23 @@ GATED = ("gpt_swiglu", "gpt_geglu", "llama_layernorm", "llama")
 def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Bars with the printed gains beside them; points with the printed ones hollow where sizes are the paper's."""
     table = _values(RunValues(frames, study), published)
-    figure = Figure(figsize=(figure_style.PAGE, 3.5))
+    figure = Figure(figsize=(figure_style.PAGE, 3.7))
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.0])
     _bars(left, table, study)
     _scatter(right, table, study)
+    kinds = [
+        Patch(facecolor=_colour(gated), hatch=HATCH[gated], edgecolor="white", label=words)
+        for gated, words in ((False, "single branch"), (True, "gated"))
+    ]
     handles = [
         left.plot([], [], MARKS[row.architecture], color=_colour(row.gated_ffn), ms=4.5, label=row.label)[0]
         for row in table.itertuples()
     ]
     figure.legend(
-        handles=handles,
+        handles=[*kinds, *handles],
         loc="outside lower center",
-        ncols=4,
-        fontsize=6.5,
-        title="red: single branch; green: gated",
-        title_fontsize=6.5,
+        ncols=3,
+        fontsize=figure_style.SMALL,
     )
     return FigureWithData(figure, table.assign(preset=study.preset_named))
 
@@ -87,14 +93,15 @@ def _bars(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     for place, row in zip(places, table.itertuples(), strict=True):
         shown = "" if math.isnan(row.ppl_reduction_published) else f" (printed {row.ppl_reduction_published:+.3f})"
         if math.isnan(row.ppl_reduction):
-            axes.text(0, place, f" {row.missing_reason}{shown}", va="center", fontsize=6.5, color=figure_style.GREY)
+            axes.text(0, place, f" {row.missing_reason}{shown}", va="center", fontsize=7, color=figure_style.GREY)
             continue
-        axes.barh(place, row.ppl_reduction, height=0.62, color=_colour(row.gated_ffn))
-        axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{shown}", va="center", fontsize=6.5)
+        look = {"color": _colour(row.gated_ffn), "hatch": HATCH[row.gated_ffn], "edgecolor": "white", "linewidth": 0}
+        axes.barh(place, row.ppl_reduction, height=0.62, **look)
+        axes.text(max(row.ppl_reduction, 0), place, f" {row.ppl_reduction:+.3f}{shown}", va="center", fontsize=7)
     axes.axvline(0, color="black", linewidth=0.7)
     axes.set_yticks(list(places), list(table["label"]), fontsize=7)
     # Room for the numbers beside the longest bar.
-    axes.set_xlim(low - 0.05 * span, high + 0.95 * span)
+    axes.set_xlim(low - 0.05 * span, high + 1.05 * span)
     axes.set_ylim(-0.6, len(table) - 0.4)
     axes.set_axisbelow(True)
     axes.grid(visible=False, axis="y")
@@ -119,6 +126,7 @@ def _scatter(axes: Axes, table: pd.DataFrame, study: Study) -> None:
     axes.axhline(0, color="black", linewidth=0.7)
     axes.margins(x=0.12, y=0.14)
     axes.locator_params(axis="x", nbins=5)
+    figure_style.least_span(axes, "x")
     axes.set_xlabel("upper entropy of the control at 3 %")
     axes.set_ylabel("perplexity gained")
     figure_style.name_preset(

@@ -48,12 +48,12 @@ EARLY_MARK = 2.5
 def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
     """Thin lines are seeds, thick ones their mean; hollow marks are printed numbers, of the paper's own size."""
     table = pd.concat([_measured(RunValues(frames, study)), _printed(published)], ignore_index=True)
-    figure = Figure(figsize=(figure_style.PAGE, 5.0))
+    figure = Figure(figsize=(figure_style.PAGE, 5.4))
     grid = figure.subplots(2, 2)
     _events(grid[0, 0], table)
     _curves(grid[0, 1], table, "entropy", "entropy, upper half")
     _curves(grid[1, 0], table, "logit", "mean |z|, upper half")
-    _curves(grid[1, 1], table, "ablation", "perplexity lost")
+    _curves(grid[1, 1], table, "ablation", "perplexity lost (symlog)")
     grid[0, 1].set_ylim(top=1.02)
     _inset(grid[1, 0], table)
     grid[1, 1].set_yscale("symlog", linthresh=1.0)
@@ -65,7 +65,7 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.set_xticks([0, 1, 3, 6, 12, 20, 50, 100], ["0", "1", "3", "6", "12", "20", "50", "100"])
         axes.minorticks_off()
         axes.set_xlim(-0.2, 115)
-        axes.set_xlabel("percent of training")
+        axes.set_xlabel("percent of training (log from 3 on)")
     marks = [grid[0, 1].plot([], [], color=colour)[0] for colour in SIDES.values()]
     hollow = grid[0, 1].plot([], [], "D", mfc="none", mec=figure_style.GREY, ms=4.5)[0]
     figure.legend([*marks, hollow], [*SIDES, "printed (270M)"], loc="outside lower center", ncols=3, fontsize=7.5)
@@ -122,7 +122,7 @@ def _events(axes: Axes, table: pd.DataFrame) -> None:
                 text = f"never: {never} of {len(there)}"
                 x, place = (0.99, "right") if (mine["training_pct"] < EARLY_MARK).any() else (0.01, "left")
                 at = axes.get_yaxis_transform()
-                axes.text(x, y, text, ha=place, va="center", fontsize=6.5, color=colour, transform=at)
+                axes.text(x, y, text, ha=place, va="center", fontsize=7, color=colour, transform=at)
         axes.text(0.01, row + 0.33, label, fontsize=7.2, transform=axes.get_yaxis_transform(), va="center")
     axes.set_yticks([])
     axes.set_ylim(-0.75, 1.55)
@@ -154,9 +154,9 @@ def _inset(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_ylim(low, high + 0.75 * (high - low))
     small = axes.inset_axes((0.7, 0.7, 0.28, 0.22))
     small.bar(range(len(SIDES)), [means.get(side, math.nan) for side in SIDES], color=list(SIDES.values()), width=0.6)
-    small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=5.5)
-    small.tick_params(axis="y", labelsize=5.5, length=2)
-    small.set_title("σ₁(W_QᵀW_K) at 3 %", fontsize=5.8, loc="center", pad=2)
+    small.set_xticks(range(len(SIDES)), ["control", "slowed"], fontsize=7)
+    small.tick_params(axis="y", labelsize=7, length=2)
+    small.set_title("σ₁(W_QᵀW_K) at 3 %", fontsize=7, loc="center", pad=2)
     small.grid(visible=False)
 
 
@@ -166,4 +166,4 @@ def _absent(axes: Axes, table: pd.DataFrame) -> None:
     if len(there):
         names = ", ".join(f"{row.arm} {row.seed} ({row.missing_reason})" for row in there.itertuples())
         text = "\n".join(textwrap.wrap(f"not drawn: {names}", 62))
-        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=6.5, color=figure_style.GREY, va="bottom")
+        axes.text(0.01, 0.02, text, transform=axes.transAxes, fontsize=7, color=figure_style.GREY, va="bottom")

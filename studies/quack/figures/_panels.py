@@ -109,7 +109,7 @@ def note(axes: Axes, lines: Iterable[str]) -> None:
     if words:
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1.5}
         place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(0.98, 0.98, words, fontsize=6.3, color=figure_style.GREY, bbox=box, **place)
+        axes.text(0.98, 0.98, words, fontsize=7, color=figure_style.GREY, bbox=box, **place)
 
 
 def alike(grid: RunGrid, drawn: Mapping[str, pd.Series]) -> list[str]:

@@ -52,7 +52,8 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         across[0].set_ylabel("validation loss (nats)")
     over_training(panels[-1], grid)
     cross = Line2D([], [], color=figure_style.GREY, marker="x", linestyle="none", markersize=6, label="diverged")
-    legend(figure, grid, [cross])
+    ended = any(grid.outcome(key) == DIVERGED for key in {str(row["run"]) for row in rows})
+    legend(figure, grid, [cross] if ended else [])
     title(figure, grid, "Validation loss over training; of QuacK and the ablation the best tau at each base rate")
     columns = ["run", "attention", "method", "base_lr", "tau", "step", "validation_loss"]
     return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))

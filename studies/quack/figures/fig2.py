@@ -48,11 +48,16 @@ def fig2(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         axes.set_title(ATTENTION[scale], fontsize=8)
     panels[0].set_ylabel("final validation loss (nats per token)")
     grey = {"color": figure_style.GREY, "linestyle": "none"}
-    extra = [
-        Line2D([], [], marker="o", markersize=4, mfc="none", label="not stable", **grey),
-        Line2D([], [], marker="x", markersize=6, label="diverged", **grey),
-        Line2D([], [], marker=".", markersize=4, alpha=0.6, label="other taus", **grey),
-    ]
+    completed = [row for row in rows if row["outcome"] == COMPLETED]
+    keys: dict[str, tuple[dict[str, object], bool]] = {
+        "not stable": ({"marker": "o", "markersize": 4, "mfc": "none"}, any(not row["stable"] for row in completed)),
+        "diverged": ({"marker": "x", "markersize": 6}, any(row["outcome"] == DIVERGED for row in rows)),
+        "other taus": (
+            {"marker": ".", "markersize": 4, "alpha": 0.6},
+            any(not row["is_best_tau"] for row in completed),
+        ),
+    }
+    extra = [Line2D([], [], label=label, **grey, **look) for label, (look, drawn) in keys.items() if drawn]
     legend(figure, grid, extra, marks=True)
     title(figure, grid, "Final validation loss against the base rate")
     columns = [

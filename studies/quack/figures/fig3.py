@@ -21,7 +21,7 @@ from ..run_grid import ATTENTION, RunGrid
 from ._panels import curve, legend, note, over_training, panel_title, title
 
 #: Probe -> what the axis says.
-QUANTITIES = {"logit_max": "largest logit", "logit_change": "mean |Δ logit|"}
+QUANTITIES = {"logit_max": "largest logit (symlog)", "logit_change": "mean |Δ logit| (log)"}
 FIRST = "logit_max"
 
 #: The largest logit's axis is linear up to here; where it has ticks.
@@ -55,7 +55,8 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             line[0].set_yscale("log")
     over_training(panels[-1], grid)
     legend(figure, grid)
-    title(figure, grid, "Logits of the middle layer's middle head: the largest one, and how far one step moves them")
+    words = "Logits of the middle layer's middle head: the largest (linear to 10), and how far one step moves them"
+    title(figure, grid, words)
     columns = ["run", "attention", "method", "base_lr", "tau", "probe", "step", "value"]
     return FigureWithData(figure, pd.DataFrame(rows, columns=columns).assign(preset=study.preset_named))
 

@@ -77,8 +77,10 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     ours, printed_rows = frame[frame["source"] == "reproduced"], frame[frame["source"] == "published"]
     _limits(left, ours if len(ours) else frame, "validation_loss", SHOWN * steps)
     _limits(right, frame, "loss_vs_baseline_pct", SHOWN * steps)
-    for axes, column in ((left, "validation_loss"), (right, "loss_vs_baseline_pct")):
+    marked = [
         _marks(axes, printed_rows, column)
+        for axes, column in ((left, "validation_loss"), (right, "loss_vs_baseline_pct"))
+    ]
     right.axhline(0, color=figure_style.GREY, linewidth=0.6, zorder=1)
     left.set_ylabel("validation loss (nats per token)")
     right.set_ylabel("loss against the baseline's (%)")
@@ -89,7 +91,7 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     figure_style.name_preset(left, study, "Validation loss over training", SCALE)
     right.set_title("The same, against the baseline\n", fontsize=8.5)
     figure_style.note_absent(left, absent)
-    _legend(figure, study)
+    _legend(figure, study, [method for method, curve in curves.items() if len(curve)], printed=any(marked))
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
@@ -111,12 +113,14 @@ def _draw(axes: Axes, line: pd.Series, method: str, *, diverged: bool) -> None:
         axes.plot(line.index[-1], line.iloc[-1], "x", color=COLOURS[method], **mark)
 
 
-def _marks(axes: Axes, printed: pd.DataFrame, column: str) -> None:
-    """What is printed, where the axes reach it."""
+def _marks(axes: Axes, printed: pd.DataFrame, column: str) -> int:
+    """What is printed, where the axes reach it; how many marks that are."""
     low, high = axes.get_ylim()
-    for row in printed[printed[column].between(low, high)].itertuples():
+    reached = printed[printed[column].between(low, high)]
+    for row in reached.itertuples():
         mark = {"mfc": "none", "mec": COLOURS[row.method], "ms": 5, "clip_on": False, "zorder": 6}
         axes.plot(row.step, getattr(row, column), "D", **mark)
+    return len(reached)
 
 
 def _limits(axes: Axes, frame: pd.DataFrame, column: str, start: float) -> None:
@@ -127,14 +131,17 @@ def _limits(axes: Axes, frame: pd.DataFrame, column: str, start: float) -> None:
     axes.set_ylim(low - room, high + room)
 
 
-def _legend(figure: Figure, study: Study) -> None:
+def _legend(figure: Figure, study: Study, drawn: list[str], *, printed: bool) -> None:
+    """A key for what is drawn."""
     handles = []
-    for method, colour in COLOURS.items():
+    for method in drawn:
         body = counts(spec_of(study, method).model).body
-        handles.append(Line2D([], [], color=colour, label=f"{study.label(method)} ({_millions(body)})"))
+        handles.append(Line2D([], [], color=COLOURS[method], label=f"{study.label(method)} ({_millions(body)})"))
     hollow = {"marker": "D", "linestyle": "none", "mfc": "none", "mec": figure_style.GREY, "ms": 5}
-    handles.append(Line2D([], [], label="printed, at 60k steps of the paper's sizes", **hollow))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
+    if printed:
+        handles.append(Line2D([], [], label="printed, at 60k steps of the paper's sizes", **hollow))
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=7)
 
 
 def _millions(count: int) -> str:

@@ -50,7 +50,8 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     lost = [steps[-1] for _, _, outcome, _, _, steps, _ in curves if outcome == DIVERGED and len(steps)]
     # As in the paper, the stretch in which the runs diverge; the whole of training where none does.
     until = max(lost) * 1.06 if lost else max((steps[-1] for *_, steps, _ in curves if len(steps)), default=1)
-    rows = []
+    rows: list[dict[str, object]] = []
+    scale = ""
     for key, label, outcome, colour, line, steps, norms in curves:
         kept = steps <= until
         x, y = figure_style.thin(steps[kept], norms[kept])
@@ -71,13 +72,16 @@ def fig1(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         values = pd.DataFrame(rows)["grad_norm"]
         if values.max() > 20 * values.min() > 0:
             axes.set_yscale("log")
+            scale = ", log"
         else:
             axes.set_ylim(0, values.max() * 1.15)
     axes.set_xlim(0, until)
     axes.set_xlabel("training step")
-    axes.set_ylabel("gradient norm before clipping")
+    axes.set_ylabel(f"gradient norm before clipping{scale}")
     axes.xaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
-    figure_style.name_preset(axes, study, "Gradient norm; a cross is the last finite step before a divergence", LARGE)
+    crosses = any(row["last_before_divergence"] for row in rows)
+    said = "; a cross is the last finite step before a divergence" if crosses else ""
+    figure_style.name_preset(axes, study, f"Gradient norm{said}", LARGE)
     if rows:
         figure.legend(loc="outside lower center", ncols=2, fontsize=7.5)
     figure_style.note_absent(axes, absent)

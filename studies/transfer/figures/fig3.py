@@ -5,8 +5,11 @@ Source: transfer study, Figure 3 (appendix E).
 
 from __future__ import annotations
 
+import math
+
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.colors import TwoSlopeNorm
 
 from plumbline.audit.printed_numbers import PrintedNumbers
@@ -15,9 +18,14 @@ from plumbline.results.figures.figure_style import FigureWithData, label_of, sty
 from plumbline.results.runs.finished_runs import DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.table import reference_of, task_source
 from plumbline.specs.study_config import Study
+from plumbline.stats import noise_floor
+from plumbline.stats.noise_floor import two_sided_t
 
-from ..headline_runs import BASE, base_values, best_first
+from ..headline_runs import BASE, base_values, best_first, headline_runs
 from ..task_differences import deltas, tasks_of
+
+#: The level of a mark.
+LEVEL = 0.05
 
 
 @styled
@@ -28,11 +36,10 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     values = deltas(frames, study, tasks, reference).loc[order]
     points = 100 * values.to_numpy(dtype=float)
     runs = frames.select(BASE, study.methods)
-    figure, axes = figure_style.canvas(figure_style.PAGE, 5.6)
-    there = np.abs(points[np.isfinite(points)])
-    # One cell far out must not bleach the others: beyond the bound colour saturates, the number still tells.
-    bound = float(np.quantile(there, 0.8)) if there.size and there.max() > 0 else 1.0
-    bound = max(bound, 1e-9)
+    figure, axes = figure_style.canvas(figure_style.PAGE, 6.2)
+    bound, outside = _bound(np.abs(points[np.isfinite(points)]))
+    p = _p_of_cells(frames, study, tasks, reference, list(values.index))
+    cells = int(p.notna().to_numpy().sum())
     shades = mpl.colormaps["RdBu"].with_extremes(bad="#EEEEEE")
     image = axes.imshow(np.ma.masked_invalid(points), cmap=shades, norm=TwoSlopeNorm(0.0, -bound, bound), aspect="auto")
     for (row, column), value in np.ndenumerate(points):
@@ -40,7 +47,10 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
             dark = abs(value) > 0.62 * bound
             shown = f"{value:+.1f}" if abs(value) < 99.5 else f"{value:+.0f}"
             shown = "0.0" if shown in ("+0.0", "-0.0") else shown.replace("-", "−")
-            axes.text(column, row, shown, ha="center", va="center", fontsize=6, color="white" if dark else "black")
+            stars = _stars(float(p.iloc[row, column]), cells)
+            axes.text(column, row, shown, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+            place = {"ha": "right", "va": "center", "fontsize": 7, "fontweight": "bold"}
+            axes.text(column + 0.5, row - 0.27, stars, color="white" if dark else "black", **place)
     for row, method in enumerate(values.index):
         if not np.isfinite(points[row]).any():
             outcomes = set(runs[runs["method"] == method].sort_values("seed")["outcome"].head(1))
@@ -55,13 +65,61 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
     axes.tick_params(which="both", length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.7, pad=0.015)
-    bar.set_label(f"distance from the baseline (points of accuracy; colour ends at ±{bound:.1f})")
+    bar = figure.colorbar(image, ax=axes, extend="both" if outside else "neither", shrink=0.7, pad=0.015)
+    ends = f"; colour ends at ±{bound:.1f}" if outside else ""
+    bar.set_label(f"distance from the baseline (points of accuracy{ends})")
     bar.outline.set_linewidth(0.5)
     source = task_source(frames)
     figure_style.name_preset(
         axes, study, "Per-task distance from the baseline, methods by CLIMB-avg", BASE, extra=f"items: {source}"
     )
+    axes.set_xlabel(_key(cells), fontsize=7.5, loc="left")
     long = values.rename_axis("method").reset_index().melt("method", var_name="task", value_name="score_minus_baseline")
     long["missing_reason"] = ["" if np.isfinite(value) else "no value" for value in long["score_minus_baseline"]]
+    long["p_run_vs_seeds"] = p.to_numpy().T.ravel()
+    long["mark"] = [_stars(float(one), cells) for one in long["p_run_vs_seeds"]]
     return FigureWithData(figure, long.assign(preset=study.preset_named))
+
+
+def _bound(sizes: np.ndarray) -> tuple[float, bool]:
+    """Where the colours end, and whether a value lies beyond: at the largest one, unless few are far larger than all
+    others and would bleach them; their numbers still tell.
+    """
+    if not sizes.size or sizes.max() == 0:
+        return 1.0, False
+    most, usual = float(sizes.max()), float(np.quantile(sizes, 0.95))
+    return (usual, True) if 0 < 2 * usual < most else (most, False)
+
+
+def _p_of_cells(frames: RunFrames, study: Study, tasks: list[str], reference: str, methods: list[str]) -> pd.DataFrame:
+    """Methods x tasks: two-sided p of the method's first seed as one more of the reference's seeds (prediction t);
+    NaN where there is none.
+    """
+    runs = frames.select(BASE, study.methods)
+
+    def scores(method: str) -> list[pd.Series]:
+        read = [frames.task_scores(str(key)) for key in headline_runs(runs, method, reference).index]
+        return [one.astype(float).reindex(tasks) for one in read if len(one)]
+
+    found = pd.DataFrame(math.nan, index=methods, columns=tasks)
+    seeds = scores(reference)
+    for task in tasks if len(seeds) > 1 else []:
+        floor = noise_floor([float(one[task]) for one in seeds])
+        for method in methods if floor.usable else []:
+            if method != reference and (own := scores(method)):
+                found.loc[method, task] = float(two_sided_t(floor.prediction(float(own[0][task])), floor.n - 1))
+    return found
+
+
+def _stars(p: float, cells: int) -> str:
+    """Two where a cell survives the correction for all cells, one where it stands out by itself."""
+    return "" if math.isnan(p) or p > LEVEL else "**" if p * cells <= LEVEL else "*"
+
+
+def _key(cells: int) -> str:
+    if not cells:
+        return "no significance: it takes two scored seeds of the baseline that differ"
+    return (
+        f"* beyond the baseline's seeds on that task (prediction t, {LEVEL:.0%}; by luck some {LEVEL * cells:.0f} of "
+        f"{cells} cells)\n** after Bonferroni over all cells. The noise of items is not counted in."
+    )

@@ -44,8 +44,10 @@ def protocol_power(frames: RunFrames, study: Study, published: PrintedNumbers) -
     for axes in (left, right):
         axes.set_ylim(*LIMITS)
         axes.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
-    figure_style.name_preset(left, study, "A survivor where no method does anything", BASE)
-    right.set_title("The one real gain among the methods, found\nBonferroni", fontsize=8.5)
+    figure_style.name_preset(left, study, f"False calls where none of {study.m} methods works", BASE)
+    right.set_title("How often the one real gain is found\nafter Bonferroni; thin: 3 seeds, thick: 10", fontsize=8.5)
+    left.set_ylabel("repeats with a false call")
+    right.set_ylabel("repeats in which it is found")
     handles = [
         mpl.lines.Line2D([], [], color=COLOURS[statistic], linestyle=LINES[correction][0], marker=LINES[correction][1])
         for statistic in STATISTICS
@@ -71,7 +73,7 @@ def _nothing_works(axes: Axes, study: Study) -> list[dict[str, object]]:
     axes.annotate(
         f"{ALPHA:.0%}, as promised", (max(COUNTS), ALPHA), (0, 3), textcoords="offset points", ha="right", fontsize=7
     )
-    axes.set_xlabel("seeds of the reference")
+    axes.set_xlabel("seeds of the baseline")
     axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
     return rows
 
@@ -87,7 +89,7 @@ def _one_works(axes: Axes, study: Study) -> list[dict[str, object]]:
             ends.append((found[GAINS[-1]], f"{n} seeds", COLOURS[statistic]))
             entry = {"panel": "found", "statistic": statistic, "correction": "bonferroni", "n_seeds": n}
             rows += [entry | {"true_gain_sigma": gain, "probability": found[gain]} for gain in GAINS]
-    axes.set_xlabel("gain, in units of the spread of seeds")
+    axes.set_xlabel("true gain, in σ of the baseline's seeds")
     axes.set_xlim(0, GAINS[-1])
     axes.set_ylim(*LIMITS)
     figure_style.direct_labels(axes, ends)

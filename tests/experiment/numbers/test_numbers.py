@@ -325,6 +325,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert main([str(tmp_path / "more.csv"), *flags[1:], "--lower-is-better"]) == 0
     assert main(["--check-page", str(page)]) == 1
     assert "1 entry came since: make the page again" in capsys.readouterr().out
+    (tmp_path / "results.xlsx").touch()
     with pytest.raises(PlumblineError, match="must end in one of"):
         main([str(tmp_path / "results.xlsx"), "--lower-is-better"])
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from plumbline.core.errors import PlumblineError
 from plumbline.data.pinned_packages import PINS
 from plumbline.operate.preflight import data_archives, folders, hub, tasks
 from plumbline.operate.preflight.dry_run import JobToRun
@@ -39,6 +40,24 @@ def from_hub(root: Path, **keys: str) -> None:
     for key, value in keys.items():
         text = re.sub(rf'(\b{key}: )("[^"]*"|[\w/]+)', rf'\g<1>"{value}"', text, count=1)
     path.write_text(text)
+
+
+def test_a_presets_texts_are_not_replaced_without_a_word(root: Path) -> None:
+    """The folder is the command line's, and no file is edited."""
+    (root / "mine").mkdir()
+    (root / "mine/a.txt").write_text("A text.")
+    plan = planned(root, TEXTS, data={"source": "local", "folder": "mine"})
+    assert plan.project.corpora["climbmix"].folder == "mine" and folders.replaced(plan) == []
+    made = root / "work/smoke/corpora/climbmix/documents/documents.json"
+    made.parent.mkdir(parents=True)
+    made.write_text(json.dumps({"source": "packaged"}))
+    (words,) = folders.replaced(plan)
+    assert "holds texts of source `packaged`; they are replaced by those of `local`" in words
+    assert words.endswith("to keep both, name another folder: --config work=work-mine")
+    assert folders.replaced(planned(root, data={"source": "local", "folder": "mine"})) == [], "nothing is made"
+    message = r"data.folder: mine is read where data.source is `local`, not `corpus`; write --config 'data=\{source: lo"
+    with pytest.raises(PlumblineError, match=message):
+        planned(root, TEXTS, data={"source": "corpus", "folder": "mine"})
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,12 @@ def test_fig2_shows_gains_and_entropies_beside_the_printed():
     assert round(float(frame.loc["gpt", "ppl_reduction"]), 4) in lengths
 
 
+def test_fig2_needs_no_colours():
+    picture = draw(published_once(), "fig2")
+    hatched = {bool(patch.get_hatch()) for patch in picture.figure.axes[0].patches}
+    assert hatched == {True, False}
+
+
 def test_fig2_names_what_is_missing(tmp_path):
     facts = published_facts()
     del facts["premature/base/llama_slow/s42"]

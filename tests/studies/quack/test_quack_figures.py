@@ -96,6 +96,15 @@ def test_fig2_has_every_run_of_the_grid(pictures: dict[str, FigureWithData]) -> 
     assert mine["plotted_at_lr"].between(mine["base_lr"] / 1.5, mine["base_lr"] * 1.5).all()
 
 
+def test_scales_and_keys_are_those_of_what_is_drawn(tmp_path, pictures: dict[str, FigureWithData]) -> None:
+    axes = pictures["fig3"].figure.axes
+    assert [one.get_ylabel() for one in axes if one.get_yscale() == "symlog" and one.get_ylabel()] == [
+        "largest logit (symlog)"
+    ] * 2
+    (key_of_fig1,) = pictures["fig1"].figure.legends
+    assert "diverged" in [text.get_text() for text in key_of_fig1.get_texts()] and crosses(pictures["fig1"])
+
+
 def test_fig3_reads_the_watched_head_alone(right: Written, pictures: dict[str, FigureWithData]) -> None:
     frame = pictures["fig3"].frame
     assert set(frame["probe"]) == {"logit_max", "logit_change"}

@@ -83,6 +83,8 @@ def test_fig1_names_what_is_not_drawn(tmp_path: Path) -> None:
     assert "not drawn:\nBaseline (smaller d) (missing)" in words(picture)
     crosses = [line for axes in picture.figure.axes for line in axes.lines if line.get_marker() == "x"]
     assert len(crosses) == 2
+    (key,) = picture.figure.legends
+    assert not any("smaller d" in text.get_text() for text in key.get_texts()), "no key for what is not drawn"
     nothing = draw(tmp_path / "nowhere", "fig1")
     assert words(nothing).count("missing") == 5 and set(nothing.frame["source"]) == {"published"}
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from scipy import stats
 
 from plumbline.results.figures import figure_style
@@ -66,8 +68,16 @@ def test_fig1_ends_in_crosses_at_the_last_finite_steps(published):
 
 
 def test_fig2_has_all_points_of_six_curves(published):
+    """And of their other seeds; the band is the baseline's three."""
     picture, frames = draw(published, "fig2")
-    assert picture.frame["run"].nunique() == 6
+    assert picture.frame["label"].nunique() == 6 and picture.frame["run"].nunique() == 12
+    assert "thin: other seeds; band: 95 % of further seeds of the baseline (3 seeds, prediction t)" in words(picture)
+    seeds = [frames.metrics(f"transfer/base/baseline/s{seed}").query("split == 'validation'") for seed in (42, 43, 44)]
+    last = np.array([one["loss"].iloc[-1] for one in seeds])
+    half = stats.t.isf(0.025, 2) * last.std(ddof=1) * math.sqrt(1 + 1 / 3)
+    (band,) = picture.figure.axes[0].collections
+    at_the_end = [y for x, y in band.get_paths()[0].vertices if x == seeds[0]["step"].iloc[-1]]
+    assert [min(at_the_end), max(at_the_end)] == pytest.approx([last.mean() - half, last.mean() + half])
     for key, mine in picture.frame.groupby("run"):
         loss = frames.metrics(key).query("split == 'validation'")["loss"].to_numpy()
         assert np.array_equal(mine["validation_loss"].to_numpy(), loss)
@@ -82,6 +92,56 @@ def test_fig3_is_the_table_behind_it(published):
     assert picture.frame["method"].iloc[0] == "softpick" and "−41.7" in words(picture)
     low, high = picture.figure.axes[0].images[0].get_clim()
     assert low == -high
+
+
+def test_fig3_marks_what_lies_beyond_the_baselines_seeds(tmp_path):
+    """One cell far out, on a task on which the seeds differ; the colours end near all others."""
+    world = World(tmp_path, "demo")
+    for seed, value in ((42, 0.30), (43, 0.301), (44, 0.302)):
+        world.completed("base", "baseline", seed, twelve(value), 5.0)
+    far_out = twelve(0.301).copy()
+    far_out["piqa"] = 0.9
+    world.completed("base", "softpick", 42, far_out, 4.9)
+    world.completed("base", "qknorm", 42, twelve(0.306), 4.9)
+    picture = draw(world, "fig3")[0]
+    cells = picture.frame.set_index(["method", "task"])
+    t = (0.306 - 0.301) / (0.001 * math.sqrt(1 + 1 / 3))
+    assert cells.loc[("qknorm", "boolq"), "p_run_vs_seeds"] == pytest.approx(2 * stats.t.sf(t, 2), rel=1e-6)
+    assert cells.loc[("softpick", "piqa"), "mark"] == "**" and cells.loc[("softpick", "boolq"), "mark"] == ""
+    assert (cells.loc["baseline", "mark"] == "").all()
+    assert "of 24 cells" in picture.figure.axes[0].get_xlabel()
+    assert "colour ends at ±" in picture.figure.axes[1].get_ylabel()
+
+
+def test_protocol_power_says_what_its_axes_are(published):
+    left, right = draw(published, "protocol_power")[0].figure.axes
+    for axes in (left, right):
+        assert axes.get_xlabel() and axes.get_ylabel() and axes.get_title("left")
+    assert "False calls where none of 19 methods works" in left.get_title("left")
+
+
+def test_fig1_speaks_of_crosses_where_there_are_some(published, tmp_path):
+    world = World(tmp_path, "demo")
+    world.completed("large", "hybrid_norm", 43, None, 5.0, curve(44, 5.0, every=1))
+    assert "cross" not in words(draw(world, "fig1")[0]) and "cross" in words(draw(published, "fig1")[0])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_letters_are_large_enough_at_a_columns_width(published, name):
+    picture = draw(published, name)[0]
+    sizes = {text.get_fontsize() for text in picture.figure.findobj(Text) if text.get_text().strip()}
+    assert min(sizes) >= figure_style.SMALL
+
+
+def test_ticks_have_no_offset_and_differ():
+    with mpl.rc_context(figure_style.RC):
+        figure, axes = figure_style.canvas(4, 3)
+        axes.plot([0.999000001, 0.999000002], [0, 1])
+        figure_style.least_span(axes, "x")
+        figure.draw_without_rendering()
+        labels = [label.get_text() for label in axes.get_xticklabels()]
+    assert axes.xaxis.get_offset_text().get_text() == "" and len(set(labels)) == len(labels)
+    assert max(map(len, labels)) <= 7
 
 
 def test_what_is_not_there_is_told(tmp_path):

@@ -66,6 +66,7 @@ def check(project: Project, jobs: list[Any]) -> None:
     warnings = (
         own_method.flagged(asked)
         + sharing.withheld(project.paths.work, jobs)
+        + folders.replaced(asked)
         + [found.words for found in (*data_archives.tools(asked), *hub.offline(asked)) if found.state == STOP]
     )
     if slurm_account.placeholder(account):

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.core.files import read_json
 from plumbline.data.sources import key, local
 from plumbline.operate.preflight.check_result import NOTE, OK, STOP, CheckResult
 from plumbline.operate.preflight.dry_run import DryRun
@@ -30,6 +31,23 @@ def check(dry_run: DryRun) -> list[CheckResult]:
             found.append(CheckResult(state=STOP, what=f"texts of {name}", words=str(problem)))
     if dry_run.project.evaluation_source == "local":
         found += [_items(dry_run, suite) for (suite,) in dry_run.values("items", "suite")]
+    return found
+
+
+def replaced(dry_run: DryRun) -> list[str]:
+    """Corpora that are about to be made again from texts of another source, as warnings: what is there goes."""
+    found = []
+    for (name,) in dry_run.values("documents", "corpus"):
+        folder = dry_run.project.root / dry_run.project.paths.corpus(name)
+        manifest = read_json(folder / "documents" / "documents.json")
+        before = manifest.get("source") if isinstance(manifest, dict) else None
+        now = dry_run.project.corpora[name].source
+        if before not in (None, now):
+            found.append(
+                f"{dry_run.project.paths.corpus(name)} holds texts of source `{before}`; they are replaced by those of "
+                f"`{now}`, and packs, runs and scores of {name} are made again; to keep both, name another folder: "
+                "--config work=work-mine"
+            )
     return found
 
 

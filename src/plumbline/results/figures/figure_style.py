@@ -31,6 +31,9 @@ BLUE, ORANGE, GREEN, RED, VIOLET, SKY, BLACK = (
 )
 GREY = "#6B6B6B"
 
+#: The smallest letters: at a column's width they are still five points high.
+SMALL = 7.0
+
 #: A page's column and its whole width, in inches.
 COLUMN, PAGE = 5.2, 7.2
 
@@ -47,6 +50,7 @@ RC = {
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
     "axes.grid": True,
+    "axes.formatter.useoffset": False,
     "grid.color": "#DDDDDD",
     "grid.linewidth": 0.5,
     "lines.linewidth": 1.3,
@@ -56,6 +60,7 @@ RC = {
     "xtick.major.width": 0.7,
     "ytick.major.width": 0.7,
     "legend.frameon": False,
+    "legend.fontsize": 7.5,
     "svg.fonttype": "path",
     "svg.hashsalt": "plumbline",
 }
@@ -125,7 +130,17 @@ def note_absent(axes: Axes, names: Iterable[str]) -> None:
         text = "not drawn:\n" + "\n".join(listed)
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 2}
         place = {"transform": axes.transAxes, "va": "top", "ha": "right", "zorder": 6}
-        axes.text(0.99, 0.98, text, fontsize=7, color=GREY, bbox=box, **place)
+        axes.text(0.99, 0.98, text, fontsize=SMALL, color=GREY, bbox=box, **place)
+
+
+def least_span(axes: Axes, side: str, share: float = 1e-3) -> None:
+    """Widen the limits of a `side` (x or y) whose values are nearly alike, so that the labels of its ticks differ
+    within a few digits; `share`: of the values' size.
+    """
+    low, high = getattr(axes, f"get_{side}lim")()
+    middle, least = (low + high) / 2, share * max(abs(low), abs(high))
+    if high - low < least:
+        getattr(axes, f"set_{side}lim")(middle - least / 2, middle + least / 2)
 
 
 def thousands(value: float, _position: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.core.errors import PlumblineError
+from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import canonical_json, parse_json, sha256_file, sha256_text
 from plumbline.core.package_version import version
 from plumbline.results.measurements import measurement_file
@@ -136,8 +136,10 @@ def read(table: Path) -> dict[str, Any]:
     Raises:
         PlumblineError: there is no table, no provenance, or one of another state of the table.
     """
+    if table.suffix != ".csv" or table.is_dir():
+        raise PlumblineError(f"{table} is no table; name the csv of one, such as results/table2.csv")
     if not table.exists():
-        raise PlumblineError(f"there is no table {table}; make it first (for instance snakemake {table})")
+        raise PlumblineError(f"there is no table {table}{_instead(table)}")
     path = beside(table)
     if not path.exists():
         raise PlumblineError(f"there is no {path}, so the origin of {table} is unknown; make the table again")
@@ -149,6 +151,20 @@ def read(table: Path) -> dict[str, Any]:
     if made_from != sha256_file(table):
         raise PlumblineError(f"{path} belongs to another state of {table}; make the table again")
     return content
+
+
+def _instead(table: Path) -> str:
+    """What to do about a table that is not there, as the end of a message."""
+    made = [
+        beside.as_posix().removesuffix(".provenance.json") for beside in Path("results").glob("**/*.provenance.json")
+    ]
+    if known := nearest(table.as_posix(), [f"{name}.csv" for name in made]):
+        return known
+    if table.parts[:1] == ("results",):
+        return f"; make it first: snakemake {table}"
+    return (
+        "; plumbline ls targets lists those that can be made, such as results/table2.csv (snakemake results/table2.csv)"
+    )
 
 
 def beside(table: Path) -> Path:

@@ -1,0 +1,31 @@
+"""Verbs that are given what is not there, or is something else, say so in one line, with what to give instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAID = {
+    ("show", "nope.csv"): "there is no table nope.csv; plumbline ls targets lists those that can be made",
+    ("show", "results/demo/transfer/nope.csv"): "make it first: snakemake results/demo/transfer/nope.csv",
+    ("show", "README.md"): "README.md is no table; name the csv of one, such as results/table2.csv",
+    ("status", "--work", "nope"): "--work: there is no folder nope; name the folder with the work of each preset",
+    ("cleanup", "nope"): "there is no nope; name a folder in which runs left something, such as work",
+    ("cleanup", "--work", "nope"): "--work: there is no nope; name a folder",
+    ("probe", "--run", "nope"): "--run: there is no folder nope; name the one of a finished run, such as",
+    ("sample", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
+    ("score", "nope"): "nope is no folder, and no run at preset demo (plumbline ls runs lists them)",
+    ("verdict", "nope.csv"): "nope.csv: there is no such file or folder; name the one with your numbers",
+}
+
+
+@pytest.mark.parametrize("words", SAID, ids=" ".join)
+def test_it_is_said_in_one_line(words: tuple[str, ...], repository: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "plumbline", *words], cwd=repository, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("error: ") and SAID[words] in done.stderr
