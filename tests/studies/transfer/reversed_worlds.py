@@ -102,8 +102,8 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
         tasks_mirrored("base"),
         (
             *SEPARATED, "softpick_seeds", "t2_order", "attention_span", "climb_drop_points", "decoupling_band",
-            "sign_preserved", "failures_3b", "one_survivor_after_3b", "sigmoid_lambada", "layerscale_uniform", "hyper_uniform",
-            "attnres_broad",
+            "sign_preserved", "failures_3b", "one_survivor_after_3b", "sigmoid_lambada", "layerscale_uniform",
+            "hyper_uniform", "attnres_broad",
         ),
     ),
     "differences mirrored at the large scale": (
