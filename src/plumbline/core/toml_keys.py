@@ -1,4 +1,4 @@
-"""Refuses TOML whose keys have so many parts that Python's parser, which copies them, would need hours and all memory."""
+"""Refuses TOML whose keys have so many parts that Python's parser, which copies them, needs hours and all memory."""
 
 from __future__ import annotations
 
