@@ -4,15 +4,16 @@
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+# -I, always: a pull request's checkout is the working folder, and Python would take a module of it for its own.
 work="${RUNNER_TEMP:-$(mktemp -d)}/plumbline-gate"
 mkdir -p "$work"
 
 python="${GATE_PYTHON:-}"
 if [ -z "$python" ]; then
-    python3 -m venv "$work/environment"
+    python3 -I -m venv "$work/environment"
     python="$work/environment/bin/python"
     # The wheel's own dependencies: no torch, no pandas.
-    "$python" -m pip install --quiet --disable-pip-version-check "$here/../.."
+    "$python" -I -m pip install --quiet --disable-pip-version-check "$here/../.."
 fi
 
 words=("$GATE_FOLDER" --rules "$GATE_RULES")
@@ -21,7 +22,7 @@ if [ -n "${GATE_RECORD:-}" ]; then
 fi
 
 code=0
-"$python" -m plumbline gate "${words[@]}" > "$work/comment.md" || code=$?
+"$python" -I -m plumbline gate "${words[@]}" > "$work/comment.md" || code=$?
 case "$code" in
     0) verdict="keep" ;;
     10) verdict="discard" ;;

@@ -159,3 +159,44 @@ def test_any_soup_is_read_or_refused_in_words(tmp_path: Path, pieces: list[str])
         assert "there is no table that could be read" in str(error)
     else:
         read_tables(folder / "out")
+
+
+SMALL = "\\begin{tabular}{lrr}\\toprule A & B & C\\\\ \\midrule x & 1.0 & 2.0\\\\ y & 2.0 & 3.0\\\\ \\end{tabular}\n"
+
+
+@pytest.mark.parametrize(
+    "paper",
+    [
+        "\\begin{tabular\n" * 40_000,
+        "\\begin{table}\\caption{\n" * 20_000,
+        SMALL + "\\begin{tabular}{lrr}\n" + "\\cmidrule(lr\n" * 20_000 + "\\end{tabular}\n",
+        SMALL + "\\input{b}\n" * 60_000,
+    ],
+    ids=["names", "captions", "rules", "inputs"],
+)
+def test_what_never_closes_costs_no_square(paper: str, tmp_path: Path) -> None:
+    (tmp_path / "paper.tex").write_text(paper)
+    begin = time.process_time()
+    try:
+        write_tables(tmp_path / "paper.tex", tmp_path / "out")
+    except UsageError as error:
+        assert "there is no table" in str(error)
+    assert time.process_time() - begin < 8
+
+
+def test_a_table_that_is_too_large_to_be_read_again_is_not_written(tmp_path: Path) -> None:
+    row = "\\multirow{9}{*}{a} & \\multicolumn{150}{c}{1} \\\\\n"
+    (tmp_path / "paper.tex").write_text(SMALL + "\\begin{tabular}{ll}\n" + row * 1_900 + "\\end{tabular}\n")
+    write_tables(tmp_path / "paper.tex", tmp_path / "out")
+    (table,) = read_tables(tmp_path / "out")
+    (said,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
+    assert len(table.rows) == 2 and "1900 rows and 151 columns; at most 40000 cells are read" in said
+
+
+def test_a_cell_that_nests_too_deep_is_said_and_what_steers_a_terminal_is_escaped(tmp_path: Path) -> None:
+    paper = SMALL.replace("1.0", "{" * 50 + "1.0" + "}" * 50).replace("x &", "x\x1b[31m\u202e &")
+    (tmp_path / "paper.tex").write_text(paper)
+    write_tables(tmp_path / "paper.tex", tmp_path / "out")
+    (said,) = json.loads((tmp_path / "out/sources.json").read_text())["not_read"]
+    assert "groups that nest too deep" in said
+    assert not {"\x1b", "\u202e"} & set((tmp_path / "out/tabular1.csv").read_text())

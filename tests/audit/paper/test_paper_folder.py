@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 SOUND = {"t.csv": "name,a,b,sum of both\nx,1.0,2.0,3.0\ny,2.00,3.00,5.00\n"}
+SHAPE = "[model]\nlayers = 2\nwidth = 8\nheads = 2\nffn_width = 8\nvocabulary = 9\n"
 CHECK = "[checks]\ns = 't[:].\"sum of both\" = t[:].a + t[:].b'\n"
 
 
@@ -59,6 +60,12 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
         (SOUND | {"audit.toml": "[numbers]\na = 2020-01-01"}, [], "is no number"),
         (SOUND | {"audit.toml": "[model]\nlayers = 2"}, [], "model: 'ffn_width' is missing"),
         (SOUND | {"audit.toml": "checks = " + "[" * 5000}, [], "no TOML"),
+        (SOUND | {"audit.toml": "[numbers]\na = 0x" + "f" * 5000}, [], "numbers.a: a number of more than 40 digits"),
+        (SOUND | {"audit.toml": "[training]\nsteps = 1" + "0" * 4000}, [], "training.steps: a number of more than 40"),
+        (SOUND | {"audit.toml": SHAPE + "learned_positions = 0x" + "f" * 5000}, [], "model.learned_positions: a "),
+        (SOUND | {"audit.toml": SHAPE + "key_value_heads = -5"}, [], "model.key_value_heads: -5; write a"),
+        (SOUND | {"audit.toml": "a." * 20_000 + "b = 1"}, [], "no TOML (line 1 has 40,005 characters"),
+        (SOUND | {"audit.toml": '"\\"=".' + "a." * 4000 + "b = 1"}, [], "a key has more than 20 parts"),
         ({"t.csv": "a,b\n1,2,3\n"}, [], "t.csv: line 2 ('1') has 3 cells, and the head 2"),
         ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv: no CSV"),
         ({"t.csv": "a" + ",b" * 300 + "\n"}, [], "at most 2000 and 200 are read"),

@@ -68,6 +68,18 @@ def test_what_fails_is_asked_for_and_an_error_is_no_verdict(repository: Path, wo
     assert done.returncode == 2 and outputs == {} and not (workplace / "here").exists()
 
 
+def test_no_module_of_the_checkout_is_run(repository: Path, workplace: Path) -> None:
+    for module in ("plumbline", "json", "numpy", "pip", "venv"):
+        (workplace / module).mkdir()
+        for file in ("__init__.py", "__main__.py"):
+            (workplace / module / file).write_text("open('run_by_the_gate', 'w'); raise SystemExit(0)\n")
+    done, outputs, _ = step(repository, workplace)
+    assert done.returncode == 0 and outputs["verdict"] == "keep" and len(done.stdout.splitlines()) == 8
+    assert not (workplace / "run_by_the_gate").exists()
+    script = (repository / "actions/gate/gate.sh").read_text()
+    assert set(re.findall(r"python3?\"? (-\S+)", script)) == {"-I"}
+
+
 def test_it_says_that_it_was_not_run_there(repository: Path) -> None:
     text = (repository / "actions/gate/action.yml").read_text()
     assert "It was not run on GitHub" in text and "uses: actions/" not in text

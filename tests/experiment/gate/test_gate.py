@@ -119,6 +119,12 @@ def test_each_rules_file_of_the_package_reads_and_names_its_sources(name: str) -
         (("{value}", "{number}"), "unknown place 'number'"),
         (('source = "made up"\n[runs]', 'source = " "\n[runs]'), "goal.source is empty"),
         (("value = 3.28", 'value = "3.28"'), "Expected `float`"),
+        (("value = 3.28", "value = nan"), "goal.value is no finite number"),
+        (('source = "benchmarks/gate_faults.py"', 'source = "\u200b"'), "source is empty; say where the rules stand"),
+        (("[goal]", "[headline]\ndivisor = 60.0\n[goal]"), "headline.source is empty"),
+        (("[runs]\n", "[runs]\nleast = 0x" + "f" * 5000 + "\n"), "runs"),
+        (("val_loss:{value}", "{...}a{...}val_loss:{value}"), "has {...} twice"),
+        (("[goal]", "a." * 3000 + "b = 1\n[goal]"), "a key has more than 20 parts"),
         (
             ("[table]", "[submissions]\nfile='x'\nheadline=[]\nseeds=[]\n[table]"),
             r"from a [table] or from [submissions]",
@@ -152,6 +158,66 @@ def test_hostile_logs_cost_little_and_say_nothing_of_their_own(board: Path, tmp_
     assert "\x1b" not in done.stdout and len(done.stdout.splitlines()) == 8
     outside = "".join(part for at, part in enumerate(done.stdout.split("`")) if at % 2 == 0)
     assert "<img" in done.stdout and "<img" not in outside and "@everyone" not in outside
+
+
+def test_what_is_not_read_is_said_in_the_eight_lines(board: Path, tmp_path: Path) -> None:
+    log = sorted((board / "results/new").iterdir())[0]
+    (log.parent / "bad_seed.txt").write_text(log.read_text() + " " * FILE_BYTES)
+    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert "not read: `results/new/bad_seed.txt has more than 16 MiB, and is not read`" in done.stdout
+
+
+def test_a_page_that_is_a_link_out_of_the_folder_is_refused(board: Path, tmp_path: Path) -> None:
+    (board / "README.md").rename(tmp_path / "outside.md")
+    (board / "README.md").symlink_to(tmp_path / "outside.md")
+    done = run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path)
+    assert done.returncode == 1 and "leads out of" in done.stderr
+
+
+def test_a_number_of_runs_that_was_chosen_is_paid_for(board: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    said = []
+    for words in ("[runs]", '[runs]\nleast = 3\nchosen = "paid"', '[runs]\nleast = 3\nfixed = 5\nchosen = "paid"'):
+        rules.write_text(gate_faults.TABLE_RULES.replace("[runs]", words))
+        said.append(json.loads(run(gate.main, board, "--rules", rules, "--json", cwd=tmp_path).stdout))
+    # Of 3, 4 and 5 runs, each could have been the last.
+    assert [one["tries"] for one in said] == [1, 3, 1]
+    assert said[1]["goal"]["p_paid"] == pytest.approx(3 * said[0]["goal"]["p"])
+    assert "times 3 for 3 numbers of runs" in said[1]["lines"][5]
+
+
+def test_hostile_submissions_cost_little(tmp_path: Path) -> None:
+    folder = tmp_path / "records/new"
+    folder.mkdir(parents=True)
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
+    runs = gate_faults.made(np.random.default_rng(1), 3)
+    gate_faults.write_submission(folder, runs, 3.2, {seed: 3.9 + seed * 1e-9 for seed in range(20_000)})
+    line = runs[0].submission_log().splitlines()[-1]
+    (folder / "many.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(40_000)))
+    (folder / "more.log").write_text("".join(f"step:{at}/99999999 val_bpb:3.{at}\n" for at in range(60_000)))
+    begin = time.process_time()
+    done = run(gate.main, tmp_path / "records", "--rules", tmp_path / "rules.toml", "--json", cwd=tmp_path)
+    assert time.process_time() - begin < 10 and done.returncode == 13 and line
+    unread = " ".join(json.loads(done.stdout)["unread"])
+    assert "20,000 seeds, and at most 1,000 are read" in unread and "more than 50,000 evaluations" in unread
+
+
+@pytest.mark.parametrize(("value", "code"), [("1e308", 12), ("-1e200", 12)])
+def test_a_value_that_nothing_can_be_computed_with_is_not_finite(
+    value: str, code: int, board: Path, tmp_path: Path
+) -> None:
+    for log in (board / "results/new").iterdir():
+        log.write_text(log.read_text().rpartition("val_loss:")[0] + f"val_loss:{value} train_time:1s\n")
+    assert run(gate.main, board, "--rules", tmp_path / "rules.toml", cwd=tmp_path).returncode == code
+
+
+def test_a_headline_has_no_more_digits_than_a_float(tmp_path: Path) -> None:
+    runs = gate_faults.made(np.random.default_rng(1), 3)
+    gate_faults.write_submission(tmp_path, runs, 3.2, {run.seed: run.values[3000] for run in runs})
+    page = tmp_path / "submission.json"
+    page.write_text(page.read_text().replace('"val_bpb": 3.2,', '"val_bpb": 3.' + "2" * 100_000 + ",", 1))
+    (tmp_path / "rules.toml").write_text(gate_faults.SUBMISSION_RULES)
+    assert len(run(gate.main, tmp_path, "--rules", tmp_path / "rules.toml", cwd=tmp_path).stdout) < 3000
 
 
 @pytest.mark.parametrize("printed", ["NaN", "1e999", '"3.2"', "null", "[" * 2000, "9" * 5000, "true"])

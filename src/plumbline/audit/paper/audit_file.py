@@ -17,11 +17,12 @@ from plumbline.audit.parameter_counts import DecoderSize
 from plumbline.audit.printed_number import PrintedNumber
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.structs import convert
+from plumbline.core.toml_keys import check_keys
 
 NAME = "audit.toml"
 
-#: Most checks and numbers of a file.
-MOST = 1_000
+#: Most checks and numbers of a file; bare whole numbers are below it.
+MOST, LARGEST = 1_000, 10**40
 
 
 class PaperPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,7 +118,9 @@ def load(path: Path) -> AuditFile:
     if not path.is_file():
         return AuditFile(path=path)
     try:
-        said = tomllib.loads(text_of(path))
+        text = text_of(path)
+        check_keys(text)
+        said = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError
         if isinstance(error, UsageError):
             raise
@@ -168,16 +171,24 @@ def _check_values(parts: dict[str, object], path: Path) -> None:
                 raise UsageError(f"{path}: tables.{name}.better.{column}: {direction!r}; write 'lower' or 'higher'")
         for column, count in table.items.items():
             if isinstance(count, int) and not 0 < count < 10**9:
-                raise UsageError(f"{path}: tables.{name}.items.{column}: {count}; write a count from 1 on")
+                raise UsageError(f"{path}: tables.{name}.items.{column}: {_short(count)}; write a count from 1 on")
     model = parts.get("model")
     if isinstance(model, ModelPart):
         for key in ("layers", "width", "heads", "ffn_width", "vocabulary"):
             if not 0 < getattr(model, key) < 10**9:
-                raise UsageError(f"{path}: model.{key}: {getattr(model, key)}; write a size from 1 on")
+                raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a size from 1 on")
+        for key in ("key_value_heads", "head_width", "ffn_matrices", "norm_vectors", "learned_positions"):
+            if not 0 <= getattr(model, key) < 10**9:
+                raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a count from 0 on")
         if not model.head_width and model.width % model.heads:
             raise UsageError(
                 f"{path}: model.heads: {model.heads} do not share a width of {model.width}; give head_width"
             )
+
+
+def _short(number: int) -> str:
+    """A number for a message; Python writes none of thousands of digits."""
+    return str(number) if abs(number) < LARGEST else "a number of more than 40 digits"
 
 
 def decoder(model: ModelPart) -> DecoderSize:
@@ -206,6 +217,8 @@ def stated(given: str | int | float | NumberPart, name: str, where: str) -> Prin
         UsageError: it is no number.
     """
     if isinstance(given, int):
+        if not abs(given) < LARGEST:
+            raise UsageError(f"{where}: a number of more than 40 digits; write it as printed, in quotes")
         return PrintedNumber(text=str(given), exact=True, name=name)
     text = given.printed if isinstance(given, NumberPart) else str(given)
     cell = read_cell(text)

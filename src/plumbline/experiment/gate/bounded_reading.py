@@ -6,6 +6,7 @@ proportion to its length, which has a limit.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -14,10 +15,12 @@ from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
 
-#: Bytes of a file, and of all files of one reading; characters of a line; files of a folder; entries that are listed.
+#: Bytes of a file; characters of a line; entries of a folder.
 FILE_BYTES, LINE, FILES = 16 * 2**20, 4096, 50_000
-#: Runs of one file.
-RUNS = 500
+#: Evaluations and runs of one file.
+EVALUATIONS, RUNS = 50_000, 500
+#: A number above it is infinite; decimals of one that count, for a float has no more.
+LARGEST, DECIMALS = 1e100, 17
 
 _PLACES = {
     "value": r"([-+.\w]{1,40})",
@@ -46,6 +49,8 @@ class LineForm:
         self.places = tuple(part for part in parts[1::2] if part != "...")
         if len(set(self.places)) < len(self.places):
             raise PlumblineError(f"{words!r} has a place twice")
+        if parts[1::2].count("...") > 1:
+            raise PlumblineError(f"{words!r} has {{...}} twice, which can take very long; write the words between")
         self._parts = parts
 
     @cached_property
@@ -71,13 +76,16 @@ class LineForm:
 
 
 def number(text: str) -> float | None:
-    """Read a decimal number, which may be nan or inf; None of anything else."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+    """Read a decimal number, which may be nan or inf, as one beyond 1e100 is; None of anything else."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text)
+    return math.copysign(math.inf, value) if abs(value) > LARGEST else value
 
 
 def decimals(text: str) -> int:
     """Count the decimals of a printed number."""
-    return len(text.partition(".")[2]) if re.fullmatch(r"[-+]?\d*\.\d*", text) else 0
+    return min(len(text.partition(".")[2]), DECIMALS) if re.fullmatch(r"[-+]?\d*\.\d*", text) else 0
 
 
 def read_text(path: Path) -> str:

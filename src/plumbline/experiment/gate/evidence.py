@@ -128,6 +128,8 @@ def _runs(found: Evidence, runs: CountedRuns, rules: Rules, root: Path) -> None:
     )
     if record.unread:
         found.notes.append(f"Not read: {'; '.join(record.unread[:3])}.")
+        found.runs += f"; not read: {name(record.unread[0][:200])}"
+        found.runs += f" and {len(record.unread) - 1} more" if len(record.unread) > 1 else ""
 
 
 def _headline(found: Evidence, rules: Rules, runs: CountedRuns) -> None:

@@ -19,7 +19,12 @@ class Printed:
 
     def fits(self, computed: float) -> bool:
         """Whether a computed number rounds to it, or lies on the edge between the two numbers next to it."""
-        return abs(computed - self.value) <= 0.5 * 10.0**-self.decimals * (1 + 1e-6) + 1e-12
+        return abs(computed - self.value) <= self.edge
+
+    @property
+    def edge(self) -> float:
+        """How far a number that rounds to it may lie from it."""
+        return 0.5 * 10.0**-self.decimals * (1 + 1e-6) + 1e-12
 
     def __str__(self) -> str:
         return f"{self.value:.{self.decimals}f}"

@@ -13,10 +13,13 @@ from msgspec import Struct
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.structs import convert
+from plumbline.core.toml_keys import check_keys
 from plumbline.experiment.gate.bounded_reading import LineForm, read_text
 
 #: What a rule does about a number that was chosen after looking: nothing, p times the number of looks, or a fault.
 Chosen = Literal["allowed", "paid", "refused"]
+#: Largest number of a rules file.
+MOST = 1e12
 #: The rules files of the package.
 FOLDER = resources.files("plumbline.experiment.gate") / "rules_files"
 
@@ -219,23 +222,41 @@ def read_rules(given: str) -> Rules:
             raise PlumblineError(f"--rules {given}: no such file; name one, or one of the package: {known()}")
         text = read_text(Path(given))
     try:
+        check_keys(text)
         read = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is a ValueError
         raise PlumblineError(f"{given} cannot be read as TOML ({error})") from None
     for key, part in PARTS.items():
         if isinstance(read.get(key), dict):
             read[key] = convert(part, read[key], f"{given}, [{key}]")
+    _check_numbers(read, given)
     rules: Rules = convert(Rules, read, given)
     _check(rules, given)
     return rules
 
 
+def _check_numbers(read: dict[str, object], given: str) -> None:
+    """Refuse numbers that no rule can mean: not finite, or beyond what is computed with."""
+    for key in PARTS:
+        part = read.get(key)
+        for name in getattr(part, "__struct_fields__", ()):
+            value = getattr(part, name)
+            if isinstance(value, int | float) and not abs(value) <= MOST:
+                raise PlumblineError(f"{given}: {key}.{name} is no finite number up to {MOST:g}; write the rules' own")
+
+
+def _says(source: str) -> bool:
+    return any(letter.isalnum() for letter in source)
+
+
 def _check(rules: Rules, given: str) -> None:
     if (rules.table is None) == (rules.submissions is None):
         raise PlumblineError(f"{given}: records are read from a [table] or from [submissions]; write one of them")
-    for part in ("runs", "stopping", "same", "goal", "predecessor"):
+    if not _says(rules.source):
+        raise PlumblineError(f"{given}: source is empty; say where the rules stand")
+    for part in ("runs", "stopping", "same", "goal", "predecessor", "headline"):
         there = getattr(rules, part)
-        if there is not None and not there.source.strip():
+        if there not in (None, HeadlinePart()) and not _says(there.source):
             raise PlumblineError(f"{given}: {part}.source is empty; say where its numbers are from")
         alpha = getattr(there, "alpha", 0.01)
         if not 0 < alpha < 0.5:

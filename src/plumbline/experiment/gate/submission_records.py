@@ -11,13 +11,13 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import once
-from plumbline.experiment.gate.bounded_reading import decimals, files_below, read_text
+from plumbline.experiment.gate.bounded_reading import LARGEST, decimals, files_below, read_text
 from plumbline.experiment.gate.records import Printed, Record
 from plumbline.experiment.gate.rules import Rules
 from plumbline.experiment.gate.training_log import read_log
 
-#: How deep an object is looked through for the values of further seeds.
-DEPTH = 4
+#: How deep an object is looked through for the values of further seeds; seeds of a record.
+DEPTH, SEEDS = 4, 1_000
 
 
 class _Number(float):
@@ -76,6 +76,9 @@ def _record(path: Path, folder: Path, rules: Rules) -> Record:
     else:
         record.headline = there[key]
     record.by_seed = next((found for key in part.seeds if (found := _by_seed(read.get(key), rules))), {})
+    if len(record.by_seed) > SEEDS:
+        record.unread.append(f"{path.name} has {len(record.by_seed):,} seeds, and at most {SEEDS:,} are read")
+        record.by_seed = dict(list(record.by_seed.items())[:SEEDS])
     record.printed_n = len(record.by_seed) or None
     record.left_out = _more_seeds(read, record.by_seed, rules.metric)
     return record
@@ -84,10 +87,10 @@ def _record(path: Path, folder: Path, rules: Rules) -> Record:
 def _printed(value: Any) -> Printed | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        return Printed(float(value), decimals(getattr(value, "text", str(value))))
-    except OverflowError:
+    # Also of what is not a number, which the logs cannot give.
+    if not abs(value) <= LARGEST:
         return None
+    return Printed(float(value), decimals(getattr(value, "text", str(value))))
 
 
 def _by_seed(given: Any, rules: Rules) -> dict[str, Printed]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
+from operator import attrgetter
 from pathlib import Path
 
 from plumbline.core.files import shown
@@ -123,7 +126,11 @@ def _where(hits: Sequence[tuple[LoggedRun, Evaluation]], root: Path) -> str:
 
 def _hits(runs: Sequence[LoggedRun], printed: Printed) -> list[tuple[LoggedRun, Evaluation]]:
     """Where a printed value stands, the most exactly printed first."""
-    found = [(run, each) for run in runs for each in run.evaluations if printed.fits(each.value)]
+    found = []
+    for run in runs:
+        begin = bisect_left(run.by_value, printed.value - printed.edge, key=attrgetter("value"))
+        for each in takewhile(lambda one: one.value <= printed.value + printed.edge, run.by_value[begin:]):
+            found.append((run, each))
     return sorted(found, key=lambda one: -len(one[1].printed))
 
 

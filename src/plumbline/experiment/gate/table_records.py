@@ -28,6 +28,8 @@ def read_table(folder: Path, rules: Rules, only: str | None = None) -> list[Reco
     part = rules.table
     assert part is not None
     page = folder / part.page
+    if not page.resolve().is_relative_to(folder.resolve()):
+        raise PlumblineError(f"{page}: leads out of {folder}; table.page of the rules names a file below it, no link")
     if not page.is_file():
         raise PlumblineError(f"{page}: no such file; the rules read their table from it (table.page)")
     columns, rows = _table(read_text(page), part, page)

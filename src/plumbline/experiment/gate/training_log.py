@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
+from plumbline.core.errors import PlumblineError
 from plumbline.core.files import sha256_text
-from plumbline.experiment.gate.bounded_reading import LINE, RUNS, LineForm, number, read_text
+from plumbline.experiment.gate.bounded_reading import EVALUATIONS, LINE, RUNS, LineForm, number, read_text
 
 #: A line of this many equals signs, or more, divides a log: its code, what it says of the machine, its evaluations.
 DIVIDER = 20
@@ -59,6 +62,11 @@ class LoggedRun:
         """The printed values by label and step; step 0, at which nothing was learnt, is not among them."""
         return {(each.label, each.step): each.printed for each in self.evaluations if each.step != 0}
 
+    @cached_property
+    def by_value(self) -> list[Evaluation]:
+        """The evaluations with a finite value, the smallest first."""
+        return sorted((each for each in self.evaluations if math.isfinite(each.value)), key=attrgetter("value"))
+
     @property
     def last_step(self) -> int:
         """The last step that was evaluated; 0 without any."""
@@ -102,10 +110,11 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
     """Read a log; `others`: the forms of metrics beside the one that counts, whose label is their own word.
 
     Raises:
-        PlumblineError: it cannot be read.
+        PlumblineError: it cannot be read, or has too many evaluations.
     """
     parts: list[list[str]] = [[]]
     found: list[list[tuple[str, dict[str, str]]]] = [[]]
+    count = 0
     for line in read_text(path).split("\n"):
         if len(line) >= DIVIDER and not line.strip("="):
             parts.append([])
@@ -116,6 +125,9 @@ def read_log(path: Path, forms: Sequence[LineForm], others: Sequence[LineForm] =
         for form in forms:
             if (read := form.read(line)) is not None and number(read[1]["value"]) is not None:
                 found[-1].append(read)
+                count += 1
+                if count > EVALUATIONS:
+                    raise PlumblineError(f"{path} has more than {EVALUATIONS:,} evaluations, and is not read")
                 for other in others:
                     if (beside := other.read(line)) is not None and number(beside[1]["value"]) is not None:
                         found[-1].append((other.anchor, {**read[1], **beside[1]}))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from plumbline.core.errors import UsageError
 
-#: Most files, bytes of all of them, files within files, and characters of a line.
-FILES, BYTES, DEPTH, LINE = 200, 4_000_000, 10, 100_000
+#: Most files, bytes of all of them, files within files, characters of a line, and commands that input a file.
+FILES, BYTES, DEPTH, LINE, INPUTS = 200, 4_000_000, 10, 100_000, 1_000
 
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]*)\}|\\(?:input|include)\s+([^\s{}\\]+)")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
@@ -41,6 +41,7 @@ class Source:
     lines: list[SourceLine] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
     files: int = 0
+    inputs: int = 0
     size: int = 0
 
 
@@ -95,6 +96,11 @@ def _place(text: str, line: SourceLine, path: Path, root: Path, source: Source, 
     for found in _INPUT.finditer(text):
         source.lines.append(SourceLine(line.file, line.number, text[end : found.start()]))
         end = found.end()
+        source.inputs += 1
+        if source.inputs > INPUTS:
+            if source.inputs == INPUTS + 1:
+                source.not_read.append(f"{line.where}: after {INPUTS} times \\input none is followed")
+            continue
         name = (found[1] or found[2] or "").strip().strip('"')
         target, why = _target(name, root, (*above, path))
         if target is None:

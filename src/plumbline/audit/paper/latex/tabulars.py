@@ -29,6 +29,8 @@ _BEFORE = {"cellcolor": True, "rowcolor": True, "centering": False}
 
 #: Most columns, and cells of one table.
 COLUMNS, CELLS = 200, 40_000
+#: Most tokens of an environment's name, and of what a rule has in round brackets.
+NAME = 40
 
 
 @dataclass(kw_only=True)
@@ -62,8 +64,8 @@ class _Float:
 
     begin: int
     end: int
-    caption: str = ""
-    label: str = ""
+    caption: str | None = None
+    label: str | None = None
 
 
 def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
@@ -86,7 +88,7 @@ def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
             number = next((n for n, each in enumerate(floats) if each.begin <= begin < each.end), None)
             if number is not None:
                 table.floating = number + 1
-                table.caption, table.label = floats[number].caption, floats[number].label
+                table.caption, table.label = floats[number].caption or "", floats[number].label or ""
             tables.append(table)
             place = end
         elif name in ("tblr", "longtblr", "NiceTabular", "tabu", "longtabu"):
@@ -95,8 +97,10 @@ def find_tables(tokens: list[Token], source: Source) -> list[ReadTable]:
 
 
 def _name(tokens: list[Token], place: int) -> tuple[str, int]:
-    inner, place = group(tokens, place)
-    return "".join(one.text for one in inner), place
+    # Only so far: a brace that does not close would be looked for in all of the paper, again and again.
+    begin = after_space(tokens, place)
+    inner, after = group(tokens[begin : begin + NAME], 0)
+    return "".join(one.text for one in inner), begin + after
 
 
 def _floats(tokens: list[Token]) -> list[_Float]:
@@ -115,12 +119,14 @@ def _floats(tokens: list[Token]) -> list[_Float]:
                 elif token.text == "end" and open_one is not None:
                     open_one.end, open_one = place, None
         elif open_one is not None:
+            if getattr(open_one, token.text) is not None:
+                continue
             _, after = option(tokens, place + 1)
             given, _ = group(tokens, after)
             if token.text == "caption":
-                open_one.caption = open_one.caption or cell_text(given).text
+                open_one.caption = cell_text(given).text
             else:
-                open_one.label = open_one.label or "".join(one.text for one in given)
+                open_one.label = "".join(one.text for one in given)
     return found
 
 
@@ -200,7 +206,7 @@ def _table(tokens: list[Token], takes: int, where: str, source: Source) -> ReadT
             if text in PARTING and text not in ("toprule", "bottomrule") and table.rows and not table.head:
                 table.head = len(table.rows)
             place = _after_rule(tokens, place, text)
-        else:
+        elif cell or kind != "space":
             cell.append(token)
         if cells > CELLS or len(row) > COLUMNS:
             table.rows, table.groups = [], []
@@ -216,9 +222,10 @@ def _after_rule(tokens: list[Token], place: int, name: str) -> int:
     _, place = option(tokens, place)
     begin = after_space(tokens, place)
     if begin < len(tokens) and tokens[begin].kind == "text" and tokens[begin].text.startswith("("):
-        while begin < len(tokens) and ")" not in tokens[begin].text:
+        end = min(len(tokens), begin + NAME)
+        while begin < end and ")" not in tokens[begin].text:
             begin += 1
-        if begin < len(tokens):
+        if begin < end:
             rest = tokens[begin].text.partition(")")[2]
             tokens[begin] = tokens[begin]._replace(text=rest)
             place = begin

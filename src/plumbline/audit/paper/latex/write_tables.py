@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.audit.paper.latex.source_files import read_source
-from plumbline.audit.paper.latex.tabulars import ReadCell, ReadTable, find_tables
+from plumbline.audit.paper.latex.tabulars import CELLS, ReadCell, ReadTable, find_tables
 from plumbline.audit.paper.latex.tokens import tokens_of
 from plumbline.audit.paper.paper_table import SOURCES, TABLES
 from plumbline.audit.paper.printed_cell import marked, read_cell
-from plumbline.core.errors import UsageError
+from plumbline.core.errors import UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, make_folder, sha256_text
+
+#: Most places that are named as not read.
+NOT_READ = 1_000
 
 
 def write_tables(path: Path, folder: Path) -> None:
@@ -59,7 +62,13 @@ def write_tables(path: Path, folder: Path) -> None:
     make_folder(folder)
     for name, text in made.items():
         atomic_write_text(folder / f"{name}.csv", text)
-    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": told, "not_read": not_read})
+    atomic_write_json(folder / SOURCES, {"paper": path.name, "tables": told, "not_read": _some(not_read)})
+
+
+def _some(not_read: list[str]) -> list[str]:
+    """What was not read, up to a limit; how much more there is."""
+    more = len(not_read) - NOT_READ
+    return [*not_read[:NOT_READ], f"and {more:,} places more"] if more > 0 else not_read
 
 
 def _names(tables: list[ReadTable]) -> list[str]:
@@ -86,6 +95,9 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
     if not table.rows:
         return "", [], problems
     width = max(sum(cell.columns for cell in row) for row in table.rows)
+    if len(table.rows) * width > CELLS:
+        size = f"{len(table.rows)} rows and {width} columns"
+        return "", [], [f"{table.where}: a tabular of {size}; at most {CELLS} cells are read"]
     grid = [_spread_out(row, width) for row in table.rows]
     _down(grid)
     head = min(table.head or 1, len(grid) - 1) if len(grid) > 1 else 1
@@ -110,8 +122,8 @@ def _csv(table: ReadTable, titles: list[str]) -> tuple[str, list[list[str]], lis
             text.write("\n")  # a title of the rows below it
             titles.append(f"{written[0].where}: {written[0].content.text[:200]}")
             continue
-        for cell in written:
-            if cell.content.unknown and not cell.filled:
+        for cell in cells:
+            if cell is not None and cell.content.unknown and not cell.filled:
                 said = ", ".join(dict.fromkeys(cell.content.unknown))
                 problems.append(f"{cell.where}: the cell {cell.content.text[:60]!r}: not known: {said[:100]}")
         writer.writerow([_written(cell) for cell in cells])
@@ -128,7 +140,7 @@ def _is_head(row: list[ReadCell | None]) -> bool:
 def _written(cell: ReadCell | None) -> str:
     if cell is None:
         return ""
-    return marked(cell.content.text[:500], bold=cell.content.bold, underlined=cell.content.underlined)
+    return marked(visible(cell.content.text[:500]), bold=cell.content.bold, underlined=cell.content.underlined)
 
 
 def _spread_out(row: list[ReadCell], width: int) -> list[ReadCell | None]:
@@ -165,4 +177,4 @@ def _heads(rows: list[list[ReadCell | None]], width: int) -> list[str]:
             text = over.content.text if over is not None and left >= 0 else ""
             if text and text not in names[column]:
                 names[column].append(text)
-    return [" / ".join(words)[:300] for words in names]
+    return [visible(" / ".join(words)[:300]) for words in names]
