@@ -13,6 +13,7 @@ from plumbline.audit.printed_numbers import NOT_PRINTED, printed
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import AS_PRINTED, bound, formatted
+from plumbline.results.tables.provenance import goes_on
 from plumbline.specs.paper import Paper
 from plumbline.specs.study_config import Study
 
@@ -27,9 +28,10 @@ class Column:
     """A column of a table: `kind` says whose value it is, `format` how a number is written.
 
     Formats are those of `plumbline.results.tables.number_formats`; a column without one holds words. `readable`: in the
-    renderings for people, not in the csv alone; `narrow`: in the one of 80 columns too. `noise`: the column whose cell
-    in the same row is its standard deviation over seeds. `once`: where rows that follow each other have the same in all
-    such columns, people read it in the first one alone.
+    pages for people, not in the csv alone; `narrow`: in the terminal's 80 columns too; `paper`: in the table for a
+    paper, where the narrow ones are not the right choice (`plumbline.results.tables.paper_columns`). `noise`: the
+    column whose cell in the same row is its standard deviation over seeds. `once`: where rows that follow each other
+    have the same in all such columns, people read it in the first one alone.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Column:
     format: str = ""
     readable: bool = True
     narrow: bool = False
+    paper: bool = False
     noise: str = ""
     once: bool = False
 
@@ -115,6 +118,16 @@ class Table:
         if not column.numeric:
             return ""
         return cell.word if cell.value is None else bound(cell.value, column.format)
+
+
+def texts(table: Table, shown: list[Column]) -> list[list[str]]:
+    """Write the cells of some columns as people read them, row by row: what is said once is not said again."""
+    values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
+    again = goes_on([column.name for column in table.columns if column.once], values)
+    return [
+        ["" if repeats and column.once else table.shown(row, column) for column in shown]
+        for row, repeats in zip(table.rows, again, strict=True)
+    ]
 
 
 def number(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:
