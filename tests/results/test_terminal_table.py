@@ -61,7 +61,7 @@ def test_table2_at_demo_with_a_long_name(tmp_path: Path) -> None:
     assert lines[lines.index(softpick) + 1].endswith("(baseline seeds)")
     hyper = next(line for line in lines if line.startswith("HyperConnections"))
     assert hyper.split()[-5:] == ["missing", "missing", "missing", "missing", "-9.79"]
-    assert "t.md (18 more columns)" in " ".join(lines[-2:])
+    assert "t.csv (43 more columns)" in " ".join(lines[-2:])
 
 
 def test_without_marked_columns_as_many_as_there_is_room_for(published: World, tmp_path: Path) -> None:

@@ -144,7 +144,11 @@ def test_golden_renderings(published, table):
     assert r"\caption{Main results at 1.2B, sorted by CLIMB-avg. Preset paper." in latex and "Pooled" not in latex
     assert "Preset: paper" in write_table.to_tex_notes(table) and "Pooled" in write_table.to_tex_notes(table)
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
-    assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
+    assert sigmoid.endswith("| -77.68 | -77.68 | <1e-300 | <1e-7 |")  # its p underflows; no p is zero
+    assert "$<10^{-300}$ & $<10^{-7}$ & $<10^{-300}$ & $<10^{-300}$ &" in write_table.to_tex_all(table)
+    notes = [line for line in markdown if line.startswith("- ")]
+    assert "[table2.provenance.json](table2.provenance.json) names them" in notes[-2]
+    assert notes[-1] == "- [table2.csv](table2.csv) has 39 more columns."
     assert "<1e-300: p p_bonferroni p_holm p_bh p_items p_items_bonferroni; <1e-7: p_bonferroni_published" in (
         write_table.to_csv(table)
     )

@@ -19,23 +19,24 @@ LONG, LEAST = 20, 76.0
 HEADING = 9
 
 
-def paper_columns(table: Table) -> list[Column]:
+def paper_columns(table: Table, room: float = ROOM) -> list[Column]:
     """Choose the columns of a table that a paper has room for, in declared order.
 
     They are those that its study marks as `paper`; else all readable ones, where these are ten at most and fit, or none
-    is marked `narrow`; else the narrow ones with what is printed beside them, and others as far as there is room.
+    is marked `narrow`; else the narrow ones with what is printed beside them, and others as far as there is room of so
+    many points.
     """
     if marked := [column for column in table.columns if column.paper]:
         return marked
     readable = [column for column in table.columns if column.readable]
     narrow = {column.name for column in table.columns if column.narrow}
-    if not narrow or (len(readable) <= MOST and sum(width(table, column) for column in readable) <= ROOM):
+    if not narrow or (len(readable) <= MOST and sum(width(table, column) for column in readable) <= room):
         return readable
     pairs = _pairs(readable)
     chosen: list[Column] = []
     for pair in sorted(pairs, key=lambda pair: not any(column.name in narrow for column in pair)):
-        room = ROOM - sum(width(table, column) for column in (*chosen, *pair))
-        if any(column.name in narrow for column in pair) or (len(chosen) + len(pair) <= MOST and room >= 0):
+        taken = sum(width(table, column) for column in (*chosen, *pair))
+        if any(column.name in narrow for column in pair) or (len(chosen) + len(pair) <= MOST and taken <= room):
             chosen += pair
     names = {column.name for column in chosen}
     return [column for column in readable if column.name in names]

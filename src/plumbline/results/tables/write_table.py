@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 
 from tabulate import tabulate
@@ -12,6 +13,7 @@ from plumbline.audit.printed_numbers import NOT_PRINTED
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.paper_columns import paper_columns
 from plumbline.results.tables.provenance import headings, provenance
 from plumbline.results.tables.table import Cell, Table, texts
 from plumbline.results.tables.tex_table import to_tex, to_tex_all, to_tex_notes
@@ -20,9 +22,12 @@ from plumbline.specs.paper import named
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
 MISSING_REASONS = "missing_reasons"
 
+#: How the file ends that says where each number comes from.
+PROVENANCE = ".provenance.json"
+
 
 def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "") -> list[Path]:
-    """Write a table as `out` (csv) and, beside it, its other `ENDINGS`; returns the paths.
+    """Write a table as `out` (csv) and, beside it, its other files; returns the paths.
 
     `fingerprint`: the table's fingerprint, which the provenance repeats.
     """
@@ -71,17 +76,27 @@ def missing_reasons(table: Table, row: dict[str, Cell]) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Write the readable columns as a Markdown table, its warnings above and its notes below."""
-    shown = [column for column in table.columns if column.readable]
+    """Write about ten columns as a Markdown table, its warnings above and its notes below, the last of which says where
+    the others are."""
+    shown = paper_columns(table, room=math.inf)
     heads = headings(table.columns)
     text = markdown(
         texts(table, shown),
         [heads[column.name] for column in shown],
         ["left" if column.kind == "label" or not column.numeric else "right" for column in shown],
     )
-    above = table.warnings or [f"Preset: {table.preset}"]
+    above = [_linked(table, warning) for warning in table.warnings or [f"Preset: {table.preset}"]]
     head = [f"# {table.title}", named(table.study, table.paper)]
-    return "\n\n".join([*head, *above, text, "\n".join(f"- {note}" for note in table.notes)]) + "\n"
+    notes = [f"- {_linked(table, note)}" for note in table.notes]
+    if left_out := len(table.columns) - len(shown):
+        notes.append(f"- [{table.name}.csv]({table.name}.csv) has {left_out} more columns.")
+    return "\n\n".join([*head, *above, text, "\n".join(notes)]) + "\n"
+
+
+def _linked(table: Table, text: str) -> str:
+    """A text with a link to the table's provenance, where it names that."""
+    file = f"{table.name}{PROVENANCE}"
+    return text.replace(file, f"[{file}]({file})")
 
 
 def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
@@ -90,6 +105,5 @@ def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
     return tabulate(escaped, header, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True)
 
 
-#: What is written of a table beside its csv, by the file's ending; the last file says where its numbers come from.
+#: What is written of a table as text beside its csv, by the file's ending.
 AS_TEXT = {".md": to_markdown, ".tex": to_tex, ".all.tex": to_tex_all, ".notes.tex": to_tex_notes}
-PROVENANCE = ".provenance.json"
