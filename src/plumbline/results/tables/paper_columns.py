@@ -61,7 +61,7 @@ def longest(table: Table, column: Column) -> int:
 def heading_lines(heading: str, signs: int) -> list[str]:
     """Break a heading into lines that are hardly longer than the column's cells of so many signs."""
     most, lines = max(HEADING, min(signs, LONG)), [""]
-    for word in re.findall(r"\s*[^\s_]{3,}_+(?=[^\s_]{3})|\s*\S[^\s_]*_?", heading):
+    for word in re.findall(r"\s*[^\s_]{3,}_+(?=[^\s_]{3})|\s*\S+", heading):
         if lines[-1] and len(lines[-1] + word) > most:
             lines.append("")
         lines[-1] += word if lines[-1] else word.lstrip()
