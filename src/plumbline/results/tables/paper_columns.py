@@ -1,9 +1,10 @@
-"""Chooses the columns of a table that fit in a paper, and estimates how wide columns are in print."""
+"""Chooses the columns of a table that fit in a paper, estimates how wide they are in print, and writes their cells."""
 
 from __future__ import annotations
 
 import re
 
+from plumbline.results.tables.provenance import goes_on
 from plumbline.results.tables.table import Column, Table
 
 #: Columns of a table for a paper, where its study marks more than one of them and no others (`Column.paper`).
@@ -79,3 +80,13 @@ def width(table: Table, column: Column) -> float:
 def is_long(table: Table, column: Column, more_than: int = LONG) -> bool:
     """Tell whether a column's words are broken into lines: those of more signs than this."""
     return not column.numeric and longest(table, column) > more_than
+
+
+def texts(table: Table, shown: list[Column]) -> list[list[str]]:
+    """Write the cells of some columns as people read them, row by row: what is said once is not said again."""
+    values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
+    again = goes_on([column.name for column in table.columns if column.once], values)
+    return [
+        ["" if repeats and column.once else table.shown(row, column) for column in shown]
+        for row, repeats in zip(table.rows, again, strict=True)
+    ]

@@ -13,7 +13,6 @@ from plumbline.audit.printed_numbers import NOT_PRINTED, printed
 from plumbline.core.errors import PlumblineError
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING, RunFrames
 from plumbline.results.tables.number_formats import AS_PRINTED, bound, formatted
-from plumbline.results.tables.provenance import goes_on
 from plumbline.specs.paper import Paper
 from plumbline.specs.study_config import Study
 
@@ -121,16 +120,6 @@ class Table:
         if not column.numeric:
             return ""
         return cell.word if cell.value is None else bound(cell.value, column.format)
-
-
-def texts(table: Table, shown: list[Column]) -> list[list[str]]:
-    """Write the cells of some columns as people read them, row by row: what is said once is not said again."""
-    values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
-    again = goes_on([column.name for column in table.columns if column.once], values)
-    return [
-        ["" if repeats and column.once else table.shown(row, column) for column in shown]
-        for row, repeats in zip(table.rows, again, strict=True)
-    ]
 
 
 def number(value: float | int | None, word: str, runs: Iterable[str] = ()) -> Cell:

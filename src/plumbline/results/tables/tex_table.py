@@ -19,10 +19,11 @@ from plumbline.results.tables.paper_columns import (
     is_long,
     longest,
     paper_columns,
+    texts,
     width,
 )
 from plumbline.results.tables.provenance import headings
-from plumbline.results.tables.table import EXACT_NOTE, Column, Table, texts
+from plumbline.results.tables.table import EXACT_NOTE, Column, Table
 from plumbline.results.tables.tex_text import number, tex
 from plumbline.specs.corpus import REPRODUCTION
 from plumbline.specs.paper import named

@@ -13,9 +13,9 @@ from plumbline.audit.printed_numbers import NOT_PRINTED
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.paper_columns import paper_columns
+from plumbline.results.tables.paper_columns import paper_columns, texts
 from plumbline.results.tables.provenance import headings, provenance
-from plumbline.results.tables.table import Cell, Table, texts
+from plumbline.results.tables.table import Cell, Table
 from plumbline.results.tables.tex_table import to_tex, to_tex_all, to_tex_notes
 from plumbline.specs.paper import named
 
