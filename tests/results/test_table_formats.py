@@ -12,6 +12,9 @@ from plumbline.results.runs.finished_runs import load
 from plumbline.results.tables import write_table
 from plumbline.results.tables.number_formats import formatted
 from plumbline.results.tables.table import Cell, Column, Table, from_print, number, published_column
+from plumbline.results.tables.tex_table import PACKAGES
+from plumbline.results.tables.tex_text import number as number_for_tex
+from plumbline.results.tables.tex_text import tex
 from plumbline.specs.paper import Paper
 
 COLUMNS = [
@@ -66,15 +69,50 @@ def test_markdown(table: Table) -> None:
 
 def test_tex(table: Table) -> None:
     text = write_table.to_tex(table)
-    assert r"Name & $\Delta$\_x \& 100 \% (reproduced) & $\Delta$\_x \& 100 \% (published) & p \\" in text
-    assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & 0.1250 & \ensuremath{<}1e-300 \\" in text
-    assert (
-        r'\caption{50 \% of \#1. Study s\_x: a summary of "Of Lines" (Ray et al.). Beware: $\le$ 2. A note, $\sigma$.}'
-        in text
-    )
-    assert r"\label{tab:s_x-t}" in text
+    assert r"\multicolumn{2}{c}{$\Delta_x$ \& 100 \%}" in text and r"\cmidrule(lr){2-3}" in text
+    assert r"\multicolumn{1}{@{}l}{Name} & \multicolumn{1}{r}{repr.} & \multicolumn{1}{r}{publ.}" in text
+    assert r"ReLU$^2$ | \{a\}\_b\textbackslash{}c & +0.12 & 0.1250 & $<10^{-300}$ \\" in text
+    assert r"\caption{50 \% of \#1. Preset demo: no reproduction of the paper's numbers. Reproduced (repr.)" in text
+    assert r"\label{tab:s_x-t}" in text and "Beware" not in text and "A note" not in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
-    assert r"\begin{tabular}{lrrr}" in text and text.count("{") == text.count("}")
+    assert r"\begin{tabular}{@{}lrrr@{}}" in text and text.count("{") == text.count("}")
+
+
+def test_notes_for_tex(table: Table) -> None:
+    lines = write_table.to_tex_notes(table).splitlines()
+    assert lines[:2] == [
+        f"% needs {PACKAGES}",
+        '% s_x t of a summary of "Of Lines" (Ray et al.), preset demo: its notes; \\input this where they are to stand',
+    ]
+    assert [line for line in lines if line.startswith(r"\item")] == [
+        r"\item Study \texttt{s\_\allowbreak{}x}: a summary of ``Of Lines'' (Ray et al.).",
+        r"\item Beware: $\le$ 2.",
+        r"\item A note, $\sigma$.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("λ_Q, ✓ × ′", r"$\lambda_Q$, $\checkmark$ $\times$ $'$"), ("x₁₂⁻¹", "x$_1$$_2$$^-$$^1$"),
+        ("W_Q^t of `d_k --x`", r"$W_Q$$^{t}$ of \texttt{d\_k -{}-x}"), ('"a" & Ćé', r"``a'' \& Ćé"),
+        ("中 and \N{LEFT-POINTING ANGLE BRACKET}", "[U+4E2D] and [U+2329]"),
+        ("a long_name", r"a long\_name"), ("Θ Α ε", r"$\Theta$ $\mathrm{A}$ $\varepsilon$"),
+    ],
+)  # fmt: skip
+def test_signs_that_tex_lacks(text: str, said: str) -> None:
+    assert tex(text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("-0.0030", "$-$0.0030"), ("+4.47", "+4.47"), ("1.5e-04", r"$1.5\times10^{-4}$"), ("<1e-7", "$<10^{-7}$"),
+        ("1,234", "1,234"), ("1.4e+00", "1.4"), ("not printed", "not printed"),
+    ],
+)  # fmt: skip
+def test_numbers_of_tex(text: str, said: str) -> None:
+    assert number_for_tex(text) == said
 
 
 def test_a_table_without_numbers_needs_no_status() -> None:

@@ -51,7 +51,7 @@ def test_published_cells_and_words(results):
         ("qknorm", "CLIMB-avg (published)", "row qknorm, column climb_avg_published: 0.4882"),
         ("QK-Norm", "CLIMB-avg", "row qknorm, column climb_avg: 0.48"),
         ("qknorm", "p Holm", "row qknorm, column p_holm: 0.14"),
-        ("qknorm", "Δ (reproduced)", "row qknorm, column delta: 0.005"),
+        ("qknorm", "Δ (reproduced)", "row qknorm, column climb_avg_delta: 0.005"),
     ],
 )
 def test_headings_and_labels_of_the_rendered_table_will_do(results, row, column, name):

@@ -7,13 +7,15 @@ A copy says which preset it is of in the file itself.
 rule copy_table:
     """A table of the preset asked for."""
     input:
-        copied(".csv", ".md", ".tex", ".provenance.json"),
+        copied(".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"),
     output:
         multiext(
             f"{RESULTS}/{{name}}",
             csv=".csv",
             md=".md",
             tex=".tex",
+            all_columns=".all.tex",
+            notes=".notes.tex",
             provenance=".provenance.json",
         ),
     log:

@@ -6,7 +6,7 @@ the code are the parameter `fingerprint`.
 
 
 rule table:
-    """One table: tidy csv, md and tex renderings, and where each number came from."""
+    """One table: tidy csv, md, for TeX (short, whole, notes), and where each number came from."""
     input:
         target_files("table"),
     output:
@@ -19,6 +19,8 @@ rule table:
         ),
         md=f"{MADE}/{{study}}/{{table}}.md",
         tex=f"{MADE}/{{study}}/{{table}}.tex",
+        all_columns=f"{MADE}/{{study}}/{{table}}.all.tex",
+        notes=f"{MADE}/{{study}}/{{table}}.notes.tex",
         provenance=f"{MADE}/{{study}}/{{table}}.provenance.json",
     log:
         f"{LOGS}/table/{{study}}.{{table}}.log",

@@ -17,7 +17,7 @@ from plumbline.specs.yaml_files import studies as known_studies
 
 #: The files of a product by its kind; the first one stands for it.
 FILES = {
-    "table": (".csv", ".md", ".tex", ".provenance.json"),
+    "table": (".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"),
     "figure": (".png", ".svg", ".csv", f".{fingerprint_file.KEY}.json"),
     "claims": (".csv", ".md", f".{fingerprint_file.KEY}.json"),
     "interpretations": (".md", f".{fingerprint_file.KEY}.json"),

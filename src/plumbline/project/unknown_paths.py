@@ -7,6 +7,7 @@ from functools import cached_property
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.data.pinned_packages import PINS
+from plumbline.project.bundle_products import FILES
 from plumbline.project.configuration import Configuration
 from plumbline.project.paths import REPORT_INDEX, RESULTS, WorkflowPaths
 from plumbline.project.planned_measurements import PlannedMeasurements
@@ -105,7 +106,7 @@ class UnknownPaths:
 
     @cached_property
     def _makes(self) -> set[str]:
-        endings = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".png", ".svg", ".csv")}
+        endings = {"table": FILES["table"], "figure": (".png", ".svg", ".csv")}
         copies = {
             f"{name}{end}" for kind, ends in endings.items() for name in self.targets.copies(kind) for end in ends
         }

@@ -14,7 +14,10 @@ from plumbline.report.results_on_disk import STATES, ResultsOnDisk, StudyProduct
 from plumbline.specs.study_config import Study
 
 #: What can be taken along of a product of each kind. A figure's png is its svg once more, at twice the size.
-ENDINGS = {"table": (".csv", ".md", ".tex", ".provenance.json"), "figure": (".svg", ".csv")}
+ENDINGS = {
+    "table": (".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"),
+    "figure": (".svg", ".csv"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

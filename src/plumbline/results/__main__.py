@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ from plumbline.specs.yaml_files import PRESETS, ROOT
 # What only one verb needs is loaded by that verb: a table waits for no drawing library.
 if TYPE_CHECKING:
     from plumbline.results.runs.finished_runs import RunFrames
+
+#: Runs of other specs that a table's warning names; the others stand in its provenance.
+FEW = 3
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -102,13 +105,21 @@ def _target(given: argparse.Namespace) -> None:
 
         _require_made(product, table.Table, study, given)
         if frames.others:
-            product.warnings.append(f"Made from runs of other specs or versions: {'; '.join(frames.others)}.")
+            product.others = list(frames.others)
+            product.warnings.append(_of_others(product.name, frames.others))
         product.warnings += frames.mixed
         product.notes += frames.notes
         product.paper = study.paper
         paths = write_table.write(product, frames, given.out, given.fingerprint)
     for path in paths:
         print(path)
+
+
+def _of_others(table: str, others: Sequence[str]) -> str:
+    """Say that runs are of other specs or versions; the table's provenance names them where they are many."""
+    said = f"Made from runs of other specs or versions: {'; '.join(others[:FEW])}"
+    more = len(others) - FEW
+    return f"{said}; {more} more are in {table}.provenance.json (runs_of_other_specs)." if more > 0 else f"{said}."
 
 
 def _require_made(product: object, wanted: type, study: study_config.Study, given: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ Source: query_free study, Table 1; sections 4.1 to 4.4 and 6, appendices 8.3 to 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.results.runs.finished_runs import RunFrames
@@ -50,6 +51,8 @@ COLUMNS = [
     Column(name="checked_on", header="checked on", kind="fact", readable=False),
     PRESET,
 ]
+#: A paper has room for all that people read, but where a statement stands.
+COLUMNS = [replace(column, paper=column.readable and column.name != "source") for column in COLUMNS]
 
 
 def table1(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:

@@ -219,7 +219,7 @@ def test_lemma1_shows_the_bound_kept_and_broken(right: Written, small_head: None
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_files_and_terminal(name: str, tables: dict[str, Table], right: Written, tmp_path) -> None:
     paths = write_table.write(tables[name], right.load(), tmp_path / f"{name}.csv")
-    assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".json"]
+    assert [path.suffix for path in paths] == [".csv", ".md", ".tex", ".tex", ".tex", ".json"]
     shown = terminal_table.show(tmp_path / f"{name}.csv")
     assert max(map(len, shown.splitlines())) <= 80 and "Preset: paper" in shown
     if name == "table1":

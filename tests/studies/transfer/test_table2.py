@@ -141,21 +141,26 @@ def test_golden_renderings(published, table):
     assert any(line.startswith("Preset: paper. Sizes and budget") for line in markdown[:head])
     latex = write_table.to_tex(table)
     assert r"ReLU$^2$ & not significant (item sampling) & 0.4878 & 0.4878 &" in latex and r"\bottomrule" in latex
-    assert "Preset: paper" in latex
+    assert r"\caption{Main results at 1.2B, sorted by CLIMB-avg. Preset paper." in latex and "Pooled" not in latex
+    assert "Preset: paper" in write_table.to_tex_notes(table) and "Pooled" in write_table.to_tex_notes(table)
     sigmoid = next(line for line in markdown if line.startswith("| Sigmoid"))
-    assert "| <1e-300 | <1e-7 | <1e-300 | <1e-300 |" in sigmoid  # its p underflows; no p is zero
+    assert sigmoid.endswith("| -77.68 | -77.68 | <1e-300 | <1e-7 |")  # its p underflows; no p is zero
+    assert "$<10^{-300}$ & $<10^{-7}$ & $<10^{-300}$ & $<10^{-300}$ &" in write_table.to_tex_all(table)
+    notes = [line for line in markdown if line.startswith("- ")]
+    assert "[table2.provenance.json](table2.provenance.json) names them" in notes[-2]
+    assert notes[-1] == "- [table2.csv](table2.csv) has 39 more columns."
     assert "<1e-300: p p_bonferroni p_holm p_bh p_items p_items_bonferroni; <1e-7: p_bonferroni_published" in (
         write_table.to_csv(table)
     )
 
 
-def test_the_verb_writes_four_files(published, tmp_path, repository):
+def test_the_verb_writes_a_tables_files(published, tmp_path, repository):
     out = tmp_path / "results" / "transfer" / "table2.csv"
     words = ("--preset", "paper", "--work", published.root, "--out", out)
     done = run_in_process.run(results.main, "table", "transfer", "table2", *words, cwd=repository)
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in out.parent.iterdir()) == [
-        "table2.csv", "table2.md", "table2.provenance.json", "table2.tex"
+        "table2.all.tex", "table2.csv", "table2.md", "table2.notes.tex", "table2.provenance.json", "table2.tex"
     ]  # fmt: skip
     assert len(pd.read_csv(out)) == 20
     shown = run_in_process.run(results.main, "show", out, cwd=repository)

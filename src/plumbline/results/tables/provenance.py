@@ -77,6 +77,8 @@ def provenance(table: Table, frames: RunFrames, csv_text: str) -> dict[str, Any]
         ],
         "warnings": table.warnings,
         "notes": table.notes,
+        "interpretations": table.interpretations,
+        "runs_of_other_specs": table.others,
         "csv_sha256": sha256_text(csv_text),
         "published": table.published,
         "work": frames.named,

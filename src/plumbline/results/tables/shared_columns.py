@@ -13,6 +13,7 @@ from plumbline.results.tables.table import (
     Column,
     Table,
     context,
+    interpretations_of,
     joint_outcome,
     notes_of,
     published_column,
@@ -110,7 +111,8 @@ def make_table(
         key=key,
         columns=list(columns),
         rows=rows,
-        notes=[*notes, *notes_of(study)],
+        notes=[*notes, *notes_of(study, name)],
         warnings=[*warnings, *([EXACT_NOTE] if exact else warnings_of(study, scores, demo=demo))],
         published=published,
+        interpretations=interpretations_of(study),
     )

@@ -27,9 +27,10 @@ class Column:
     """A column of a table: `kind` says whose value it is, `format` how a number is written.
 
     Formats are those of `plumbline.results.tables.number_formats`; a column without one holds words. `readable`: in the
-    renderings for people, not in the csv alone; `narrow`: in the one of 80 columns too. `noise`: the column whose cell
-    in the same row is its standard deviation over seeds. `once`: where rows that follow each other have the same in all
-    such columns, people read it in the first one alone.
+    pages for people, not in the csv alone; `narrow`: in the terminal's 80 columns too; `paper`: in the table for a
+    paper, where the narrow ones are not the right choice (`plumbline.results.tables.paper_columns`). `noise`: the
+    column whose cell in the same row is its standard deviation over seeds. `once`: where rows that follow each other
+    have the same in all such columns, people read it in the first one alone.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Column:
     format: str = ""
     readable: bool = True
     narrow: bool = False
+    paper: bool = False
     noise: str = ""
     once: bool = False
 
@@ -65,7 +67,8 @@ class Cell:
 class Table:
     """A finished table. `key` is the column whose values name the rows; `warnings` stand above it, `notes` below.
 
-    `paper`: the study's, which its head names.
+    `paper`: the study's, which its head names. `interpretations`: those in force. `others`: what says of runs that they
+    are of another spec or version.
     """
 
     name: str
@@ -79,6 +82,8 @@ class Table:
     warnings: list[str] = field(default_factory=list)
     published: str | None = None
     paper: Paper | None = None
+    interpretations: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         names = {column.name for column in self.columns}
@@ -221,18 +226,21 @@ def warnings_of(study: Study, frames: RunFrames | None = None, *, demo: str = PR
     return warnings
 
 
-def notes_of(study: Study) -> list[str]:
-    """Write the notes that stand under every table of a study: which interpretations are in force."""
-    interpretations = [
+def interpretations_of(study: Study) -> list[str]:
+    """List the interpretations that are in force."""
+    return [
         interpretation["id"]
         for interpretation in study.definition["interpretations"]
         if study.preset in interpretation.get("presets", [study.preset])
     ]
-    return (
-        [f"Interpretations of what the paper leaves open (interpretations.md): {', '.join(interpretations)}."]
-        if interpretations
-        else []
-    )
+
+
+def notes_of(study: Study, table: str) -> list[str]:
+    """Write the notes that stand under every table of a study: how many interpretations are in force, and which file
+    names them."""
+    count = len(interpretations_of(study))
+    whole = f"{table}.provenance.json names them, interpretations.md says what each is"
+    return [f"Interpretations of what the paper leaves open: {count}; {whole}."] if count else []
 
 
 #: What every table says of itself in each row: one of no run, one of no scores, and one of scores.

@@ -46,8 +46,8 @@ def show(table: Path) -> str:
     }
     kept, room = _fitting(shown, cells)
     body = _grid(kept, [[cells[entry["name"]][number] for entry in kept] for number in range(len(rows))], room)
-    left_out = len([entry for entry in content["columns"] if entry["shown_in_markdown"]]) - len(kept)
-    whole = f"{table.with_suffix('.md')}" + (f" ({left_out} more columns)" if left_out > 0 else "")
+    left_out = len(content["columns"]) - len(kept)
+    whole = f"{table}" + (f" ({left_out} more columns)" if left_out > 0 else "")
     said = content.get("paper", "")  # a table that was made by an earlier version does not say
     above = [*content["warnings"], *([f"{content['study']}: {said}"] if said else []), content["title"]]
     wrapped = [textwrap.fill(text, WIDTH, break_on_hyphens=False) for text in above]

@@ -1,43 +1,44 @@
-"""Writes a table's four files: tidy csv, md, tex, and where each cell comes from. Each is whole or absent."""
+"""Writes a table's files: tidy csv, md, three for TeX, and where each cell comes from. Each is whole or absent."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 
-import pandas as pd
-from tabulate import LATEX_ESCAPE_RULES, tabulate
+from tabulate import tabulate
 
 from plumbline.audit.printed_numbers import NOT_PRINTED
 from plumbline.core import fingerprint_file
 from plumbline.core.files import atomic_write_json, atomic_write_text
 from plumbline.results.runs.finished_runs import RunFrames
-from plumbline.results.tables.provenance import goes_on, headings, provenance
-from plumbline.results.tables.table import Cell, Column, Table
+from plumbline.results.tables.paper_columns import paper_columns, texts
+from plumbline.results.tables.provenance import headings, provenance
+from plumbline.results.tables.table import Cell, Table
+from plumbline.results.tables.tex_table import to_tex, to_tex_all, to_tex_notes
 from plumbline.specs.paper import named
 
 #: The csv's last column: why numbers of a row are not there, or which bounds they stand for.
 MISSING_REASONS = "missing_reasons"
 
-#: Signs that TeX's text fonts lack.
-SIGNS = {"Δ": r"$\Delta$", "σ": r"$\sigma$", "−": "$-$", "√": r"$\surd$", "ρ": r"$\rho$", "±": r"$\pm$"}
-SIGNS |= {"↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "≤": r"$\le$", "×": r"$\times$", "²": "$^2$"}
+#: How the file ends that says where each number comes from.
+PROVENANCE = ".provenance.json"
 
 
 def write(table: Table, frames: RunFrames, out: str | Path, fingerprint: str = "") -> list[Path]:
-    """Write a table as `out` (csv) and, beside it, as md and tex, with its provenance.json; returns the paths.
+    """Write a table as `out` (csv) and, beside it, its other files; returns the paths.
 
     `fingerprint`: the table's fingerprint, which the provenance repeats.
     """
     out = Path(out)
-    paths = [out, out.with_suffix(".md"), out.with_suffix(".tex"), out.with_suffix(".provenance.json")]
     text = to_csv(table)
-    atomic_write_text(paths[1], to_markdown(table))
-    atomic_write_text(paths[2], to_tex(table))
-    atomic_write_json(paths[3], provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint})
+    for ending, write_as in AS_TEXT.items():
+        atomic_write_text(out.with_suffix(ending), write_as(table))
+    said = provenance(table, frames, text) | {fingerprint_file.KEY: fingerprint}
+    atomic_write_json(out.with_suffix(PROVENANCE), said)
     atomic_write_text(out, text)
-    return paths
+    return [out, *(out.with_suffix(ending) for ending in (*AS_TEXT, PROVENANCE))]
 
 
 def to_csv(table: Table) -> str:
@@ -75,27 +76,27 @@ def missing_reasons(table: Table, row: dict[str, Cell]) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Write the readable columns as a Markdown table, its warnings above and its notes below."""
-    shown = [column for column in table.columns if column.readable]
+    """Write about ten columns as a Markdown table, its warnings above and its notes below, the last of which says where
+    the others are."""
+    shown = paper_columns(table, room=math.inf)
     heads = headings(table.columns)
     text = markdown(
-        _texts(table, shown),
+        texts(table, shown),
         [heads[column.name] for column in shown],
         ["left" if column.kind == "label" or not column.numeric else "right" for column in shown],
     )
-    above = table.warnings or [f"Preset: {table.preset}"]
+    above = [_linked(table, warning) for warning in table.warnings or [f"Preset: {table.preset}"]]
     head = [f"# {table.title}", named(table.study, table.paper)]
-    return "\n\n".join([*head, *above, text, "\n".join(f"- {note}" for note in table.notes)]) + "\n"
+    notes = [f"- {_linked(table, note)}" for note in table.notes]
+    if left_out := len(table.columns) - len(shown):
+        notes.append(f"- [{table.name}.csv]({table.name}.csv) has {left_out} more columns.")
+    return "\n\n".join([*head, *above, text, "\n".join(notes)]) + "\n"
 
 
-def _texts(table: Table, shown: list[Column]) -> list[list[str]]:
-    """The rows as people read them, in the order in which they are: what is said once is not said again."""
-    values = [{name: cell.value for name, cell in row.items()} for row in table.rows]
-    again = goes_on([column.name for column in table.columns if column.once], values)
-    return [
-        ["" if repeats and column.once else table.shown(row, column) for column in shown]
-        for row, repeats in zip(table.rows, again, strict=True)
-    ]
+def _linked(table: Table, text: str) -> str:
+    """A text with a link to the table's provenance, where it names that."""
+    file = f"{table.name}{PROVENANCE}"
+    return text.replace(file, f"[{file}]({file})")
 
 
 def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
@@ -104,30 +105,5 @@ def markdown(rows: list[list[str]], header: list[str], align: list[str]) -> str:
     return tabulate(escaped, header, tablefmt="pipe", colalign=align if rows else None, disable_numparse=True)
 
 
-def tex(text: str) -> str:
-    """Write a text for TeX, with its special characters and missing signs written out."""
-    rules = LATEX_ESCAPE_RULES | SIGNS
-    return "".join(rules.get(character, character) for character in text.replace("^2", "²"))
-
-
-def to_tex(table: Table) -> str:
-    """Write the readable columns as a booktabs table; the caption carries title, warnings and notes."""
-    shown = [column for column in table.columns if column.readable]
-    heads = headings(table.columns)
-    frame = pd.DataFrame(_texts(table, shown), dtype=object)
-    style = frame.reindex(columns=range(len(shown))).style.format(tex).hide(axis="index")
-    style = style.format_index(lambda position: tex(heads[shown[position].name]), axis="columns")
-    align = "".join("r" if column.numeric else "l" for column in shown)
-    study = named(table.study, table.paper).replace("`", "")
-    caption = " ".join([table.title, study, *(table.warnings or [f"Preset: {table.preset}."]), *table.notes])
-    lines = [
-        "% needs \\usepackage{booktabs} and \\usepackage{graphicx}",
-        r"\begin{table}",
-        r"\centering",
-        r"\resizebox{\linewidth}{!}{%",
-        style.to_latex(hrules=True, column_format=align).strip() + "}",
-        rf"\caption{{{tex(caption)}}}",
-        rf"\label{{tab:{table.study}-{table.name}}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+#: What is written of a table as text beside its csv, by the file's ending.
+AS_TEXT = {".md": to_markdown, ".tex": to_tex, ".all.tex": to_tex_all, ".notes.tex": to_tex_notes}

@@ -1,0 +1,120 @@
+"""Writes texts and numbers for TeX, so that pdflatex and lualatex print them without more than amssymb."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from tabulate import LATEX_ESCAPE_RULES
+
+#: Signs that TeX's text fonts lack, as TeX's mathematics has them.
+_MATHS = {
+    "−": "-", "√": r"\surd", "±": r"\pm", "×": r"\times", "÷": r"\div", "·": r"\cdot", "°": r"^\circ", "µ": r"\mu",
+    "↑": r"\uparrow", "↓": r"\downarrow", "→": r"\to", "←": r"\leftarrow", "↔": r"\leftrightarrow",
+    "⇒": r"\Rightarrow", "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx", "≡": r"\equiv", "∝": r"\propto",
+    "≪": r"\ll", "≫": r"\gg", "∞": r"\infty", "∑": r"\sum", "∏": r"\prod", "∂": r"\partial", "∇": r"\nabla",
+    "∈": r"\in", "⊙": r"\odot", "⊗": r"\otimes", "⊕": r"\oplus", "⊤": r"\top", "⊥": r"\bot", "‖": r"\Vert",
+    "ℓ": r"\ell", "′": "'", "″": "''", "✓": r"\checkmark", "ε": r"\varepsilon", "φ": r"\varphi", "¬": r"\neg",
+}  # fmt: skip
+
+#: Signs that text has otherwise.
+_WORDS = {"–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "§": r"\S{}"}
+_WORDS |= {
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{NARROW NO-BREAK SPACE}": r"\,",
+    "\N{THIN SPACE}": r"\,",
+    "•": r"\textbullet{}",
+}
+
+#: Greek letters that TeX has no command for: they look like these.
+_PLAIN_GREEK = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABEZHIKMNOPTYXo", strict=True))
+
+#: Letters that both programs print as they are: Latin ones with accents.
+_LETTERS = range(0xC0, 0x180)
+
+_NUMBER = re.compile(r"(?P<bound><?)(?P<sign>[+−-]?)(?P<digits>\d[\d.,]*)(?:e(?P<power>[+-]?\d+))?")
+
+
+#: A letter with a short index, as in ``d_k``, which mathematics sets below the line, and a power, which it sets above.
+_INDEX = re.compile(r"(?<![\w\\])([A-Za-zΓ-ω])_([A-Za-z0-9])(?!\w)|(?<=[\w)])\^(-?[A-Za-z0-9]+)")
+
+
+def tex(text: str, *, broken: bool = False) -> str:
+    """Write a text for TeX: special signs, code in backquotes, quotation marks, and signs that its fonts lack.
+
+    A sign that is not known here stands as its number, such as [U+4E2D]. `broken`: let lines end after ``_`` and ``/``.
+    """
+    parts = re.split(r"`([^`]+)`", text.replace("^2", "²"))
+    written = [(_signs if place % 2 else _words)(part, broken) for place, part in enumerate(parts)]
+    return "".join(rf"\texttt{{{part}}}" if place % 2 else part for place, part in enumerate(written))
+
+
+def number(text: str) -> str:
+    """Write the text of a numeric cell for TeX: minus signs and powers of ten as mathematics has them."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return tex(text)
+    bound, digits = found["bound"], found["digits"]
+    sign = "-" if found["sign"] in ("-", "−") else found["sign"]
+    if int(found["power"] or 0) == 0:
+        lead = f"{bound}{sign}"
+        return (f"${lead}$" if bound or sign == "-" else lead) + digits
+    power = f"10^{{{int(found['power'])}}}"
+    whole = digits.replace(",", "{,}")
+    return f"${bound}{sign}{power}$" if digits == "1" else rf"${bound}{sign}{whole}\times{power}$"
+
+
+def _words(text: str, broken: bool) -> str:
+    """A text without code; indices are set below the line."""
+    made, end = [], 0
+    for found in _INDEX.finditer(text):
+        made.append(_signs(text[end : found.start()], broken))
+        if found[1]:
+            made.append(f"${found[1] if found[1].isascii() else _maths(found[1])}_{found[2]}$")
+        else:
+            made.append(f"$^{{{found[3]}}}$")
+        end = found.end()
+    return "".join([*made, _signs(text[end:], broken)])
+
+
+def _signs(text: str, broken: bool) -> str:
+    """A text sign by sign."""
+    made, is_open = [], False
+    for place, sign in enumerate(text):
+        if sign == '"':
+            made.append("''" if is_open else "``")
+            is_open = not is_open
+        elif sign == "-" and text[place + 1 : place + 2] == "-":
+            made.append("-{}")
+        elif broken and sign in "_/":
+            made.append((r"\_" if sign == "_" else sign) + r"\allowbreak{}")
+        else:
+            made.append(_sign(sign))
+    return "".join(made)
+
+
+def _sign(sign: str) -> str:
+    if sign in LATEX_ESCAPE_RULES:
+        return LATEX_ESCAPE_RULES[sign]
+    if " " <= sign <= "~" or (ord(sign) in _LETTERS and sign not in _MATHS):
+        return sign
+    if sign in _WORDS:
+        return _WORDS[sign]
+    maths = _maths(sign)
+    return f"${maths}$" if maths else " " if sign.isspace() else f"[U+{ord(sign):04X}]"
+
+
+def _maths(sign: str) -> str:
+    """A sign as mathematics has it; empty where it is not known."""
+    if sign in _MATHS or sign in _PLAIN_GREEK:
+        return _MATHS.get(sign) or rf"\mathrm{{{_PLAIN_GREEK[sign]}}}"
+    kind, _, code = unicodedata.decomposition(sign).partition(" ")
+    if kind in ("<super>", "<sub>") and " " not in code:
+        inner = chr(int(code, 16))
+        inner = inner if inner.isascii() else _maths(inner)
+        return f"{'^' if kind == '<super>' else '_'}{inner if len(inner) == 1 else f'{{{inner}}}'}" if inner else ""
+    name = re.fullmatch(r"GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(sign, ""))
+    if name is None or (name[1] == "CAPITAL" and sign not in "ΓΔΘΛΞΠΣΥΦΨΩ"):
+        return ""
+    letter = {"LAMDA": "LAMBDA"}.get(name[2], name[2]).lower()
+    return "\\" + (letter.capitalize() if name[1] == "CAPITAL" else letter)

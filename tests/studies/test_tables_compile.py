@@ -1,0 +1,86 @@
+"""Every table of every study compiles with pdflatex, and a few with lualatex, as they are written.
+
+Nothing sticks out of a line or a page, no sign is missing, and no table is made smaller than can be read. The programs
+come with Debian's texlive-latex-recommended (pdflatex) and texlive-luatex (lualatex).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plumbline.results.tables import tex_table, write_table
+from plumbline.results.tables.paper_columns import paper_columns
+from tests.studies.made_tables import TABLES, made
+
+#: One table of each study, which is not slow.
+QUICK = {
+    ("key_norms", "table1"), ("quack", "table1"), ("query_free", "table2"), ("premature", "table12"),
+    ("transfer", "table2"),
+}  # fmt: skip
+
+#: Tables with the most signs that TeX's fonts lack, and one over pages in landscape.
+LUALATEX = [("premature", "table12"), ("query_free", "table1"), ("transfer", "table2")]
+
+#: The smallest that a table for a paper may be made, as a share of \\small, and the one of all tasks, side by side.
+SMALLEST, OF_ALL_TASKS = 0.75, 0.55
+
+DOCUMENT = r"""\documentclass{article}
+%s
+\begin{document}
+\let\made\resizebox
+\renewcommand{\resizebox}[3]{\sbox0{#3}\typeout{takes \the\wd0 of \the\linewidth}\made{#1}{#2}{#3}}
+Table~\ref{tab:%s}.
+\input{table.tex}
+\input{table.notes.tex}
+\typeout{all columns}
+\input{table.all.tex}
+\end{document}
+"""
+
+
+def compiled(program: str, study: str, name: str, folder: Path) -> tuple[str, str]:
+    """Compile a table's three files twice; gives what was printed of the table for a paper, and of the whole."""
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program} (Debian: texlive-latex-recommended, texlive-luatex)")
+    table, frames = made(study, name)
+    write_table.write(table, frames, folder / "table.csv")
+    (folder / "document.tex").write_text(DOCUMENT % (tex_table.PACKAGES, f"{study}-{name}"))
+    for _ in range(2):
+        done = subprocess.run(
+            [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "document.tex"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+    log = (folder / "document.log").read_text(errors="replace")
+    for wrong in ("Overfull \\hbox", "Float too large", "Missing character", "undefined"):
+        assert wrong not in log, log[log.index(wrong) :][:500]
+    return done.stdout.partition("all columns")[0], done.stdout
+
+
+@pytest.mark.parametrize(
+    ("study", "name"), [pytest.param(*one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in TABLES]
+)
+def test_pdflatex(study: str, name: str, tmp_path: Path) -> None:
+    for_paper, whole = compiled("pdflatex", study, name, tmp_path)
+    for said, smallest in ((for_paper, OF_ALL_TASKS if name == "task_deltas" else SMALLEST), (whole, OF_ALL_TASKS)):
+        for taken, line in re.findall(r"takes ([\d.]+)pt\s*of ([\d.]+)pt", said):
+            assert float(line) / float(taken) >= smallest, (taken, line)
+    table, _ = made(study, name)
+    assert len(paper_columns(table)) <= (13 if name == "task_deltas" else 11)
+    assert len(tex_table.caption(table)) <= 170
+    assert "[U+" not in (tmp_path / "table.all.tex").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("study", "name"), LUALATEX)
+def test_lualatex(study: str, name: str, tmp_path: Path) -> None:
+    compiled("lualatex", study, name, tmp_path)
