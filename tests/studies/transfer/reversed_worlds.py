@@ -101,9 +101,9 @@ REVERSED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "differences mirrored at the base scale": (
         tasks_mirrored("base"),
         (
-            *SEPARATED, "softpick_seeds", "t2_order", "attention_span", "climb_drop_points", "decoupling_band", "sign_preserved",
-            "failures_3b", "one_survivor_after_3b", "sigmoid_lambada", "layerscale_uniform", "hyper_uniform",
-            "attnres_broad",
+            *SEPARATED, "softpick_seeds", "t2_order", "attention_span", "climb_drop_points", "decoupling_band",
+            "sign_preserved", "failures_3b", "one_survivor_after_3b", "sigmoid_lambada", "layerscale_uniform",
+            "hyper_uniform", "attnres_broad",
         ),
     ),
     "differences mirrored at the large scale": (
