@@ -42,9 +42,7 @@ CHECKS.of(*(f"t3_{name}" for name in ARCHITECTURES if name != "gpt_geglu"), near
 )
 
 
-@CHECKS.of(
-    effect=in_turn(signs("gain"), said("barely")), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN}
-)
+@CHECKS.of(effect=in_turn(signs("gain"), said("barely")), near={"control": LEVEL, "intervention": LEVEL, "gain": GAIN})
 def llama_gain(e: Evidence, claim: PaperClaim) -> Values:
     """Read the final perplexities of the LLaMA-style control and of its slowed run, and their difference, which is
     less than half of what the GPT-style block gains."""
