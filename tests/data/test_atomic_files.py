@@ -95,7 +95,8 @@ def limited(size: int) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(
-    ("length", "at"), [(50, r"train\.jsonl"), (20_000, r"\.shuffle\.\w+/(train|validation)/[0-9a-f]{2}")]
+    ("length", "at"),
+    [(50, r"\.local-\w+/train\.jsonl[.\w]*"), (20_000, r"\.local-\w+/(train|validation)/[0-9a-f]{2}")],
 )
 def test_no_room_is_a_sentence_that_names_the_file(tmp_path: Path, length: int, at: str) -> None:
     (tmp_path / "texts").mkdir()
