@@ -88,7 +88,9 @@ def test_runs_of_whole_nodes_are_compiled(profile: dict[str, Any]) -> None:
     sizes = set()
     for run in planned("paper").runs.values():
         flags = asked(profile, run)["trainer_flags"].split()
-        needed = [word for name in ("spec", "data", "validation", "state", "out") for word in (f"--{name}", "x")]
+        needed = [
+            word for name in ("spec", "training-pack", "validation-pack", "state", "out") for word in (f"--{name}", "x")
+        ]
         assert arguments().parse_args([*needed, *flags]).compile == (run.size != "one_gpu")
         sizes.add(run.size)
     assert sizes == {"one_gpu", "node", "two_nodes"}
