@@ -64,8 +64,8 @@ def lead(
         values = [value for row in listed if isinstance(value := row[name].value, float)]
         return str(sum(value <= alpha for value in values) or "none") if values else "untested"
 
-    tests = ("p_items_bonferroni", "p_run_vs_seeds_bonferroni", "p_bonferroni")
-    if all(survivors(name) == "untested" for name in tests):
+    others = [row for row in listed if row["method"].value != study.reference]
+    if all(row["climb_avg_delta"].value is None for row in others):
         return [
             f"Nothing could be tested: {of_reference} or every other method has no finished run that is scored at this "
             f"size. Of {study.m} methods nothing is known."

@@ -145,3 +145,10 @@ def test_two_items_a_task_tell_nothing(tmp_path: Path) -> None:
         "too few items"
     }
     assert "untested on other items alone" in table.warnings[0] and not table.warnings[1].startswith("At chance")
+
+
+def test_where_no_method_is_scored_nothing_is_said_of_any(tmp_path: Path) -> None:
+    world = World(tmp_path, "smoke")
+    answered(world, "baseline", 42, grid())
+    table = table2(world.load(*GROUPS), world.study, PUBLISHED)
+    assert table.warnings[0].startswith("Nothing could be tested: Baseline or every other method has no finished run")
