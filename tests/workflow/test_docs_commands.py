@@ -30,6 +30,7 @@ CLAIM = "../experiment/decision/test_loop.py::test_a_claim_takes_seeds_that_noth
 TRY = "test_try_verb.py::test_a_try_trains_decides_and_is_not_run_twice"
 VERDICT = "test_own_verdict.py::test_the_example_gets_its_page_and_a_later_try_makes_it_anew"
 WHEEL = "test_wheel.py::test_a_wheel_writes_a_project_and_plans_it"
+AUDIT = "../audit/paper/test_tutorial.py::test_the_tutorial_is_what_happens"
 GATE = "../experiment/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
 FOLDER = "../operate/experiments/test_own_trainer_verbs.py::test_{}"
 NEW = "../cli/test_new.py::test_{}"
@@ -61,6 +62,9 @@ ELSEWHERE = {
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
     "plumbline setup-trainer": FOLDER.format("a_first_run_says_the_metric_the_seed_and_what_git_ignores"),
+    "plumbline audit --from": AUDIT,
+    "plumbline audit examples/audit": AUDIT,
+    "plumbline audit review": AUDIT,
     "plumbline try -m": FOLDER.format("what_is_kept_becomes_the_baseline_by_fresh_runs_alone"),
     "plumbline confirm": CLAIM,
     "pip wheel --no-deps": WHEEL,
@@ -88,6 +92,7 @@ LITTLE = {
     "plumbline train": ("--set", "train.steps=2", "--preset", "smoke"),
     "plumbline score": ("--limit", "1"),
     "plumbline probe": ("--sequences", "1"),
+    "plumbline report": ("--preset", "smoke"),
 }
 #: Not this project's, or the set-up that `.ci/run` itself begins with.
 NOT_OURS = (
