@@ -55,8 +55,8 @@ def train(spec: RunSpec, packs: Path) -> tuple[float, float]:
     begin = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         settings = TrainerSettings(
-            data=packs / "train" / f"{spec.data.pack}.json",
-            validation=packs / "validation" / "validation.json",
+            training_pack=packs / "train" / f"{spec.data.pack}.json",
+            validation_pack=packs / "validation" / "validation.json",
             state=Path(folder) / "state",
             out=Path(folder) / "out",
             device="cpu",
