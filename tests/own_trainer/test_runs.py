@@ -317,7 +317,8 @@ def test_what_a_killed_try_left_running_ends_before_the_next_run(tmp_path: Path)
     while not any("val_bpb" in log.read_text() for log in folder.glob(".plumbline/logs/**/*.log")):
         time.sleep(0.05)  # what it starts in a session of its own is there before it says a word
     (runner,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(runner), signal.SIGKILL)  # so that nobody is left who would end its command
+    process.send_signal(signal.SIGSTOP)  # so that it does not see its runner die, and end what that began
+    os.kill(int(runner), signal.SIGKILL)
     process.kill()
     process.wait()
     assert carriers(mark)
