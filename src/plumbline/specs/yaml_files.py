@@ -33,7 +33,7 @@ def _project_root() -> Path:
 ROOT = _project_root()
 #: What `plumbline init` says in a project of what it wrote there.
 PROJECT = ".plumbline.json"
-PRESETS = ("paper", "mini", "demo", "smoke")
+PRESETS = ("paper", "mini", "evening", "demo", "smoke")
 
 
 #: Folders of a project that heavy files must not be in, where they would be tracked, removed, or taken for products.
