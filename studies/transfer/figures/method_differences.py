@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
 from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.figures import figure_style
@@ -103,9 +103,9 @@ def _draw_ours(
         axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=study.scale_label(scale))
         seeds.append(int(found[scale].seeds.get(reference, 0)))
     axes.scatter([], [], s=22, marker="o", facecolor="white", edgecolor=GREY, label="open: not resolved")
-    axes.set_xscale("symlog", linthresh=LINEAR_NATS, linscale=1.6)
-    axes.set_xticks([-1, -0.5, -0.2, -0.1, 0, 0.1, 0.2, 0.5])
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.set_xscale("symlog", linthresh=LINEAR_NATS, linscale=1.2)
+    axes.set_xticks([-1, -0.4, -0.2, -0.1, 0, 0.1, 0.2, 0.4])
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
     axes.set_yticks(np.arange(len(frame)), frame["label"])
     axes.set_ylim(-0.7, len(frame) - 0.3)
