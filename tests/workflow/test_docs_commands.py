@@ -84,7 +84,7 @@ ELSEWHERE = {
 #: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
-    "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+    "docs/token-files.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
 }
 #: What is said more where a command is tried, so that little is trained, scored, read and shown.
 LITTLE = {
