@@ -41,8 +41,8 @@ ELSEWHERE = {
     "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
     "python -m benchmarks.gpu_check --write-page-only": BARE,
     "snakemake results/table2.csv --profile slurm -n": PAPER,
-    "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
-    "python -m plumbline.plan --profile slurm": BEFORE,
+    "plumbline check results/table2.csv --profile slurm": BEFORE,
+    "plumbline plan --profile slurm": BEFORE,
     "snakemake results/table2.csv --profile slurm --profile my-site --dry-run": BEFORE,
     # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
     "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,
