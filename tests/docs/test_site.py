@@ -61,7 +61,7 @@ def test_a_link_that_leads_nowhere_ends_the_build(hooks: ModuleType, path: str) 
     page = SimpleNamespace(file=SimpleNamespace(src_uri="quick.md"))
     with pytest.raises(PluginError, match=r"docs/quick\.md links to .*: there is no file"):
         hooks.on_page_markdown(f"See [this]({path}).", page)
-    whole = "[all](../config/config.yaml), [first](../README.md#set-up), [a site](https://example.org/../gone.md)"
+    whole = "[all](../config/config.yaml), [rules](../CONTRIBUTING.md#rules), [a site](https://example.org/../gone.md)"
     assert hooks.on_page_markdown(whole, page) == (
-        "[all](source/config/config.yaml), [first](index.md#set-up), [a site](https://example.org/../gone.md)"
+        "[all](source/config/config.yaml), [rules](contributing.md#rules), [a site](https://example.org/../gone.md)"
     )
