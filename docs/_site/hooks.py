@@ -1,8 +1,8 @@
 """What mkdocs does not do: pages that lie outside docs/, and links from any page to any file of the repository.
 
-A link is written as the repository's own browser wants it (relative to the file that it
-stands in); here it becomes one of the site. A file that is no page travels along below ``source/``. A link that leads
-nowhere ends the build.
+A link is written as the repository's own browser wants it (relative to the file that it stands in); here it becomes one
+of the site. A file that is no page, README.md too, travels along below ``source/``. A link that leads nowhere ends the
+build.
 """
 
 from __future__ import annotations
