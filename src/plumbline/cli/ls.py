@@ -42,7 +42,9 @@ def _small_models(study: Study) -> dict[str, str]:
 def _difference(row: Row) -> str:
     word, by = row["resolved_base"], row["validation_loss_minus_baseline_base"]
     told = word in ("lower", "higher")
-    return f"{abs(float(by)):.2f} ± {float(row['half_interval_95_base']):.2f} {word} at {row['scale']}" if told else word
+    return (
+        f"{abs(float(by)):.2f} ± {float(row['half_interval_95_base']):.2f} {word} at {row['scale']}" if told else word
+    )
 
 
 def _category(entries: dict[str, dict[str, str]], name: str) -> str:
