@@ -67,7 +67,9 @@ def grid(found: ResultsOnDisk, study: Study, sources: RunLinks, *, named: bool =
         else "What the paper claims, and what was found."
     )
     files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
-    shown = SHOWN | (RATES if any(row.get(next(iter(RATES))) for row in rows) else {})
+    rated = RATES if any(row.get(next(iter(RATES))) for row in rows) else {}
+    # Claims of an earlier version have fewer columns.
+    shown = {name: head for name, head in (SHOWN | rated).items() if name in rows[0]}
     return PageTable(
         id=f"claims-{study.name}",
         title=title,
