@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, text
+from plumbline.report.page_table import (
+    NOT_THESE_TEXTS,
+    NOT_THIS_SIZE,
+    ColumnHead,
+    HtmlCell,
+    PageTable,
+    RunLinks,
+    text,
+)
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.results.claims import replication_rates
 from plumbline.specs import study_folders
@@ -22,26 +31,27 @@ SHOWN = {
     "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
     "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
     "why": ColumnHead(text="why", wide=True),
-    "nearness": ColumnHead(text="how near", wide=True),
+    "nearness": ColumnHead(text="how near", wide=True, short=False),
 }
 #: How often a claim would be reproduced, where that was drawn.
 RATES = {
-    "reproduced_if_paper_right": ColumnHead(text="reproduced", kind="if the paper is right", numeric=True),
-    "partly_if_paper_right": ColumnHead(text="partly", kind="if the paper is right", numeric=True),
-    "reproduced_if_nothing_differs": ColumnHead(text="reproduced", kind="if nothing differs", numeric=True),
+    "reproduced_if_paper_right": ColumnHead(text="reproduced", kind="if the paper is right", numeric=True, short=False),
+    "partly_if_paper_right": ColumnHead(text="partly", kind="if the paper is right", numeric=True, short=False),
+    "reproduced_if_nothing_differs": ColumnHead(text="reproduced", kind="if nothing differs", numeric=True, short=False),
 }
 
 
 def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page of all claims that have been judged, with a table for each study."""
     sources = RunLinks(found=found, root="")
-    studies = [study for study in found.project.studies.values() if found.project.targets.has_claims(study.name)]
+    own = [study for study in found.studies.values() if study.name in found.project.studies]
+    studies = [study for study in own if found.project.targets.has_claims(study.name)]
     made = {study.name: grid(found, study, sources) for study in studies}
     missing = [_path(found, study) for study in studies if made[study.name] is None]
     content = {
         "grids": [one for one in made.values() if one],
         "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
-        "rates": [(study, line) for study in studies if made[study.name] for line in rates(found, study)],
+        "rates": [(study, in_words(line)) for study in studies if made[study.name] for line in rates(found, study)],
         "missing": missing,
         "damaged": [path for path in missing if path.exists()],
         "command": found.command(*missing),
@@ -49,7 +59,13 @@ def page(found: ResultsOnDisk) -> ReportPage:
     }
     files = {path: copied for study in studies for path, copied in along(found, study).items()}
     return ReportPage(
-        path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims", files=files
+        path="claims.html",
+        title="Claims",
+        template="claims.html.j2",
+        content=content,
+        nav="Claims",
+        files=files,
+        contents=[(f"claims-{study.name}", study.name) for study in studies if made[study.name]],
     )
 
 
@@ -103,7 +119,15 @@ def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
     """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
     if study.name not in found.project.studies:
         return []
-    return Counter(row["verdict"] for row in read(found, study)).most_common()
+    return Counter(in_words(row["verdict"]) for row in read(found, study)).most_common()
+
+
+def in_words(said: str) -> str:
+    """Write the verdict of a claim that was not judged as people read it, in a text of verdicts.
+
+    The csv names the preset (`not judged (demo size)`), which every page has at its top.
+    """
+    return re.sub(r"not judged \(\w+ size\)", NOT_THIS_SIZE, said).replace("not judged (other texts)", NOT_THESE_TEXTS)
 
 
 def rates(found: ResultsOnDisk, study: Study) -> list[str]:
@@ -119,7 +143,7 @@ def _path(found: ResultsOnDisk, study: Study) -> Path:
 def _cell(row: dict[str, str], name: str, sources: RunLinks) -> HtmlCell:
     keys = row["runs"].split()
     if name == "verdict":
-        return text(row[name], href=sources.href(keys), title=sources.title(keys))
+        return text(in_words(row[name]), href=sources.href(keys), title=sources.title(keys))
     if name == "id":
         return text(row[name].replace("_", " "), title=f"{row['kind']}; {row['source']}")
     return text(row[name])

@@ -1,0 +1,57 @@
+"""Reads what a study's README says of its targets and of what was found, for pages that have no better words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.specs import study_folders
+from plumbline.specs.study_config import Study
+
+#: Headings of a study's README (studies/README.md).
+TARGETS, FOUND = "Targets", "What was found here"
+#: A row of the table of targets: names in back quotes, and what they show.
+_ROW = re.compile(r"^\|\s*(`[^|]+`)\s*\|\s*(.+?)\s*\|$", flags=re.MULTILINE)
+#: A file beside the README in brackets, which the report has not.
+_BESIDE = re.compile(r"\s*\(\[[^\]]*\]\((?!https?:)[^)]*\)\)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyReadme:
+    """What a study's README says. `targets`: name -> what it shows; `found`: Markdown; empty where it says nothing."""
+
+    targets: dict[str, str]
+    found: str
+
+    def title(self, target: str) -> str:
+        """Say what a target shows, or its name as words where the README does not say it."""
+        words = self.targets.get(target, target.replace("_", " "))
+        return words[:1].upper() + words[1:]
+
+
+def read(study: Study) -> StudyReadme:
+    """Read the README of the folder that a study's tables and figures are from."""
+    known = study_folders.folders(study.root)
+    path = known[study.code] / "README.md" if study.code in known else Path("README.md")
+    if study.code not in known or not path.is_file():
+        return StudyReadme(targets={}, found="")
+    text = path.read_text(encoding="utf-8")
+    return StudyReadme(targets=_targets(_section(text, TARGETS)), found=_BESIDE.sub("", _section(text, FOUND)).strip())
+
+
+def _section(text: str, heading: str) -> str:
+    """The text below a heading of the second level, up to the next one."""
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def _targets(section: str) -> dict[str, str]:
+    """Each target with its words. A row of several names has as many parts, or one text for all of them."""
+    found = {}
+    for names, words in _ROW.findall(section):
+        listed = re.findall(r"`([^`]+)`", names)
+        splits = (words.split(sign) for sign in ("; ", ", "))
+        parts = next((parts for parts in splits if len(parts) == len(listed)), [words] * len(listed))
+        found |= {name: part.removeprefix("and ") for name, part in zip(listed, parts, strict=True)}
+    return found
