@@ -33,11 +33,16 @@ SHOWN = {
     "why": ColumnHead(text="why", wide=True),
     "nearness": ColumnHead(text="how near", wide=True, short=False),
 }
+#: Verdicts that say what came out, in the order of a count; what was not tested or judged follows.
+SAYING = ("reproduced", "partly", "not reproduced")
 #: How often a claim would be reproduced, where that was drawn.
 RATES = {
-    "reproduced_if_paper_right": ColumnHead(text="reproduced", kind="if the paper is right", numeric=True, short=False),
-    "partly_if_paper_right": ColumnHead(text="partly", kind="if the paper is right", numeric=True, short=False),
-    "reproduced_if_nothing_differs": ColumnHead(text="reproduced", kind="if nothing differs", numeric=True, short=False),
+    name: ColumnHead(text=head, kind=kind, numeric=True, short=False)
+    for name, head, kind in (
+        ("reproduced_if_paper_right", "reproduced", "if the paper is right"),
+        ("partly_if_paper_right", "partly", "if the paper is right"),
+        ("reproduced_if_nothing_differs", "reproduced", "if nothing differs"),
+    )
 }
 
 
@@ -58,6 +63,8 @@ def page(found: ResultsOnDisk) -> ReportPage:
         "sources": sources,
     }
     files = {path: copied for study in studies for path, copied in along(found, study).items()}
+    contents = [(f"claims-{study.name}", study.name) for study in studies if made[study.name]]
+    contents += [("replication", "What a perfect replication would get")] if content["rates"] else []
     return ReportPage(
         path="claims.html",
         title="Claims",
@@ -65,7 +72,7 @@ def page(found: ResultsOnDisk) -> ReportPage:
         content=content,
         nav="Claims",
         files=files,
-        contents=[(f"claims-{study.name}", study.name) for study in studies if made[study.name]],
+        contents=contents,
     )
 
 
@@ -116,10 +123,12 @@ def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
 
 
 def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
-    """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
+    """Count a study's verdicts, those that say something first; none where it has no claims or they were not judged."""
     if study.name not in found.project.studies:
         return []
-    return Counter(in_words(row["verdict"]) for row in read(found, study)).most_common()
+    said = Counter(in_words(row["verdict"]) for row in read(found, study))
+    first = [verdict for verdict in SAYING if verdict in said]
+    return [(verdict, said[verdict]) for verdict in dict.fromkeys([*first, *sorted(said)])]
 
 
 def in_words(said: str) -> str:

@@ -1,7 +1,7 @@
 """Builds the report's page of the plan: what each missing target costs, estimated when the report is made.
 
-In a folder that a bundle was rebuilt in nothing is missing, and nothing could be trained on: there the page says what the
-runs took that were packed.
+In a folder that was rebuilt from a bundle nothing is missing and nothing is there to train on: the page says what
+the runs took that were packed.
 """
 
 from __future__ import annotations

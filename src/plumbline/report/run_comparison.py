@@ -67,7 +67,7 @@ def link(run: FoundRun, study: str) -> str:
 
 def embedded(data: dict[str, Any]) -> Markup:
     """Write data as JSON that may stand in a page: nothing in it ends the element or begins another one."""
-    written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
+    written = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
@@ -113,8 +113,8 @@ def _run(found: ResultsOnDisk, one: FoundRun, run: Run) -> dict[str, Any]:
 def binned(rows: Sequence[tuple[int, float | None, float | None]]) -> tuple[list[int], Numbers, Numbers]:
     """Bring the rows of a curve (step, loss, gradient norm) to at most `POINTS` points.
 
-    A point of several rows stands at the last one's step. One whose losses are not all finite has no loss, and one whose
-    norms are not all finite no norm: a gap is not drawn over.
+    A point of several rows stands at the last one's step. One whose losses are not all finite has no loss, and likewise
+    for norms: a gap is not drawn over.
     """
     every = max(1, math.ceil(len(rows) / POINTS))
     parts = [rows[first : first + every] for first in range(0, len(rows), every)]

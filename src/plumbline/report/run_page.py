@@ -81,8 +81,8 @@ def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
         ColumnHead(text="validation loss", numeric=True),
         ColumnHead(text="parameters", numeric=True),
         ColumnHead(text="wall time (s)", numeric=True),
-        ColumnHead(text="peak memory (MB)", numeric=True),
-        ColumnHead(text="run id"),
+        ColumnHead(text="peak memory (MB)", numeric=True, short=False),
+        ColumnHead(text="run id", short=False),
     ]
     rows = [_row(run, root) for run in runs]
     return PageTable(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})

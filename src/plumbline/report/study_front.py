@@ -1,7 +1,7 @@
 """Gathers what the first page and a study's own one say first: the paper, what was found, and a picture.
 
-Nothing here is about a study by name. A table says what it found in its first lines, claims in their verdicts, the audit
-in its rows; the picture is the figure that sets most printed numbers beside runs.
+Nothing here knows a study by its name. A table says what it found in its first lines, claims in their verdicts, the
+audit in its rows; the picture is the figure that sets most printed numbers beside runs.
 """
 
 from __future__ import annotations

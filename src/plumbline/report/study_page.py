@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ ENDINGS = {
     "table": (".csv", ".md", ".tex", ".all.tex", ".notes.tex", ".provenance.json"),
     "figure": (".svg", ".csv"),
 }
+#: Where a figure says how large it is.
+_SIZE = re.compile(r'<svg[^>]*\bviewBox="0 0 (\d+)(?:\.\d+)? (\d+)(?:\.\d+)?"')
 #: From the pages in a study's folder to the report's.
 ROOT = "../../"
 
@@ -25,13 +28,14 @@ ROOT = "../../"
 @dataclass(frozen=True, kw_only=True)
 class FigureOnPage:
     """A figure on a page: what it shows, its picture and the files offered for download, as paths from the report's
-    folder.
+    folder. `size`: the picture's width and height, which keep its place until it is loaded; empty where it has none.
     """
 
     name: str
     title: str
     picture: str
     files: dict[str, str]
+    size: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -58,8 +62,14 @@ def pages(found: ResultsOnDisk, front: StudyFront) -> list[ReportPage]:
 def figure(front: StudyFront, product: StudyProduct) -> FigureOnPage:
     """Describe a figure that is made."""
     along = {source.suffix.removeprefix("."): path for source, path in _along(product).items()}
+    with open(product.path.with_suffix(".svg"), encoding="utf-8", errors="replace") as handle:
+        drawn = _SIZE.search(handle.read(4096))
     return FigureOnPage(
-        name=product.name, title=front.readme.title(product.name), picture=along["svg"], files=along
+        name=product.name,
+        title=front.readme.title(product.name),
+        picture=along["svg"],
+        files=along,
+        size=drawn.groups() if drawn else (),
     )
 
 

@@ -47,11 +47,15 @@ def _section(text: str, heading: str) -> str:
 
 
 def _targets(section: str) -> dict[str, str]:
-    """Each target with its words. A row of several names has as many parts, or one text for all of them."""
+    """Each target with its words."""
     found = {}
     for names, words in _ROW.findall(section):
         listed = re.findall(r"`([^`]+)`", names)
-        splits = (words.split(sign) for sign in ("; ", ", "))
-        parts = next((parts for parts in splits if len(parts) == len(listed)), [words] * len(listed))
-        found |= {name: part.removeprefix("and ") for name, part in zip(listed, parts, strict=True)}
+        found |= dict(zip(listed, _parts(words, len(listed)), strict=True))
     return found
+
+
+def _parts(words: str, count: int) -> list[str]:
+    """The words of a row of `count` targets, each its own part, or all of them the whole where it has no such parts."""
+    signs = ("; ", ", and ", *([", "] if count > 2 else []))  # between two a comma alone may be anything
+    return next((parts for sign in signs if len(parts := words.split(sign)) == count), [words] * count)
