@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from plumbline.specs import study_folders
 from plumbline.specs.study_config import Study
@@ -32,11 +31,8 @@ class StudyReadme:
 
 def read(study: Study) -> StudyReadme:
     """Read the README of the folder that a study's tables and figures are from."""
-    known = study_folders.folders(study.root)
-    path = known[study.code] / "README.md" if study.code in known else Path("README.md")
-    if study.code not in known or not path.is_file():
-        return StudyReadme(targets={}, found="")
-    text = path.read_text(encoding="utf-8")
+    path = study_folders.folder(study.code, study.root) / study_folders.README
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return StudyReadme(targets=_targets(_section(text, TARGETS)), found=_BESIDE.sub("", _section(text, FOUND)).strip())
 
 
