@@ -141,7 +141,9 @@ class ResultsOnDisk:
 
     @cached_property
     def _runs(self) -> dict[str, FoundRun]:
-        return {key: self._planned(run) for key, run in self.project.runs.items()}
+        ordered = {key: run for study in self.studies.values() for key, run in study.runs.items()}
+        planned = {key: self.project.runs[key] for key in ordered if key in self.project.runs} | self.project.runs
+        return {key: self._planned(run) for key, run in planned.items()}
 
     def run(self, key: str) -> FoundRun:
         """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""

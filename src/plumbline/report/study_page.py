@@ -29,6 +29,7 @@ ROOT = "../../"
 class FigureOnPage:
     """A figure on a page: what it shows, its picture and the files offered for download, as paths from the report's
     folder. `size`: the picture's width and height, which keep its place until it is loaded; empty where it has none.
+    `colour_scale`: its colours are those of a scale, which is read as it is drawn: on white in the dark, too.
     """
 
     name: str
@@ -36,6 +37,7 @@ class FigureOnPage:
     picture: str
     files: dict[str, str]
     size: tuple[str, ...] = ()
+    colour_scale: bool = False
 
     @property
     def id(self) -> str:
@@ -62,14 +64,15 @@ def pages(found: ResultsOnDisk, front: StudyFront) -> list[ReportPage]:
 def figure(front: StudyFront, product: StudyProduct) -> FigureOnPage:
     """Describe a figure that is made."""
     along = {source.suffix.removeprefix("."): path for source, path in _along(product).items()}
-    with open(product.path.with_suffix(".svg"), encoding="utf-8", errors="replace") as handle:
-        drawn = _SIZE.search(handle.read(4096))
+    svg = product.path.with_suffix(".svg").read_text(encoding="utf-8", errors="replace")
+    drawn = _SIZE.search(svg[:4096])
     return FigureOnPage(
         name=product.name,
         title=front.readme.title(product.name),
         picture=along["svg"],
         files=along,
         size=drawn.groups() if drawn else (),
+        colour_scale="<image" in svg,  # the bar beside it
     )
 
 

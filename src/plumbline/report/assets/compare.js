@@ -234,7 +234,7 @@ function draw() {
     lineChart("Gradient norm", note, ...of("step", "norm")),
     tasks(first, second),
   ];
-  const key = make("p", { class: "keys" }, make("span", { class: "key-two" }, second.label), make("span", { class: "key-one" }, `${first.label}${first.runs.length > 1 ? `, mean and span of ${first.runs.length} seeds` : ", one run"}`));
+  const key = make("p", { class: "keys" }, make("span", { class: "key-two" }, `${second.label}${second.runs.length > 1 ? `, mean and each of ${second.runs.length} seeds` : ", one run"}`), make("span", { class: "key-one" }, `${first.label}${first.runs.length > 1 ? `, mean and span of ${first.runs.length} seeds` : ", one run"}`));
   drawings.replaceChildren(key, ...charts.filter(Boolean));
   document.querySelector(".outcome").textContent = outcome(first, second);
   const address = new URLSearchParams({ scale: form.elements.scale.value, a: form.elements.a.value, b: form.elements.b.value });
