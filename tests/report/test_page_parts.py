@@ -140,7 +140,7 @@ def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
     ],
 )
 def test_a_row_of_several_targets_is_parted_where_it_says_so(words: str, count: int, parts: list[str]) -> None:
-    assert study_readme._parts(words, count) == parts
+    assert study_readme.parts(words, count) == parts
 
 
 def test_a_claim_that_was_not_judged_is_said_so() -> None:
@@ -181,7 +181,7 @@ def test_a_rebuilt_folder_of_other_code_names_its_commit(tmp_path: Path, monkeyp
     monkeypatch.setattr(verb, "load", refused)
     monkeypatch.setattr(verb, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["plumbline report"])
-    with pytest.raises(PlumblineError, match="unknown key 'trial'$"):
+    with pytest.raises(PlumblineError, match=r"unknown key 'trial'$"):
         verb.main()
     said = {"format": 2, "commit": "ab" * 20, "products": []}
     (tmp_path / "plumbline.json").write_text(json.dumps(said))

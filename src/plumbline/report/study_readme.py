@@ -47,11 +47,11 @@ def _targets(section: str) -> dict[str, str]:
     found = {}
     for names, words in _ROW.findall(section):
         listed = re.findall(r"`([^`]+)`", names)
-        found |= dict(zip(listed, _parts(words, len(listed)), strict=True))
+        found |= dict(zip(listed, parts(words, len(listed)), strict=True))
     return found
 
 
-def _parts(words: str, count: int) -> list[str]:
+def parts(words: str, count: int) -> list[str]:
     """The words of a row of `count` targets, each its own part, or all of them the whole where it has no such parts."""
     signs = ("; ", ", and ", *([", "] if count > 2 else []))  # between two a comma alone may be anything
-    return next((parts for sign in signs if len(parts := words.split(sign)) == count), [words] * count)
+    return next((split for sign in signs if len(split := words.split(sign)) == count), [words] * count)
