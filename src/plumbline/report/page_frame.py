@@ -15,15 +15,11 @@ _BANNERS = {
         "paper",
         "Sizes and budget of the papers, under the interpretations that are named with each study.",
     ),
-    "evening": (
-        "evening, no reproduction",
-        "Small models over several seeds: what two processor cores learn in two hours. It is no evidence about models "
-        "of the papers' sizes.",
-    ),
     "mini": ("mini, no reproduction", "Small models on one GPU: not the papers' scale, no reproduction of them."),
     "evening": (
         "evening, no reproduction",
-        "Tiny models with several seeds: what validation loss tells apart at this size, and nothing about the papers'.",
+        "Small models over several seeds: what two processor cores learn in two hours, told apart by validation loss. "
+        "It is no evidence about models of the papers' sizes.",
     ),
     "demo": (
         "demo, no reproduction",
