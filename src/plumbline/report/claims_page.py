@@ -34,7 +34,7 @@ SHOWN = {
     "nearness": ColumnHead(text="how near", wide=True, short=False),
 }
 #: Verdicts that say what came out, in the order of a count; what was not tested or judged follows.
-SAYING = ("reproduced", "partly", "not reproduced")
+SAYING = ("reproduced", "partly", "not reproduced", "diverged")
 #: How often a claim would be reproduced, where that was drawn.
 RATES = {
     name: ColumnHead(text=head, kind=kind, numeric=True, short=False)

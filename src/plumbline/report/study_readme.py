@@ -44,7 +44,7 @@ def _section(text: str, heading: str) -> str:
 
 def _targets(section: str) -> dict[str, str]:
     """Each target with its words."""
-    found = {}
+    found: dict[str, str] = {}
     for names, words in _ROW.findall(section):
         listed = re.findall(r"`([^`]+)`", names)
         found |= dict(zip(listed, parts(words, len(listed)), strict=True))
