@@ -21,8 +21,8 @@ from plumbline.specs.study_config import Study
 
 #: With what the line above a table begins that names its preset: what a table found stands before it.
 PRESET_LINE = "Preset: "
-#: How many claims stand on the first page, of those that say more than a number.
-CLAIMS = 2
+#: How many tables stand on the first page with what they found, and how many claims that say more than a number.
+TABLES, CLAIMS = 2, 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,20 +44,24 @@ class AuditCount:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyFront:
-    """What is said first of a study. `lead`: what its first table found that says so, and `lead_of` that table's name;
-    `picture`: the figure that stands for the study, None where none is made; `audited`: None where nothing was.
+    """What is said first of a study. `leads`: table -> what it found, of those that say so above themselves; `picture`:
+    the figure that stands for the study, None where none is made; `audited`: None where nothing was.
     """
 
     study: Study
     readme: StudyReadme
     products: list[StudyProduct]
     runs: RunCounts
-    lead: list[str]
-    lead_of: str
+    leads: dict[str, list[str]]
     claims: list[ClaimInBrief]
     verdicts: list[tuple[str, int]]
     audited: AuditCount | None
     picture: StudyProduct | None
+
+    @property
+    def brief(self) -> dict[str, list[str]]:
+        """The first thing that each of the first tables found."""
+        return {table: said[:1] for table, said in list(self.leads.items())[:TABLES]}
 
     @property
     def folder(self) -> str:
@@ -73,14 +77,12 @@ class StudyFront:
 def front(found: ResultsOnDisk, study: Study) -> StudyFront:
     """Gather what is said first of a study from whatever is there of it."""
     products = found.products(study)
-    lead, lead_of = _lead(products)
     return StudyFront(
         study=study,
         readme=study_readme.read(study),
         products=products,
         runs=RunCounts.of(found.of_study(study)),
-        lead=lead,
-        lead_of=lead_of,
+        leads=_leads(products),
         claims=_claims(found, study),
         verdicts=claims_page.counts(found, study),
         audited=_audited(found, study),
@@ -88,16 +90,17 @@ def front(found: ResultsOnDisk, study: Study) -> StudyFront:
     )
 
 
-def _lead(products: list[StudyProduct]) -> tuple[list[str], str]:
-    """What the first table says that says what it found, and its name."""
+def _leads(products: list[StudyProduct]) -> dict[str, list[str]]:
+    """Table -> what stands above it before its preset, of those that have that."""
+    leads = {}
     for product in products:
         if product.kind != "table" or not product.made or problem(product.path):
             continue
         above = provenance.read(product.path)["warnings"]
         at = next((at for at, said in enumerate(above) if said.startswith(PRESET_LINE)), 0)
         if at:
-            return list(above[:at]), product.name
-    return [], ""
+            leads[product.name] = list(above[:at])
+    return leads
 
 
 def _claims(found: ResultsOnDisk, study: Study) -> list[ClaimInBrief]:
