@@ -13,10 +13,11 @@ import pytest
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import exchange
+from plumbline.project import load
 from plumbline.report import run_comparison, write_report
 from plumbline.report.page_frame import PresetWarning
 from plumbline.specs import study_config
-from plumbline.specs.yaml_files import ROOT, studies
+from plumbline.specs.yaml_files import ROOT, load_config, studies
 from tests.report.broken_projects import HOSTILE, planned
 
 
@@ -325,3 +326,13 @@ def test_files_that_are_not_those_that_were_made_are_named_and_not_shown(
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "outcome.json is not the file that was made: remove it" in page
     assert "claims.csv cannot be read, or is not the file" in Path("results/demo/report/claims.html").read_text()
+
+
+def test_a_file_of_the_users_own_is_a_study_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text("extends: transfer\nmethods:\n  softpick: {}\n")
+    asked = {"preset": "demo", "studies": ["key_norms"], "mine": str(tmp_path / "own.yaml")}
+    write_report.build(load(load_config() | asked), Path("results/demo/report/index.html"))
+    page = Path("results/demo/report/studies/own.html").read_text()
+    assert "which extends <code>transfer</code>" in page and "From the study's README" not in page
+    assert "transfer.base.softpick.s42.html" in Path("results/demo/report/studies/own/runs.html").read_text()

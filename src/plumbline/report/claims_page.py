@@ -112,7 +112,9 @@ def along(found: ResultsOnDisk, study: Study) -> dict[Path, str]:
 def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
     """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
     path = _path(found, study)
-    if not found.project.targets.has_claims(study.name) or not path.exists():
+    if study.name not in found.project.studies or not found.project.targets.has_claims(study.name):
+        return []
+    if not path.exists():
         return []
     if not fingerprint_file.unchanged(path):
         return []
@@ -124,8 +126,6 @@ def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
 
 def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
     """Count a study's verdicts, those that say something first; none where it has no claims or they were not judged."""
-    if study.name not in found.project.studies:
-        return []
     said = Counter(in_words(row["verdict"]) for row in read(found, study))
     first = [verdict for verdict in SAYING if verdict in said]
     return [(verdict, said[verdict]) for verdict in dict.fromkeys([*first, *sorted(said)])]

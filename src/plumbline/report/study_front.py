@@ -59,6 +59,12 @@ class StudyFront:
     picture: StudyProduct | None
 
     @property
+    def title(self) -> str:
+        """The paper's short title; the study's own where it extends another one, or has no paper."""
+        own = self.study.paper if self.study.code == self.study.name else None
+        return own.short if own else str(self.study.definition["title"])
+
+    @property
     def brief(self) -> dict[str, list[str]]:
         """The first thing that each of the first tables found."""
         return {table: said[:1] for table, said in list(self.leads.items())[:TABLES]}

@@ -84,13 +84,12 @@ def _first(found: ResultsOnDisk, front: StudyFront, beside: list[ReportPage]) ->
         "picture": figure(front, front.picture) if front.picture else None,
         "scales": _scales(study, found.project.name),
         "command": found.command("all", studies=study.name),
-        "found": markdown_page.html(front.readme.found),
+        "found": markdown_page.html(front.readme.found if study.code == study.name else ""),
         "beside": [(one.path, one.content["tab"], one.contents) for one in beside],
     }
-    paper = study.paper
     return ReportPage(
         path=f"{front.folder}.html",
-        title=paper.short if paper else study.definition["title"],
+        title=front.title,
         template="study.html.j2",
         content=content,
         nav=study.name,
