@@ -43,8 +43,7 @@ def test_without_ties_it_is_kendalls_tau_and_its_p() -> None:
 def test_chance_is_where_random_orders_stay() -> None:
     found = order_agreement(*columns(5, 0.5, seed=3))
     shares = [
-        np.mean([p[i] < p[j] for i, j in itertools.combinations(range(5), 2)])
-        for p in itertools.permutations(range(5))
+        np.mean([p[i] < p[j] for i, j in itertools.combinations(range(5), 2)]) for p in itertools.permutations(range(5))
     ]
     assert found.chance == pytest.approx(np.quantile(shares, 0.95), abs=0.1)
     assert found.p == pytest.approx(np.mean(np.array(shares) >= found.share - 1e-12), abs=0.015)
