@@ -94,7 +94,8 @@ def _run(found: ResultsOnDisk, one: FoundRun, run: Run) -> dict[str, Any]:
     logged = pq.read_table(one.folder / run_page.METRICS, columns=["step", "split", "loss", "grad_norm"]).to_pydict()
     trained = _rows(logged, "train")
     step, loss, norm = binned(trained)
-    held = _rows(logged, "validation")
+    validated = _rows(logged, "validation")
+    held_step, held, _ = binned(validated)
     return {
         "seed": one.last,
         "page": one.page,
@@ -103,9 +104,10 @@ def _run(found: ResultsOnDisk, one: FoundRun, run: Run) -> dict[str, Any]:
         "step": step,
         "loss": loss,
         "norm": norm,
-        "every": max(1, math.ceil(len(trained) / POINTS)),
-        "held_step": [row[0] for row in held],
-        "held": [_kept(row[1]) for row in held],
+        "every": _together(trained),
+        "held_step": held_step,
+        "held": held,
+        "held_every": _together(validated),
         "tasks": _scores(found, one, run),
     }
 
@@ -116,11 +118,16 @@ def binned(rows: Sequence[tuple[int, float | None, float | None]]) -> tuple[list
     A point of several rows stands at the last one's step. One whose losses are not all finite has no loss, and likewise
     for norms: a gap is not drawn over.
     """
-    every = max(1, math.ceil(len(rows) / POINTS))
+    every = _together(rows)
     parts = [rows[first : first + every] for first in range(0, len(rows), every)]
     losses = [_of([row[1] for row in part], fmean) for part in parts]
     norms = [_of([row[2] for row in part], max) for part in parts]
     return [part[-1][0] for part in parts], losses, norms
+
+
+def _together(rows: Sequence[object]) -> int:
+    """How many rows of a curve one of its points stands for."""
+    return max(1, math.ceil(len(rows) / POINTS))
 
 
 def _of(values: list[float | None], what: Any) -> float | None:

@@ -224,14 +224,16 @@ function chosenBy(name) {
 function draw() {
   const [first, second] = [chosenBy(form.elements.a.value), chosenBy(form.elements.b.value)];
   const of = (steps, quantity) => [first, second].map((one) => curvesOf(one, steps, quantity));
-  const every = Math.max(...[...first.runs, ...second.runs].map((run) => run.every));
-  const note = every > 1 ? `A point is of ${every} steps: the mean of their losses, the largest of their norms.` : "Point at a step to read its values.";
+  const note = (every, of) => {
+    const most = Math.max(...[...first.runs, ...second.runs].map((run) => run[every]));
+    return most > 1 ? `A point is of ${most} ${of}.` : "Point at a step to read its values.";
+  };
   const held = of("held_step", "held");
   const charts = [
-    lineChart("Training loss", note, ...of("step", "loss")),
-    lineChart("Validation loss", "Point at a step to read its values.", ...held),
+    lineChart("Training loss", note("every", "steps: the mean of their losses"), ...of("step", "loss")),
+    lineChart("Validation loss", note("held_every", "validations: the mean of their losses"), ...held),
     held[0] && held[1] ? lineChart("Validation loss, less the mean of the first", "Below zero the second is lower.", ...differences(...held)) : null,
-    lineChart("Gradient norm", note, ...of("step", "norm")),
+    lineChart("Gradient norm", note("every", "steps: the largest of their norms"), ...of("step", "norm")),
     tasks(first, second),
   ];
   const key = make("p", { class: "keys" }, make("span", { class: "key-two" }, `${second.label}${second.runs.length > 1 ? `, mean and each of ${second.runs.length} seeds` : ", one run"}`), make("span", { class: "key-one" }, `${first.label}${first.runs.length > 1 ? `, mean and span of ${first.runs.length} seeds` : ", one run"}`));
