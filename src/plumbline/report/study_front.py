@@ -70,6 +70,12 @@ class StudyFront:
         return {table: said[:1] for table, said in list(self.leads.items())[:TABLES]}
 
     @property
+    def more(self) -> dict[str, list[str]]:
+        """What tables found besides."""
+        rest = {table: said[len(self.brief.get(table, ())) :] for table, said in self.leads.items()}
+        return {table: said for table, said in rest.items() if said}
+
+    @property
     def folder(self) -> str:
         """Where the study's pages lie in the report, beside its first one."""
         return f"studies/{self.study.name}"
