@@ -51,7 +51,8 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     assert manifest["tokens"] == 12 * 256 and manifest["spec"] == spec.to_dict()
     assert (manifest["micro_batch"], manifest["accumulation"], manifest["world_size"]) == (8, 1, 1)
     assert manifest["attempts"] == 1 and manifest["resumed_from"] == []
-    assert manifest["attention"] == {"asked": "auto", "kernel": "sdpa", "triton": None, "notice": None}
+    attention = {"asked": "auto", "kernel": "sdpa", "triton": None, "flash_attn": None, "notice": None}
+    assert manifest["attention"] == attention
     weights = load_file(out / "model.safetensors")
     assert manifest["parameters"] == sum(value.numel() for value in weights.values())
     kept = sorted(path.name for path in (undisturbed / "state").glob("step-*"))
