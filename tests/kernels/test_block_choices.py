@@ -90,10 +90,8 @@ def test_the_fastest_that_kept_its_numbers_is_written(tmp_path: Path) -> None:
     assert (softpick.blocks, softpick.measured) == ((128, 64, 8, 2), "1.5 ms, 0.75 of the default's, commit 01234567")
     assert (sigmoid.blocks, sigmoid.measured) == (CHOICES[0], "3 ms, 1.00 of the default's, commit 01234567")
     assert (softpick.device, softpick.widths, softpick.size) == (DEVICE, (64, 64), 2)
-    older = BlockChoice(
-        kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 8, 2), measured="2 ms"
-    )
-    elsewhere = BlockChoice(kernel="softpick", device="A", widths=(64, 64), size=2, blocks=(64, 64, 8, 2), measured="1")
+    older = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 8, 2))
+    elsewhere = replace(older, device="A")
     together = fill_block_choices.merged((older, elsewhere), [sigmoid, softpick])
     assert together == [elsewhere, sigmoid, softpick]
     source = Path(block_choices.__file__).read_text()
