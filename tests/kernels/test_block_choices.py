@@ -50,7 +50,7 @@ def test_a_compiler_takes_the_look_up_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     """The device is asked while a graph is made, and breaks none."""
     mine = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 16, 4, 2))
     monkeypatch.setattr(block_choices, "MEASURED", (mine,))
-    monkeypatch.setattr(torch.cuda, "getdevice_name", lambda *given: DEVICE)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *given: DEVICE)
 
     def looked_up(x: torch.Tensor) -> torch.Tensor:
         row = row_for("softpick", block_choices.device_name(), x.shape[-1], x.dtype.itemsize)

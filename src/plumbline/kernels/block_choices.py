@@ -76,4 +76,4 @@ def row_for(kernel: str, device: str, width: int, size: int) -> BlockChoice:
 @torch.compiler.assume_constant_result
 def device_name() -> str:
     """The name of the device in use, which torch.compile takes as it is."""
-    return torch.cuda.getdevice_name()
+    return torch.cuda.get_device_name()
