@@ -37,6 +37,7 @@ class SizeClass:
     name: str
     study: str
     scale: str
+    label: str
     nodes: int
     ranks: int
     micro_batch: int
@@ -49,10 +50,17 @@ class SizeClass:
 
 
 CLASSES = (
-    SizeClass(name="one_gpu", study="query_free", scale="base", nodes=1, ranks=1, micro_batch=8, strategy="ddp"),
-    SizeClass(name="node", study="transfer", scale="base", nodes=1, ranks=8, micro_batch=8, strategy="ddp"),
-    SizeClass(name="two_nodes", study="transfer", scale="large", nodes=2, ranks=16, micro_batch=4, strategy="fsdp"),
-)
+    SizeClass(
+        name="one_gpu", study="query_free", scale="base", label="270k", nodes=1, ranks=1, micro_batch=8, strategy="ddp"
+    ),
+    SizeClass(
+        name="node", study="transfer", scale="base", label="80k", nodes=1, ranks=8, micro_batch=8, strategy="ddp"
+    ),
+    SizeClass(
+        name="two_nodes", study="transfer", scale="large", label="150k", nodes=2, ranks=16, micro_batch=4,
+        strategy="fsdp",
+    ),
+)  # fmt: skip
 
 
 def settings() -> dict[str, Any]:
@@ -67,12 +75,14 @@ def workspace(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Worksp
     place = Workspace.checkout(tmp_path_factory.mktemp("sizes") / "w")
     for one in CLASSES:
         path = place.path / "studies" / one.study / "study.yaml"
-        study = yaml.safe_load(path.read_text())
-        smoke = study["scales"][one.scale]["smoke"]
-        smoke["size"] = one.name
+        before, smoke, after = path.read_text().partition(f"    smoke:\n      label: {one.label}\n")
         batch = one.ranks * one.micro_batch * CONTEXT
-        smoke["train"] |= {"steps": STEPS, "batch_tokens": batch, "validate_every": STEPS, "validation_sequences": 16}
-        path.write_text(yaml.safe_dump(study, sort_keys=False))
+        train = f"steps: {STEPS}, batch_tokens: {batch}, validate_every: {STEPS}, validation_sequences: 16"
+        after, times = re.subn(
+            r"train: \{steps: \d+, [^}]*\}", f"train: {{{train}, precision: float32}}", after, count=1
+        )
+        assert smoke and times == 1, "the study has its scale at smoke, and what it trains there"
+        path.write_text(f"{before}{smoke}      size: {one.name}\n{after}")
     packs = [
         f"work/smoke/corpora/{corpus}/packs/context{CONTEXT}/{split}"
         for corpus in ("climbmix", "openwebtext")
@@ -88,7 +98,9 @@ def overlay(place: Workspace) -> tuple[str, ...]:
     """Profiles as a user names them, and one more with the two things that differ."""
     resources = settings()
     # After the last word of each launcher, before the quote that ends it.
-    launch = re.sub(r"'(?=[,)])", f" {HERE / 'fault_launcher.py'}'", resources["pretrain"]["launch"])
+    between = rf"\1 {HERE / 'fault_launcher.py'}'"
+    launch, times = re.subn(r"( python|:29500)'", between, resources["pretrain"]["launch"])
+    assert times == len(CLASSES)
     resources["pretrain"] |= {"runtime": RUNTIME, "launch": launch.replace(" python ", f" {sys.executable} ")}
     folder = place.path / "slices"
     folder.mkdir(exist_ok=True)

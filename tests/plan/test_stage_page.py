@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from math import ceil
 from pathlib import Path
 
@@ -145,3 +146,39 @@ def test_a_model_that_was_not_counted_is_about(paper: Project) -> None:
     known = model_counts.ModelCostLookup({})
     lines = stage_page.sizes(estimator(paper, sizes=known)).splitlines()
     assert all("about" in line for line in lines if line.startswith("transfer/"))
+
+
+def test_the_page_on_the_papers_size_says_what_the_plan_says(repository: Path, paper: Project) -> None:
+    """docs/paper-size.md: its table's hours, disk and memory, to the digits that it gives."""
+    known = model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), paper.runs.values()))
+    priced = estimator(paper, sizes=known)
+    text = (repository / "docs/paper-size.md").read_text()
+    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| ")}
+
+    def stated(row: str) -> list[float]:
+        """The numbers of a row, its first cell left out."""
+        cells = next(line for name, line in rows.items() if name.startswith(row)).split("|", 2)[2]
+        return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?", cells)]
+
+    base, large = stages.run_classes(priced)
+    for rule in ("documents", "tokenizer", "tokenize", "pack"):
+        small, big = (rules(paper, pack)[rule] for pack in ("base", "large"))
+        expected = [small.wall / 3600, big.wall / 3600]
+        if rule != "tokenizer":
+            expected = [small.wall / 3600, small.disk / 1e9, big.wall / 3600, big.disk / 1e9]
+        assert stated(f"`{rule}`")[: len(expected)] == pytest.approx(expected, rel=0.03, abs=0.06), rule
+    assert stated("a run")[:1] + stated("a run")[1:2] == pytest.approx(
+        [base.longest / 3600, large.longest / 3600], rel=0.01
+    )
+    assert stated("a run")[2:] == pytest.approx([base.node_mb / 1e3, large.node_mb / 1e3], rel=0.01)
+    assert stated("whole study")[:2] == pytest.approx([base.device_hours, large.device_hours], rel=0.01)
+    assert stated("Table 2")[0] == pytest.approx(by_target(priced).loc["table2", "device_hours"], rel=0.01)
+    one, other = (paper.runs[f"transfer/{scale}/baseline/s42"] for scale in ("base", "large"))
+    parameters = [priced.size(run).parameters for run in (one, other)]
+    kept = [size * number for number in parameters for size in (3 * 12e-9, 2 * 4e-9)]
+    assert stated("its checkpoints") == pytest.approx(kept, rel=0.05)
+    names = [name for name in paper.studies["transfer"].methods if "." not in name]
+    methods = [run for run in paper.runs.values() if run.spec.scale == "base" and run.spec.method in names]
+    models = {priced.size(run).parameters for run in methods}
+    for number in (min(models), max(models)):
+        assert f"{number:,}" in text
