@@ -153,10 +153,9 @@ def test_a_run_of_each_size_class_goes_through_the_profile(workspace: Workspace,
     assert manifest["slurm_job_id"] == jobs[-1]
     began = [start["step"] for start in manifest["starts"]]
     assert len(began) == len(jobs) and began == sorted(set(began)), "each slice went on where the one before it stopped"
-    flags = settings()["pretrain"]["trainer_flags"]
-    asked = re.search(rf"{one.name}='([^']*)'", flags)
-    assert asked and f"--micro-batch {one.micro_batch}" in asked[1]
-    compiles = "--compile" in asked[1]
+    flags = re.search(r"trainer_flags=(.*?), compiled=", driver.output())
+    assert flags and f"--micro-batch {one.micro_batch}" in flags[1] and f"{flags[1]} >" in driver.output()
+    assert ("--strategy fsdp" in flags[1]) == (one.strategy == "fsdp")
     said = (workspace.path / f"logs/smoke/pretrain/{one.run.replace('/', '.')}.log").read_text()
-    assert (manifest["compiled"] or manifest["not_compiled"] is not None) == compiles, said
+    assert (manifest["compiled"] or manifest["not_compiled"] is not None) == ("--compile" in flags[1]), said
     assert Path(workspace.path / "work/smoke/state" / one.run).is_dir()
