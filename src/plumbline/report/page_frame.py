@@ -16,6 +16,10 @@ _BANNERS = {
         "Sizes and budget of the papers, under the interpretations that are named with each study.",
     ),
     "mini": ("mini, no reproduction", "Small models on one GPU: not the papers' scale, no reproduction of them."),
+    "evening": (
+        "evening, no reproduction",
+        "Tiny models with several seeds: what validation loss tells apart at this size, and nothing about the papers'.",
+    ),
     "demo": (
         "demo, no reproduction",
         "Tiny models: each experiment runs, but its numbers say nothing about the methods.",
