@@ -71,7 +71,7 @@ def test_explicit_weights_can_be_asked_for_and_stand_in_the_manifest(
     assert found["run_id"] == other["run_id"]
     assert found["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
     said = read(tmp_path / "out/manifest.json")
-    way = {"asked": "reference", "kernel": "chunked", "triton": None, "notice": None}
+    way = {"asked": "reference", "kernel": "chunked", "triton": None, "flash_attn": None, "notice": None}
     assert said["attention"] == said["starts"][0]["attention"] == way
 
 
