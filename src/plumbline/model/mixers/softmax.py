@@ -39,8 +39,8 @@ class Softmax(Mixer):
 def fused_softmax(
     q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask, scale: float
 ) -> torch.Tensor:
-    """Softmax attention by a fused kernel (B, H, Q, W), grouped keys and values included: torch's, or flash-attn's where
-    it is installed and takes the call.
+    """Softmax attention by a fused kernel (B, H, Q, W), grouped keys and values included: torch's, or flash-attn's
+    where it is installed and takes the call.
     """
     dtype, width = kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[-1]
     if fused(q_BHQW.device.type, dtype, width, plain=attention_mask.plain) == FLASH_ATTN:
