@@ -71,8 +71,8 @@ def loss(spec: RunSpec, packs: Path, seed: int) -> float:
 def packs_of(work: Path) -> Path:
     """The folder of the demo's packs, which are made where they are not there."""
     folder = work / "demo" / "corpora" / "climbmix" / "packs" / "context128"
-    wanted = [str(folder / "train" / "base.json"), str(folder / "validation" / "validation.json")]
-    if not all(map(Path.exists, map(Path, wanted))):
+    if not all((folder / path).is_file() for path in ("train/base.json", "validation/validation.json")):
+        wanted = [str(folder / "train"), str(folder / "validation")]
         words = ["--cores", "2", "--config", "preset=demo", f"work={work}", "--quiet", "all"]
         subprocess.run([sys.executable, "-m", "snakemake", *wanted, *words], check=True, cwd=ROOT)
     return folder

@@ -1,6 +1,6 @@
 """Takes the picture of README and of the site's first page from a kept record, for light pages and for dark ones.
 
-    python docs/_site/pictures.py      # writes docs/_assets/method_differences.svg and method_differences_dark.svg
+python docs/_site/pictures.py      # writes docs/_assets/method_differences.svg and method_differences_dark.svg
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from plumbline.project.paths import BUNDLE
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The record, and its picture in the archive.
-RECORD, PICTURE = ROOT / "records" / "evening", "results/evening/transfer/method_differences.svg"
+RECORD, PICTURE = ROOT / "records" / "evening-dabb063", "results/evening/transfer/method_differences.svg"
 #: Where the pictures are kept.
 ASSETS = ROOT / "docs" / "_assets"
 #: Colours of the figures' style -> those of the same meaning on a dark page.
