@@ -25,8 +25,8 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     machine = (
-        f"an entry of config/machines.yaml (default: config/config.yaml's, and {PAPER_MACHINE} at `paper` where that is "
-        "a processor)"
+        f"an entry of config/machines.yaml (default: config/config.yaml's, and {PAPER_MACHINE} at `paper` where that "
+        "is a processor)"
     )
     parser.add_argument("--machine", help=machine)
     parser.add_argument("--device-hour-price", type=float, help="price of a device-hour, in any currency")
