@@ -77,7 +77,7 @@ CLASSES = (
     ),
     SizeClass(
         name="two_nodes", study="transfer", scale="large", label="150k", nodes=2, ranks=16, micro_batch=4,
-        strategy="fsdp", runtime=8,
+        strategy="fsdp", runtime=9,
     ),
 )  # fmt: skip
 

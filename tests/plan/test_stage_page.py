@@ -93,10 +93,12 @@ def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
     assert stages.run_classes(estimator(paper, calibrate_on=[]))[1].runs == large.runs - 1
 
 
-@pytest.mark.parametrize("preset", ["paper", "mini", "smoke"])
-def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, tmp_path: Path) -> None:
-    """Of all studies."""
-    whole = load(load_config() | {"preset": preset, "work": str(tmp_path), "machine": "h100"})
+@pytest.mark.parametrize(
+    ("preset", "machine"), [("paper", "h100"), ("paper", "core"), ("mini", "h100"), ("smoke", "h100")]
+)
+def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, machine: str, tmp_path: Path) -> None:
+    """Of all studies; also where a processor would take longer than anybody waits."""
+    whole = load(load_config() | {"preset": preset, "work": str(tmp_path), "machine": machine})
     priced = estimator(whole)
     text = stage_page.terminal(priced, table(priced))
     lines = text.splitlines()
@@ -108,7 +110,7 @@ def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, t
     for name in ("documents", "tokenizer", "tokenize", "pack", "items", "one_gpu"):
         assert any(name in line.split() for line in lines), name
     *_, marked = text.split("\n\n")
-    assert marked.startswith("RECKONED, not measured") and "stated, MFU 0.40 of 989 TFLOP/s" in marked
+    assert marked.startswith("RECKONED, not measured") and "training speed: stated, MFU 0." in marked
     assert ("the hub: 15 MB/s" in marked) == (preset == "paper")
     assert "operations of some runs" in marked, "none was counted here"
 
@@ -140,6 +142,17 @@ def test_the_verb_shows_stages_at_paper_and_targets_elsewhere_unless_it_is_told(
     counted = {tuple(line.split()[:2]): line.split()[2] for line in sizes if line.startswith("transfer/")}
     assert counted["transfer/base", "baseline"] == "1,216,710,656"
     assert len([1 for scale, method in counted if scale == "transfer/base" and "." not in method]) >= 20
+
+
+def test_the_papers_size_is_planned_for_a_gpu_unless_a_machine_is_named(repository: Path, tmp_path: Path) -> None:
+    where = ("--config", f"work={tmp_path}", "studies=[key_norms]")
+    alone = run_in_process.run(plan_verb.main, "--preset", "paper", *where, cwd=repository)
+    assert "on NVIDIA H100 SXM" in alone.stdout and "planned for h100, since the preset `paper`" in alone.stderr
+    for words in (("--machine", "core"), ("--config", "machine=core")):
+        named = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *words, cwd=repository)
+        assert "on one CPU core" in named.stdout and named.stderr == ""
+    small = run_in_process.run(plan_verb.main, "--preset", "smoke", *where, cwd=repository)
+    assert "on one CPU core" in small.stdout and small.stderr == ""
 
 
 def test_a_model_that_was_not_counted_is_about(paper: Project) -> None:

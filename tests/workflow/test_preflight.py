@@ -86,5 +86,6 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeyp
     assert evaluations and max(evaluations) < 1440, "a slice of the machine is what trainings get"
     assert re.search(r"^not known +device", checked, re.M) and "placeholder" not in checked
     assert re.search(r"^would stop +texts of climbmix .*HF_HUB_OFFLINE=1 forbids", checked, re.M)
-    assert carried_out("4").startswith("Preset `paper` on NVIDIA H100 SXM, 64 at once;")
+    planned = carried_out("4")
+    assert planned.startswith("Preset `paper` on NVIDIA H100 SXM, 64 at once. ") and "RUNS, by size class" in planned
     assert jobs_by_rule(carried_out("5"))["pretrain"] == 26

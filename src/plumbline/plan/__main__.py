@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,19 @@ from plumbline.plan.target_costs import table
 from plumbline.project import load
 from plumbline.specs.yaml_files import PRESETS, load_config
 
+#: The machine that profiles/slurm plans for: the paper's sizes are for GPUs, and config/config.yaml names a processor.
+PAPER_MACHINE = "h100"
+
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline plan`."""
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
-    parser.add_argument("--machine", help="an entry of config/machines.yaml (default: config/config.yaml's)")
+    machine = (
+        f"an entry of config/machines.yaml (default: config/config.yaml's, and {PAPER_MACHINE} at `paper` where that "
+        "is a processor)"
+    )
+    parser.add_argument("--machine", help=machine)
     parser.add_argument("--device-hour-price", type=float, help="price of a device-hour, in any currency")
     words = "as snakemake --config: a part of a nested value leaves the others unchanged"
     parser.add_argument("--config", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=words)
@@ -62,6 +70,7 @@ def main() -> None:
 
 def _configuration(given: argparse.Namespace) -> dict[str, Any]:
     config: dict[str, Any] = json.loads(given.configuration_json) if given.configuration_json else load_config()
+    named = given.machine or given.configuration_json
     if given.profile or given.config:
         from plumbline.project import config_arguments
 
@@ -69,10 +78,18 @@ def _configuration(given: argparse.Namespace) -> dict[str, Any]:
             word for one in given.profile for word in config_arguments.profile_words(config_arguments.profile_file(one))
         ]
         config = config_arguments.changed(config, [*of_profiles, *given.config])
+        named = named or any(word.startswith("machine=") for word in [*of_profiles, *given.config])
     if given.preset:
         config["preset"] = given.preset
     if given.machine:
         config["machine"] = given.machine
+    if config["preset"] == "paper" and not named and machines.load(config["machine"]).device == "cpu":
+        print(
+            f"planned for {PAPER_MACHINE}, since the preset `paper` is for GPUs and config/config.yaml names the "
+            f"processor {config['machine']!r}; --machine names another",
+            file=sys.stderr,
+        )
+        config["machine"] = PAPER_MACHINE
     return config
 
 

@@ -165,7 +165,7 @@ def number(value: float) -> str:
 def hours(value: float) -> str:
     """Write hours as minutes, hours or days."""
     if value >= 48:
-        return f"{value / 24:.1f} days"
+        return f"{value / 24:,.0f} days" if value >= 2400 else f"{value / 24:.1f} days"
     return f"{value:.1f} h" if value >= 1 else f"{value * 60:.1f} min"
 
 

@@ -174,12 +174,18 @@ def _runs(classes: list[RunClass]) -> str:
             _figure(one.device_hours),
             _figure(one.longest / 3600),
             f"{one.limit / 60:.3g}",
-            str(one.jobs) if one.jobs == one.jobs_slower else f"{one.jobs} ({one.jobs_slower})",
+            _jobs(one),
             _figure(one.node_mb / 1e3),
         ]
         for one in classes
     ]
     return _grid(heads, rows, words=2)
+
+
+def _jobs(one: RunClass) -> str:
+    """Over how many jobs a run is chained, and in brackets over how many a slower one, while anybody would count."""
+    counted = one.jobs == one.jobs_slower or one.jobs >= 100
+    return f"{one.jobs:,}" if counted else f"{one.jobs} ({one.jobs_slower})"
 
 
 def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
@@ -199,7 +205,7 @@ def _studies(frame: pd.DataFrame) -> str:
         "to do": whole["runs_to_do"].astype(str),
         "done": whole["runs_done"].astype(str),
         "training": whole["training_device_hours"].map(_figure),
-        "evaluation,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_figure),
+        "scores,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_figure),
         "all": whole["device_hours"].map(_figure),
         "wall time": whole["wall_hours"].map(hours),
     }
@@ -247,7 +253,9 @@ def _what_runs_are(priced: RunEstimator) -> str:
 
 
 def _figure(value: float) -> str:
-    return "<0.01" if 0 < value < 0.01 else number(value)
+    if 0 < value < 0.01:
+        return "<0.01"
+    return f"{value / 1e6:.3g} M" if value >= 1e6 else number(value)
 
 
 def _hours(seconds: float | None) -> str:
