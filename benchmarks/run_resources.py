@@ -161,7 +161,8 @@ def verdict_whole(folder: Path) -> Step:
     for width in LOOKED_AT:
         millions, spec, run, work = _looked_at(folder, width)
         words = [sys.executable, "-c", LOOK, "whole", str(spec), str(run), str(work)]
-        yield {"parameters_m": millions, "looked_at_m": millions}, words
+        # Eight layers of 8,192 tokens.
+        yield {"states_m": 8 * 8192 * width / 1e6, "looked_at_m": millions}, words
 
 
 def verdict_more(folder: Path) -> Step:

@@ -12,8 +12,16 @@ from plumbline.specs.study_config import Run
 
 #: Ranks that a node of several devices has.
 NODE = 8
+#: What a verdict holds of a model that it looks at: at most so many tokens' states of all layers, and no more numbers
+#: than that (`plumbline.experiment.checks`).
+LOOKED_AT_TOKENS, LOOKED_AT_STATES = 8_192, 2**24
 #: A training asks for so many times the memory that it needs, at every attempt: attempts are also its slices.
 PRETRAIN_MARGIN = 2.0
+
+
+def _states(run: Run) -> int:
+    """Numbers of a token's states in all layers."""
+    return run.spec.model.width * run.spec.model.layers
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class JobRequests:
         arms = {(scale, method): millions for scale, method, millions in each}
         units = {
             "parameters_m": max((millions for *_, millions in each), default=0.0),
+            "states_m": min(LOOKED_AT_STATES, LOOKED_AT_TOKENS * max(map(_states, runs), default=0)) / 1e6,
             "looked_at_m": sum(arms.values()),
             "all_runs_m": sum(millions for *_, millions in each),
         }

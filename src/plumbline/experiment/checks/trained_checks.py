@@ -37,8 +37,9 @@ LOSS_TOKENS = 65_536
 MORE_TOKENS = 16_384
 #: Width of a model that one thread reads as fast as several do.
 NARROW = 256
-#: Numbers of a layer's states, times the layers, beyond which layers are computed again for the gradient.
-LARGE = 2**26
+#: Numbers of a layer's states, times the layers, beyond which layers are computed again for the gradient: 4.4 GB are
+#: taken there (benchmarks/job_resources.yaml).
+LARGE = 2**24
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
