@@ -193,7 +193,7 @@ class _Run:
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)
             compilation = {"compiled": reason is None, "not_compiled": reason}
             group.poll(self.stop)
-        optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+        optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks, precision=spec.train.precision)
         saver = CheckpointSaver(
             self.resumption.directory, model=model, optimizer=optimizer, interventions=hooks, progress=progress
         )
