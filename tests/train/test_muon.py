@@ -13,13 +13,13 @@ from safetensors.torch import load_file
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
-from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
+from plumbline.model.roles import ATTENTION, MATRICES, ORTHOGONALISED, OTHERS, ParameterRole
 from plumbline.runtime.distributed import ranks
 from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.components import options
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
-from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED, Muon
+from plumbline.train.optimizers.muon import Muon
 from plumbline.train.pretrain import untrained
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import RUN, run_spec

@@ -51,6 +51,13 @@ class Machine:
         times = [known.get(chosen[slot], 1.0) for slot, known in self.relative_step_time.items()]
         return 1.0 + sum(time - 1.0 for time in times)
 
+    def updating(self, devices: int) -> int:
+        """Give the number of devices, of so many, whose updates count beside the tokens that are read.
+
+        None of processors: their stated speed is of whole steps, and Muon's products are done at twice that there.
+        """
+        return 0 if self.device == "cpu" else devices
+
     def devices_of(self, run: Run) -> int:
         """Look up how many devices train a run.
 

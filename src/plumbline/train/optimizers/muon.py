@@ -8,18 +8,12 @@ from typing import Any, Literal
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.roles import QUERY_KEY, ParameterRole
+from plumbline.model.roles import ATTENTION, ORTHOGONALISED, ParameterRole
 from plumbline.runtime.distributed import full
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
 from plumbline.train.optimizers._base import OptimizerBase, undone_where
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
-
-#: The four matrices of attention, in the order in which they are stacked.
-ATTENTION = ("query", "key", "value", "output")
-
-#: Roles that are orthogonalised. Embeddings and heads are not: their rows stand for tokens, not for directions.
-ORTHOGONALISED = QUERY_KEY | {*ATTENTION, "attention_gate", "gate", "up", "down"}
 
 
 @component
