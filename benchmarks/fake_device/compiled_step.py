@@ -1,0 +1,130 @@
+"""Where the bytes of a compiled step go at paper size: Inductor's plan for a GPU that is not there, by kind of kernel.
+
+    python -m benchmarks.fake_device.compiled_step                    # writes benchmarks/compiled_step.md
+    python -m benchmarks.fake_device.compiled_step --methods qknorm --json
+
+The baseline is planned whole. Other methods are planned with few layers, twice, and what a layer adds is multiplied,
+unless layers read all earlier ones, as in `WHOLE`, which are planned whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.fake_device import absent_cuda
+from plumbline.core import command_line
+
+if TYPE_CHECKING:
+    from benchmarks.fake_device.compiled_kernels import PlannedKernel
+
+PAGE = Path(__file__).resolve().parents[1] / "compiled_step.md"
+SEQUENCES = 8
+#: Methods whose layers are not alike.
+WHOLE = ("denseformer", "attnres")
+#: Layers that the others are planned with.
+FEW = (2, 4)
+COUNTED = ("kernels", "bytes", "operations", "seconds")
+#: Files of the model -> what their kernels are called, the first that fits.
+GROUPS = (
+    ("ffn/", "activation of the FFN"),
+    ("positions/", "rotary positions"),
+    ("next_token_loss.py", "loss"),
+    ("norms/", "norms and the residual stream"),
+    ("residual/", "norms and the residual stream"),
+    ("placement/", "norms and the residual stream"),
+    ("mixers/", "queries, keys, values and heads"),
+    ("query_key/", "queries, keys, values and heads"),
+    ("values/", "queries, keys, values and heads"),
+    ("output/", "queries, keys, values and heads"),
+    ("projections/", "queries, keys, values and heads"),
+    ("fused_linear.py", "weights to bfloat16, gradients to float32"),
+    ("cpu_matmul.py", "weights to bfloat16, gradients to float32"),
+)
+
+
+def group(kind: str, files: Iterable[str]) -> str:
+    """What a kernel is for."""
+    if kind in ("flash", "ours"):
+        return "attention"
+    if kind == "product":
+        return "matrix products"
+    return next((name for start, name in GROUPS if any(file.startswith(start) for file in files)), "other")
+
+
+def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
+    """Group -> its kernels, bytes, operations and reckoned seconds."""
+    from benchmarks.fake_device.step_counts import Rates
+
+    found: dict[str, dict[str, float]] = {}
+    for kernel in kernels:
+        entry = found.setdefault(group(kernel.kind, kernel.files), dict.fromkeys(COUNTED, 0.0))
+        entry["kernels"] += 1
+        entry["bytes"] += kernel.bytes
+        entry["operations"] += kernel.operations
+        entry["seconds"] += kernel.seconds(Rates())
+    return found
+
+
+def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
+    """A method's totals by group.
+
+    Args:
+        layers: of the model, in place of its own: then nothing is multiplied.
+    """
+    from benchmarks.fake_device.compiled_kernels import planned
+    from benchmarks.gpu_check import base_scale_specs
+
+    spec = base_scale_specs.runs("paper")[name]
+    if layers is not None or name in (base_scale_specs.BASELINE, *WHOLE):
+        return {"method": name, "planned": "whole", "groups": totals(planned(spec, sequences, layers=layers))}
+    few, more = (totals(planned(spec, sequences, layers=count)) for count in FEW)
+    beyond = (spec.model.layers - FEW[0]) / (FEW[1] - FEW[0])
+    nothing = dict.fromkeys(COUNTED, 0.0)
+    grown = {
+        kind: {key: (least := few.get(kind, nothing)[key]) + beyond * (value - least) for key, value in entry.items()}
+        for kind, entry in more.items()
+    }
+    return {"method": name, "planned": f"with {FEW[0]} and {FEW[1]} layers", "groups": grown}
+
+
+def main() -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.fake_device.compiled_step",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="default: the study's twenty")
+    parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
+    parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
+    parser.add_argument("--rows", type=Path, help="write the page from a file of such rows, and plan nothing")
+    given = parser.parse_args()
+    absent_cuda.enter()
+    from benchmarks.fake_device import compiled_page
+    from benchmarks.gpu_check import base_scale_specs
+
+    names = given.methods or list(base_scale_specs.methods())
+    known = base_scale_specs.runs("paper")
+    if unknown := sorted(set(names) - set(known)):
+        raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(known)}")
+    if given.rows is not None:
+        rows = [json.loads(line) for line in given.rows.read_text(encoding="utf-8").splitlines()]
+    else:
+        rows = []
+        for name in names:
+            rows.append(row(name, given.sequences, given.layers))
+            told = (json.dumps(rows[-1]), sys.stdout) if given.json else (name, sys.stderr)
+            print(told[0], file=told[1], flush=True)
+    if not given.json:
+        PAGE.write_text(compiled_page.page(rows, given.sequences), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

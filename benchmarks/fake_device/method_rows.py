@@ -1,0 +1,95 @@
+"""Makes a row of each method: what its step asks of a device, and what a step should not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fake_device.fake_step import FakeStep, graphs
+from benchmarks.fake_device.step_counts import Rates
+from benchmarks.gpu_check import base_scale_specs
+from benchmarks.gpu_check.measured_rows import MeasuredRows
+
+BASELINE = base_scale_specs.BASELINE
+#: Files whose matrix products may be float32 -> why.
+SINGLE_PRODUCTS = {
+    "src/plumbline/model/residual/_sources.py": "weighted sums of the stream's sources: thin, of a float32 stream",
+    "src/plumbline/model/mixers/_base.py": "explicit scores, of mixers that fold into no kernel",
+}
+#: Micro-batches that a device accumulates to a step of the base scale: 512 sequences on eight devices.
+ACCUMULATED = 8
+
+
+def specs(names: list[str] | None) -> dict[str, Any]:
+    """The base scale's first run of each method and variant at paper size, in the study's order.
+
+    Runs that differ from another in training alone (a rate, a decay, the hardware) take the same step and are left out.
+    """
+    found, models = {}, []
+    for name, spec in base_scale_specs.runs("paper").items():
+        if spec.model not in models:
+            models.append(spec.model)
+            found[name] = spec
+    return found if names is None else {name: base_scale_specs.runs("paper")[name] for name in names}
+
+
+def rows(chosen: dict[str, Any], sequences: int, layers: int | None, trace: bool) -> Iterator[dict[str, Any]]:
+    """A row for each spec.
+
+    Args:
+        layers: of each model, in place of its own.
+        trace: have torch.compile trace the model, and count graphs.
+    """
+    for name, spec in chosen.items():
+        step = FakeStep(spec, sequences, layers=layers)
+        row = {"method": name, **counted(step), "without_gradient": step.without_gradient}
+        yield row | {"graphs": graphs(spec, sequences, layers=layers) if trace else None}
+
+
+def counted(step: FakeStep) -> dict[str, Any]:
+    """What a step's counts come to: of a micro-batch's forward and backward pass, and of an update."""
+    counts, rates = step.counts, Rates()
+    passes = [call for call in counts.calls if call.phase != "update"]
+    update = [call for call in counts.calls if call.phase == "update"]
+    return {
+        "kernels": sum(call.kernels for call in passes),
+        "bytes": sum(call.bytes for call in passes),
+        "operations": sum(call.operations for call in passes),
+        "seconds": sum(call.seconds(rates) for call in passes),
+        "update_kernels": sum(call.kernels for call in update),
+        "update_bytes": sum(call.bytes for call in update),
+        "update_seconds": sum(call.seconds(rates) for call in update),
+        "peak_bytes": counts.peak,
+        "parameter_bytes": step.parameters,
+        "waits": dict(counts.waits),
+        "single_products": dict(counts.single_products),
+    }
+
+
+def faults(row: dict[str, Any]) -> list[str]:
+    """What a step does that none should, a sentence each."""
+    found = [f"the host waits {often} times: {what}" for what, often in row["waits"].items()]
+    found += [
+        f"a float32 product, {often} times: {what}"
+        for what, often in row["single_products"].items()
+        if not any(what.rpartition(" at ")[2].startswith(f"{file}:") for file in SINGLE_PRODUCTS)
+    ]
+    found += [f"a gradient that is not of its parameter's type: {name}" for name in row["without_gradient"]]
+    if row["graphs"] not in (None, 1):
+        found.append(f"{row['graphs']} graphs of torch.compile")
+    return found
+
+
+def step_seconds(row: dict[str, Any]) -> float:
+    """A whole step: `ACCUMULATED` micro-batches and an update."""
+    return ACCUMULATED * row["seconds"] + row["update_seconds"]
+
+
+def measured(root: Path) -> dict[str, float]:
+    """Seconds of an eager step of one micro-batch by method, from the newest table that `make gpu-check` has left."""
+    found: dict[str, float] = {}
+    for path in sorted(root.glob("benchmarks/gpu_check_*.json"), key=lambda path: path.stat().st_mtime):
+        rows = MeasuredRows.read(path).rows("eager_steps")
+        found |= {key.partition(",")[0]: row["seconds"] for key, row in rows.items() if "seconds" in row}
+    return found
