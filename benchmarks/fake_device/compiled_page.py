@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.fake_device import fake_step, method_rows
-from benchmarks.fake_device.compiled_step import COUNTED
 from benchmarks.fake_device.step_counts import Rates
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.results_page import table
@@ -13,6 +12,8 @@ from plumbline.model.flops import counted
 from plumbline.plan import machines
 from plumbline.specs import study_config
 
+#: What is counted of a group of kernels.
+COUNTED = ("kernels", "bytes", "operations", "seconds")
 #: What is left to do -> what it would save, by which count, and what has to be seen on a device first.
 IDEAS = (
     (
@@ -91,8 +92,8 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             "# Where a compiled step's bytes go, on a GPU that is not there",
             "",
             "Inductor's own plan of kernels and its count of what each moves, for the transfer study's base scale "
-            f"({sequences} sequences of {context} tokens, bfloat16), made with fake tensors on a faked H100; no code was "
-            "compiled or run (`python -m benchmarks.fake_device.compiled_step`). **No time here was measured**: a "
+            f"({sequences} sequences of {context} tokens, bfloat16), made with fake tensors on a faked H100; no code "
+            "was compiled or run (`python -m benchmarks.fake_device.compiled_step`). **No time here was measured**: a "
             f"kernel takes as long as its bytes at {rates.bytes / 1e12:g} TB/s or its operations at "
             f"{rates.products / 1e12:g} TFLOP/s (flash attention {rates.flash / 1e12:g}, our kernels "
             f"{rates.ours / 1e12:g}), whichever is longer.",
@@ -105,20 +106,20 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             f"visible pairs alone). A step of {method_rows.ACCUMULATED} micro-batches has more, for each of them "
             f"{1e3 * beside:.1f} ms: adding each gradient to the one before takes "
             f"{1e3 * adding:.1f} ms in all but the first, clipping and AdamW {1e3 * update['update_seconds']:.1f} ms a "
-            f"step. So it is {1e3 * total:.0f} ms a micro-batch, {100 * useful / total / peak:.0f} %. Not compiled, the "
-            f"passes alone are reckoned {1e3 * update['seconds']:.0f} ms. Measured: nothing yet.",
+            f"step. So it is {1e3 * total:.0f} ms a micro-batch, {100 * useful / total / peak:.0f} %. Not compiled, "
+            f"the passes alone are reckoned {1e3 * update['seconds']:.0f} ms. Measured: nothing yet.",
             "",
             "## What would take it to 55 %",
             "",
-            f"55 % are {1e3 * needed:.0f} ms. Products and attention alone are reckoned {1e3 * bound:.0f} ms, so all else "
-            f"may take {1e3 * (needed - bound):.0f} ms: no one of these is enough. Gains are reckoned, and add up only in "
-            "part.",
+            f"55 % are {1e3 * needed:.0f} ms. Products and attention alone are reckoned {1e3 * bound:.0f} ms, so all "
+            f"else may take {1e3 * (needed - bound):.0f} ms: no one of these is enough. Gains are reckoned, and add up "
+            "only in part.",
             "",
             *table(("what", "gain, reckoned", "what it waits for"), _ideas(groups, update, rates)),
             "",
-            "Done, since it could be tested without a device: where the step is compiled the loss's target is subtracted "
-            "by a comparison, with the same bits. Inductor then makes one kernel of a chunk's softmax and gradient and "
-            "stores no float32 logits: 10.5 GB less by its count, 3.7 ms reckoned.",
+            "Done, since it could be tested without a device: where the step is compiled the loss's target is "
+            "subtracted by a comparison, with the same bits. Inductor then makes one kernel of a chunk's softmax and "
+            "gradient and stores no float32 logits: 10.5 GB less by its count, 3.7 ms reckoned.",
             "",
             "## Methods beside the baseline",
             "",

@@ -28,7 +28,6 @@ SEQUENCES = 8
 WHOLE = ("denseformer", "attnres")
 #: Layers that the others are planned with.
 FEW = (2, 4)
-COUNTED = ("kernels", "bytes", "operations", "seconds")
 #: Files of the model -> what their kernels are called, the first that fits.
 GROUPS = (
     ("ffn/", "activation of the FFN"),
@@ -58,6 +57,7 @@ def group(kind: str, files: Iterable[str]) -> str:
 
 def totals(kernels: list[PlannedKernel]) -> dict[str, dict[str, float]]:
     """Group -> its kernels, bytes, operations and reckoned seconds."""
+    from benchmarks.fake_device.compiled_page import COUNTED
     from benchmarks.fake_device.step_counts import Rates
 
     found: dict[str, dict[str, float]] = {}
@@ -77,6 +77,7 @@ def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
         layers: of the model, in place of its own: then nothing is multiplied.
     """
     from benchmarks.fake_device.compiled_kernels import planned
+    from benchmarks.fake_device.compiled_page import COUNTED
     from benchmarks.gpu_check import base_scale_specs
 
     spec = base_scale_specs.runs("paper")[name]
