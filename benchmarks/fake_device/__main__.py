@@ -1,6 +1,7 @@
 """What each method's step would ask of a GPU at paper size, counted on one that is not there.
 
-    python -m benchmarks.fake_device                                     # all methods and variants: an hour of a core
+    python -m benchmarks.fake_device                         # all methods and variants: half an hour of a core
+    python -m benchmarks.fake_device --write-page-only       # the same page, with what a GPU has measured meanwhile
     python -m benchmarks.fake_device --methods baseline qknorm --layers 2 --json
 
 A row is one micro-batch of the transfer study's base scale under bfloat16 autocast: forward and backward pass, then
@@ -20,6 +21,8 @@ from benchmarks.fake_device import absent_cuda
 from plumbline.core import command_line
 
 PAGE = Path(__file__).resolve().parents[1] / "fake_device.md"
+#: What the page was written from: with the times of a GPU that was there meanwhile it can be written again.
+ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
 
 
@@ -35,7 +38,7 @@ def main() -> int:
     parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
     parser.add_argument("--no-graphs", action="store_true", help="do not have torch.compile trace the models")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
-    parser.add_argument("--rows", type=Path, help="write the page from a file of such rows, and count nothing")
+    parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; count nothing")
     given = parser.parse_args()
     absent_cuda.enter()
     from benchmarks.fake_device import method_rows, page
@@ -45,18 +48,17 @@ def main() -> int:
     if unknown:
         raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(known)}")
     chosen, found, wrong = method_rows.specs(given.methods), [], []
-    if given.rows is not None:
-        taken = map(json.loads, given.rows.read_text(encoding="utf-8").splitlines())
+    if given.write_page_only:
+        taken = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
     else:
         taken = method_rows.rows(chosen, given.sequences, given.layers, not given.no_graphs)
     for row in taken:
         found.append(row)
         wrong += [f"{row['method']}: {fault}" for fault in method_rows.faults(row)]
-        if given.json:
-            print(json.dumps(row), flush=True)
-        else:
-            print(f"{row['method']}: {row['kernels']} kernels", file=sys.stderr, flush=True)
+        told = (json.dumps(row), sys.stdout) if given.json else (row["method"], sys.stderr)
+        print(told[0], file=told[1], flush=True)
     if not given.json:
+        ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
         PAGE.write_text(page.page(found, chosen, given.sequences, wrong), encoding="utf-8")
     for fault in wrong:
         print(fault, file=sys.stderr)

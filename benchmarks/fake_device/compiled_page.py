@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.fake_device import fake_step, method_rows
-from benchmarks.fake_device.step_counts import Rates
+from benchmarks.fake_device.step_counts import ROOT, Rates
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.results_page import table
 from plumbline.model.flops import counted
@@ -79,6 +79,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
     beside = (method_rows.ACCUMULATED - 1) / method_rows.ACCUMULATED * adding
     beside += update["update_seconds"] / method_rows.ACCUMULATED
     total = whole["seconds"] + beside
+    measured = method_rows.measured(ROOT, "compiled_method_steps")
     context = spec.model.context
     lines = []
     for name, entry in groups.items():
@@ -123,12 +124,20 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             "",
             "## Methods beside the baseline",
             "",
-            "One forward and backward pass each. Planned whole, or with few layers, of which what a layer adds was "
-            "multiplied.",
+            "One forward and backward pass each; a step has additions and the update besides. Planned whole, or with "
+            "few layers, of which what a layer adds was multiplied.",
             "",
             *table(
-                ("method", "kernels", "GB moved", "ms, reckoned", "of the baseline's", "planned"),
-                [_beside(study.label(row["method"]), row, whole["seconds"]) for row in rows],
+                (
+                    "method",
+                    "kernels",
+                    "GB moved",
+                    "ms, reckoned",
+                    "step, of the baseline's, reckoned",
+                    "planned",
+                    "micro-batch and update, ms, measured",
+                ),
+                [_beside(study.label(row["method"]), row, whole["seconds"], beside, measured) for row in rows],
             ),
             "",
         ]
@@ -155,9 +164,11 @@ def _ideas(groups: dict[str, Any], update: dict[str, Any], rates: Rates) -> list
     return [(what, gain.format(**milliseconds), until) for what, gain, until in IDEAS]
 
 
-def _beside(label: str, row: dict[str, Any], baseline: float) -> tuple[Any, ...]:
+def _beside(
+    label: str, row: dict[str, Any], baseline: float, beside: float, measured: dict[str, float]
+) -> tuple[Any, ...]:
     whole = {key: sum(entry[key] for entry in row["groups"].values()) for key in COUNTED}
     seconds = whole["seconds"]
-    return (
-        label, round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * seconds, seconds / baseline, row["planned"]
-    )  # fmt: skip
+    found = f"{1e3 * measured[row['method']]:.0f}" if row["method"] in measured else "not measured"
+    ratio = (seconds + beside) / (baseline + beside)
+    return (label, round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * seconds, ratio, row["planned"], found)

@@ -1,6 +1,7 @@
 """Where the bytes of a compiled step go at paper size: Inductor's plan for a GPU that is not there, by kind of kernel.
 
-    python -m benchmarks.fake_device.compiled_step                    # writes benchmarks/compiled_step.md
+    python -m benchmarks.fake_device.compiled_step                    # half an hour of a core
+    python -m benchmarks.fake_device.compiled_step --write-page-only  # with what a GPU has measured meanwhile
     python -m benchmarks.fake_device.compiled_step --methods qknorm --json
 
 The baseline is planned whole. Other methods are planned with few layers, twice, and what a layer adds is multiplied,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.fake_device.compiled_kernels import PlannedKernel
 
 PAGE = Path(__file__).resolve().parents[1] / "compiled_step.md"
+ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
 #: Methods whose layers are not alike.
 WHOLE = ("denseformer", "attnres")
@@ -104,7 +106,7 @@ def main() -> int:
     parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
     parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
-    parser.add_argument("--rows", type=Path, help="write the page from a file of such rows, and plan nothing")
+    parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; plan nothing")
     given = parser.parse_args()
     absent_cuda.enter()
     from benchmarks.fake_device import compiled_page
@@ -114,15 +116,13 @@ def main() -> int:
     known = base_scale_specs.runs("paper")
     if unknown := sorted(set(names) - set(known)):
         raise command_line.PlumblineError(f"--methods {' '.join(unknown)}: there are {', '.join(known)}")
-    if given.rows is not None:
-        rows = [json.loads(line) for line in given.rows.read_text(encoding="utf-8").splitlines()]
-    else:
-        rows = []
-        for name in names:
-            rows.append(row(name, given.sequences, given.layers))
-            told = (json.dumps(rows[-1]), sys.stdout) if given.json else (name, sys.stderr)
-            print(told[0], file=told[1], flush=True)
+    rows = [json.loads(line) for line in ROWS.read_text(encoding="utf-8").splitlines()] if given.write_page_only else []
+    for name in [] if given.write_page_only else names:
+        rows.append(row(name, given.sequences, given.layers))
+        told = (json.dumps(rows[-1]), sys.stdout) if given.json else (name, sys.stderr)
+        print(told[0], file=told[1], flush=True)
     if not given.json:
+        ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
         PAGE.write_text(compiled_page.page(rows, given.sequences), encoding="utf-8")
     return 0
 

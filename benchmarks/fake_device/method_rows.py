@@ -86,10 +86,10 @@ def step_seconds(row: dict[str, Any]) -> float:
     return ACCUMULATED * row["seconds"] + row["update_seconds"]
 
 
-def measured(root: Path) -> dict[str, float]:
-    """Seconds of an eager step of one micro-batch by method, from the newest table that `make gpu-check` has left."""
+def measured(root: Path, section: str = "eager_steps") -> dict[str, float]:
+    """Seconds of a step of one micro-batch by method, from the newest table that `make gpu-check` has left."""
     found: dict[str, float] = {}
     for path in sorted(root.glob("benchmarks/gpu_check_*.json"), key=lambda path: path.stat().st_mtime):
-        rows = MeasuredRows.read(path).rows("eager_steps")
+        rows = MeasuredRows.read(path).rows(section)
         found |= {key.partition(",")[0]: row["seconds"] for key, row in rows.items() if "seconds" in row}
     return found

@@ -146,7 +146,7 @@ class StepCounts(TorchDispatchMode):
             kind = "product"
             if name in PRODUCTS and given[0].dtype == torch.float32:
                 kind = "single"
-                self.single_products[f"{name} {_shapes(given)} at {caller()}"] += 1
+                self.single_products[f"{name} at {caller()}"] += 1
         moved = 2 * sum(map(_bytes, results)) if name in GATHERED else sum(map(_bytes, [*given, *results]))
         kernels = ceil(len(args[0]) / LIST_SHARE) if name.startswith(("_foreach", "_fused")) else 1
         self.calls.append(
@@ -180,10 +180,6 @@ def _bytes(value: torch.Tensor) -> int:
     for size, step in zip(value.shape, value.stride(), strict=True):
         count *= size if step else 1
     return count
-
-
-def _shapes(values: list[torch.Tensor]) -> str:
-    return " ".join("x".join(map(str, value.shape)) for value in values)
 
 
 def caller() -> str:
