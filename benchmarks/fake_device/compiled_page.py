@@ -12,6 +12,13 @@ from plumbline.model.flops import counted
 from plumbline.plan import machines
 from plumbline.specs import study_config
 
+#: Machine of config/machines.yaml -> what it is reckoned to do. The vendors' peaks are 3.35, 4.8 and 2.0 TB/s, 989, 989
+#: and 312 TFLOP/s.
+RATES = {
+    "h100": Rates(),
+    "h200": Rates(bytes=4.0e12),
+    "a100": Rates(bytes=1.7e12, products=240e12, single=15e12, flash=140e12, ours=90e12),
+}
 #: What is counted of a group of kernels.
 COUNTED = ("kernels", "bytes", "operations", "seconds")
 #: What is left to do -> what it would save, by which count, and what has to be seen on a device first.
@@ -74,10 +81,7 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
     update = method_rows.counted(fake_step.FakeStep(spec, sequences))
     useful = counted(spec.model, sequences=sequences, causal=True)
     peak = 1e12 * machines.load("h100").peak_tflops
-    # Every gradient but a step's first is read, added to what is there, and written.
-    adding = 3 * update["parameter_bytes"] / rates.bytes
-    beside = (method_rows.ACCUMULATED - 1) / method_rows.ACCUMULATED * adding
-    beside += update["update_seconds"] / method_rows.ACCUMULATED
+    adding, beside = _adding(update, rates), _beside_passes(update, rates)
     total = whole["seconds"] + beside
     measured = method_rows.measured(ROOT, "compiled_method_steps")
     context = spec.model.context
@@ -124,8 +128,11 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
             "",
             "## Methods beside the baseline",
             "",
-            "One forward and backward pass each; a step has additions and the update besides. Planned whole, or with "
-            "few layers, of which what a layer adds was multiplied.",
+            "One forward and backward pass each; *step, of the baseline's* has additions and the update besides, and "
+            "is where `relative_step_time` of `config/machines.yaml` is from. Planned whole, or with few layers, of "
+            "which what a layer adds was multiplied. The other machines are reckoned with "
+            + " and ".join(f"{_said(one)} ({name.upper()})" for name, one in RATES.items() if name != "h100")
+            + ".",
             "",
             *table(
                 (
@@ -133,11 +140,11 @@ def page(rows: list[dict[str, Any]], sequences: int) -> str:
                     "kernels",
                     "GB moved",
                     "ms, reckoned",
-                    "step, of the baseline's, reckoned",
+                    *(f"step, of the baseline's: {name.upper()}, reckoned" for name in RATES),
                     "planned",
                     "micro-batch and update, ms, measured",
                 ),
-                [_beside(study.label(row["method"]), row, whole["seconds"], beside, measured) for row in rows],
+                [_beside_baseline(study.label(row["method"]), row, baseline, update, measured) for row in rows],
             ),
             "",
         ]
@@ -164,11 +171,43 @@ def _ideas(groups: dict[str, Any], update: dict[str, Any], rates: Rates) -> list
     return [(what, gain.format(**milliseconds), until) for what, gain, until in IDEAS]
 
 
-def _beside(
-    label: str, row: dict[str, Any], baseline: float, beside: float, measured: dict[str, float]
+def _adding(update: dict[str, Any], rates: Rates) -> float:
+    """Seconds of adding a micro-batch's gradients to the ones before: both are read, and the sum is written."""
+    return 3 * float(update["parameter_bytes"]) / rates.bytes
+
+
+def _beside_passes(update: dict[str, Any], rates: Rates) -> float:
+    """Seconds beside a micro-batch's passes: additions in all but a step's first, and its share of the update."""
+    parts = method_rows.ACCUMULATED
+    return ((parts - 1) * _adding(update, rates) + update["update_bytes"] / rates.bytes) / parts
+
+
+def _passes(groups: dict[str, Any], rates: Rates) -> float:
+    """Seconds of a micro-batch's passes by what each group of kernels moves or multiplies."""
+    speeds = {"attention": rates.flash, "attention by our kernels": rates.ours}
+    return sum(
+        max(entry["bytes"] / rates.bytes, entry["operations"] / speeds.get(name, rates.products))
+        for name, entry in groups.items()
+    )
+
+
+def _said(rates: Rates) -> str:
+    return (
+        f"{rates.bytes / 1e12:g} TB/s, {rates.products / 1e12:g} TFLOP/s, {rates.flash / 1e12:g} in flash attention "
+        f"and {rates.ours / 1e12:g} in our kernels"
+    )
+
+
+def _beside_baseline(
+    label: str, row: dict[str, Any], baseline: dict[str, Any], update: dict[str, Any], measured: dict[str, float]
 ) -> tuple[Any, ...]:
     whole = {key: sum(entry[key] for entry in row["groups"].values()) for key in COUNTED}
-    seconds = whole["seconds"]
+    steps = {
+        name: [_passes(each["groups"], rates) + _beside_passes(update, rates) for each in (row, baseline)]
+        for name, rates in RATES.items()
+    }
     found = f"{1e3 * measured[row['method']]:.0f}" if row["method"] in measured else "not measured"
-    ratio = (seconds + beside) / (baseline + beside)
-    return (label, round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * seconds, ratio, row["planned"], found)
+    return (
+        label, round(whole["kernels"]), whole["bytes"] / 1e9, 1e3 * whole["seconds"],
+        *(f"{mine / other:.2f}" for mine, other in steps.values()), row["planned"], found,
+    )  # fmt: skip

@@ -51,7 +51,7 @@ GROUPS = (
 def group(kind: str, files: Iterable[str]) -> str:
     """What a kernel is for."""
     if kind in ("flash", "ours"):
-        return "attention"
+        return "attention" if kind == "flash" else "attention by our kernels"
     if kind == "product":
         return "matrix products"
     return next((name for start, name in GROUPS if any(file.startswith(start) for file in files)), "other")
