@@ -49,7 +49,7 @@ class FakeStep:
                 self.counts.hold(value)
             self.parameters = self.counts.held
             optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=spec.train.precision)
-            self._made_before(optimizer)
+            self._made_before(optimizer, skip)
             with self.counts:
                 with autocast(spec.train.precision, DEVICE):
                     loss = model(tokens_BT, loss=True) / (sequences * (model_spec.context - 1))
@@ -65,11 +65,14 @@ class FakeStep:
                 optimizer.step(1, 1e-3, skip)
                 optimizer.zero_grad()
 
-    def _made_before(self, optimizer: RunOptimizer) -> None:
-        """The optimizer's state is there from the first step on."""
+    def _made_before(self, optimizer: RunOptimizer, skip: torch.Tensor) -> None:
+        """Have the optimizer make its state, as a first step does, by an update that is not counted."""
         for value in optimizer.parameters.values():
-            for moment in optimizer.inner._adamw_state(value).values() if hasattr(optimizer.inner, "beta2") else ():
-                self.counts.hold(moment)
+            value.grad = torch.zeros_like(value)
+        optimizer.step(1, 1e-3, skip)
+        optimizer.zero_grad()
+        for value in optimizer.tensors().values():
+            self.counts.hold(value)
 
 
 def graphs(spec: RunSpec, sequences: int, *, layers: int | None = None) -> int:

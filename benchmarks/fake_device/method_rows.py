@@ -10,6 +10,8 @@ from benchmarks.fake_device.fake_step import FakeStep, graphs
 from benchmarks.fake_device.step_counts import Rates
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.measured_rows import MeasuredRows
+from plumbline.core.errors import PlumblineError, nearest
+from plumbline.specs import study_config
 
 BASELINE = base_scale_specs.BASELINE
 #: Files whose matrix products may be float32 -> why.
@@ -17,6 +19,8 @@ SINGLE_PRODUCTS = {
     "src/plumbline/model/residual/_sources.py": "weighted sums of the stream's sources: thin, of a float32 stream",
     "src/plumbline/model/mixers/_base.py": "explicit scores, of mixers that fold into no kernel",
 }
+#: Layers that torch.compile traces: more are more of the same, and take it minutes.
+TRACED_LAYERS = 4
 #: Micro-batches that a device accumulates to a step of the base scale: 512 sequences on eight devices.
 ACCUMULATED = 8
 
@@ -25,13 +29,30 @@ def specs(names: list[str] | None) -> dict[str, Any]:
     """The base scale's first run of each method and variant at paper size, in the study's order.
 
     Runs that differ from another in training alone (a rate, a decay, the hardware) take the same step and are left out.
+    A name may also be that of a run of any study, as ``key_norms/base/as_published/s42``.
+
+    Raises:
+        PlumblineError: there is no such method or run.
     """
+    if names is not None:
+        return {name: _spec(name) for name in names}
     found, models = {}, []
     for name, spec in base_scale_specs.runs("paper").items():
         if spec.model not in models:
             models.append(spec.model)
             found[name] = spec
-    return found if names is None else {name: base_scale_specs.runs("paper")[name] for name in names}
+    return found
+
+
+def _spec(name: str) -> Any:
+    known = base_scale_specs.runs("paper")
+    if "/" in name:
+        known = {key: run.spec for key, run in study_config.load(name.partition("/")[0], "paper").runs.items()}
+    if name not in known:
+        raise PlumblineError(
+            f"--methods {name}: there is no such one{nearest(name, known)} (there are {sorted(known)})"
+        )
+    return known[name]
 
 
 def rows(chosen: dict[str, Any], sequences: int, layers: int | None, trace: bool) -> Iterator[dict[str, Any]]:
@@ -44,7 +65,8 @@ def rows(chosen: dict[str, Any], sequences: int, layers: int | None, trace: bool
     for name, spec in chosen.items():
         step = FakeStep(spec, sequences, layers=layers)
         row = {"method": name, **counted(step), "without_gradient": step.without_gradient}
-        yield row | {"graphs": graphs(spec, sequences, layers=layers) if trace else None}
+        traced = min(layers or spec.model.layers, TRACED_LAYERS)
+        yield row | {"graphs": graphs(spec, sequences, layers=traced) if trace else None}
 
 
 def counted(step: FakeStep) -> dict[str, Any]:
@@ -59,6 +81,7 @@ def counted(step: FakeStep) -> dict[str, Any]:
         "seconds": sum(call.seconds(rates) for call in passes),
         "update_kernels": sum(call.kernels for call in update),
         "update_bytes": sum(call.bytes for call in update),
+        "update_operations": sum(call.operations for call in update),
         "update_seconds": sum(call.seconds(rates) for call in update),
         "peak_bytes": counts.peak,
         "parameter_bytes": step.parameters,

@@ -54,7 +54,7 @@ def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wron
             "",
             "Looked for in each: an operator for which the host waits, a copy between host and device, a float32 "
             "product outside of the listed files, a parameter whose gradient is missing or of another type, a forward "
-            "pass that is not one graph of torch.compile (`fullgraph=True`).",
+            f"pass that is not one graph of torch.compile (`fullgraph=True`, {method_rows.TRACED_LAYERS} layers).",
             "",
             *([f"- {fault}" for fault in wrong] or ["None was found."]),
             "",

@@ -55,6 +55,15 @@ def test_steps_wait_for_nothing_and_compute_in_bfloat16() -> None:
     assert rows["relu_squared"]["kernels"] < baseline["kernels"] < rows["attnres"]["kernels"]
 
 
+def test_muons_products_are_bfloat16_too() -> None:
+    """Five steps of three products for each of the two matrices of an FFN, and for attention's four as one."""
+    run = "key_norms/base/as_published/s42"
+    (row,) = asked("benchmarks.fake_device", "--layers=2", "--json", "--no-graphs", "--methods", run)
+    assert_sound([row | {"graphs": 1}])
+    # Attention's are 512 and 2 x 256 rows, and 512 again; each FFN has two of 2,048 x 512.
+    assert row["update_operations"] == 2 * 5 * sum(2 * 512**2 * (2 * long + 512) for long in (1536, 2048, 2048))
+
+
 @pytest.mark.slow
 def test_every_method_and_variant_at_paper_size() -> None:
     rows = asked("benchmarks.fake_device", "--json")
