@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fake_device.fake_step import FakeStep, graphs
-from benchmarks.fake_device.step_counts import Rates
+from benchmarks.fake_device.step_counts import NOWHERE, Rates
 from benchmarks.gpu_check import base_scale_specs
 from benchmarks.gpu_check.measured_rows import MeasuredRows
 from plumbline.core.errors import PlumblineError, nearest
@@ -17,6 +17,7 @@ BASELINE = base_scale_specs.BASELINE
 #: Files whose matrix products may be float32 -> why.
 SINGLE_PRODUCTS = {
     "src/plumbline/model/residual/_sources.py": "weighted sums of the stream's sources: thin, of a float32 stream",
+    "src/plumbline/model/residual/_streams.py": "mixing of a few streams: thin, of float32 streams",
     "src/plumbline/model/mixers/_base.py": "explicit scores, of mixers that fold into no kernel",
 }
 #: Layers that torch.compile traces: more are more of the same, and take it minutes.
@@ -93,15 +94,21 @@ def counted(step: FakeStep) -> dict[str, Any]:
 def faults(row: dict[str, Any]) -> list[str]:
     """What a step does that none should, a sentence each."""
     found = [f"the host waits {often} times: {what}" for what, often in row["waits"].items()]
+    products = {what: _listed(what) for what in row["single_products"]}
     found += [
-        f"a float32 product, {often} times: {what}"
-        for what, often in row["single_products"].items()
-        if not any(what.rpartition(" at ")[2].startswith(f"{file}:") for file in SINGLE_PRODUCTS)
+        f"a float32 product, {row['single_products'][what]} times: {what}"
+        for what, listed in products.items()
+        # A backward pass of torch's own has no place: it is that of what is listed, if anything is.
+        if not listed and not (what.endswith(NOWHERE) and any(products.values()))
     ]
     found += [f"a gradient that is not of its parameter's type: {name}" for name in row["without_gradient"]]
     if row["graphs"] not in (None, 1):
         found.append(f"{row['graphs']} graphs of torch.compile")
     return found
+
+
+def _listed(what: str) -> bool:
+    return any(what.rpartition(" at ")[2].startswith(f"{file}:") for file in SINGLE_PRODUCTS)
 
 
 def step_seconds(row: dict[str, Any]) -> float:

@@ -9,6 +9,8 @@ from benchmarks.fake_device.step_counts import ROOT, Rates
 from benchmarks.gpu_check.results_page import table
 from plumbline.specs import study_config
 
+#: Bytes of an H100's memory.
+HOLDS = 80e9
 COLUMNS = (
     "method", "kernels", "GB moved", "TFLOP", "ms, reckoned", "update: kernels", "ms, reckoned", "peak, GB",
     "step, of the baseline's, reckoned", "micro-batch and update, ms, measured",
@@ -28,6 +30,7 @@ def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wron
             None if baseline is None else method_rows.step_seconds(row) / method_rows.step_seconds(baseline),
             f"{1e3 * measured[row['method']]:.0f}" if row["method"] in measured else "not measured",
         ))  # fmt: skip
+    too_large = [study.label(row["method"]) for row in rows if row["peak_bytes"] > HOLDS]
     single = [
         f"{study.label(row['method'])} {sum(row['single_products'].values())}" for row in rows if row["single_products"]
     ]
@@ -49,6 +52,9 @@ def page(rows: list[dict[str, Any]], specs: dict[str, Any], sequences: int, wron
             "kernels of most pointwise ones: [compiled_step.md](compiled_step.md).",
             "",
             *table(COLUMNS, lines),
+            "",
+            f"More than the {HOLDS / 1e9:g} GB of a device, by this count: {', '.join(too_large) or 'none'}. Such runs "
+            "want a smaller `--micro-batch`, or `--recompute-activations`.",
             "",
             "## What no step should do",
             "",

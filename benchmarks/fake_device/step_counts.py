@@ -28,6 +28,8 @@ WAITING = {"_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_sele
 #: Matrix products.
 PRODUCTS = {"mm", "addmm", "bmm", "baddbmm"}
 FLASH = {"_scaled_dot_product_flash_attention": 2, "_scaled_dot_product_flash_attention_backward": 5}
+#: Where an operator is called from that no line of this repository called.
+NOWHERE = "torch's own"
 LIST_SHARE = 64
 #: Operators of few tensors' worth: what is gathered or scattered is the size of the result, not of the table.
 GATHERED = {"embedding", "index", "index_select", "gather"}
@@ -188,4 +190,4 @@ def caller() -> str:
     for frame in reversed(traceback.extract_stack()):
         if frame.filename.startswith(OURS):
             return f"{Path(frame.filename).relative_to(ROOT)}:{frame.lineno}"
-    return "torch's own"
+    return NOWHERE

@@ -105,6 +105,11 @@ def test_a_fault_is_a_sentence() -> None:
         "a gradient that is not of its parameter's type: embedding: None",
         "2 graphs of torch.compile",
     ]
+    # The gradient of what is listed has no place of its own; without any it is nobody's.
+    row |= {"waits": {}, "without_gradient": [], "graphs": 1}
+    listed, nowhere = "mm at src/plumbline/model/mixers/_base.py:9", "bmm at torch's own"
+    assert method_rows.faults(row | {"single_products": {listed: 1, nowhere: 1}}) == []
+    assert method_rows.faults(row | {"single_products": {nowhere: 1}}) == [f"a float32 product, 1 times: {nowhere}"]
 
 
 def test_inductor_plans_the_loss_without_float32_logits() -> None:
