@@ -38,7 +38,7 @@ interpreter:
 table2: setup
 	@$(BIN)/python -m plumbline.operate.locks.workflow_lock
 	$(BIN)/snakemake results/table2.csv
-	@$(BIN)/python -m plumbline.results show results/table2.csv
+	@$(BIN)/python -m plumbline show results/table2.csv
 
 # A first look, in a minute: make quick, or with another method of the transfer study, make quick METHOD=ssmax. That
 # something was decided is what it is for: what was, plumbline try says by its exit code.
@@ -58,11 +58,11 @@ demo: setup
 # Whether the hub may be asked is for the shell that will run it, hence not for the export above.
 check: setup
 	@$(if $(filter file,$(origin HF_HUB_OFFLINE)),env -u HF_HUB_OFFLINE -u HF_DATASETS_OFFLINE )$(BIN)/python \
-	  -m plumbline.operate.preflight $(TARGETS) $(WORDS)
+	  -m plumbline check $(TARGETS) $(WORDS)
 
 # What each target costs: make plan, or make plan CONFIG="preset=paper machine=h100", or with the PROFILES of the run.
 plan: setup
-	@$(BIN)/python -m plumbline.plan $(WORDS)
+	@$(BIN)/python -m plumbline plan $(WORDS)
 
 # What a GPU does: correctness, speed next to lower bounds and other programs, then mini's Table 2 with the time left.
 # The same command continues (docs/gpu-box.md): make gpu-check MINUTES=60 NANOGPT=/path/to/nanoGPT GPU_CHECK=--retry-failed

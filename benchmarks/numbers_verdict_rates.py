@@ -3,7 +3,7 @@
     python benchmarks/numbers_verdict_rates.py                  # 4 min of one core; numbers_verdict_rates.md
     python benchmarks/numbers_verdict_rates.py --repetitions 100 --out /tmp/quick.md
 
-Files are written, read and judged by what `python -m plumbline.experiment` calls; users' tries go through ledgers on
+Files are written, read and judged by what `plumbline verdict` calls; users' tries go through ledgers on
 the disk. Runs are drawn from a normal law unless another is named. Shares come with their binomial standard error.
 """
 

@@ -1,4 +1,5 @@
-"""Steps of benchmarks/job_resources.py for the jobs of a run: training, evaluation, probes; measurements, a bundle.
+"""Steps of benchmarks/job_resources.py for the jobs of a run: training, evaluation, probes; measurements, a bundle, a
+verdict.
 
 On processors: models of made-up width are trained for two steps on packs of the preset `smoke`, in 4-byte weights.
 """
@@ -17,6 +18,26 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 #: Widths of models of eight layers: 26 M, 102 M and 228 M parameters; the last of a training alone.
 WIDTHS = (512, 1024, 1536)
+#: Widths of the models that a verdict looks at, at a context of 1,024: 2, 7 and 15 M parameters.
+LOOKED_AT = (128, 256, 384)
+
+LOOK = """
+import sys
+from pathlib import Path
+from plumbline.experiment.checks import trained_checks
+from plumbline.experiment.checks.trained_run import TrainedModel, TrainedRun, held_out_pack, sequences
+from plumbline.specs.spec import RunSpec
+kind, spec, folder, work = sys.argv[1], RunSpec.from_json(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
+if kind == "whole":
+    seen = trained_checks.look(folder, spec, held_out_pack(work, spec))
+    assert seen.leak is None, seen.leak
+else:
+    run = TrainedRun(folder=folder, spec=spec)
+    wrong, _ = TrainedModel(run).loss(sequences(held_out_pack(work, spec), spec, 0, trained_checks.MORE_TOKENS))
+    assert wrong is None, wrong
+    seen = trained_checks.gained_elsewhere([run], run, work)
+    assert seen.leak is None and "training sequences" in seen.words, seen
+"""
 
 Step = Iterator[tuple[dict[str, float], list[str]]]
 
@@ -93,6 +114,64 @@ def probe(folder: Path) -> Step:
         yield {"parameters_m": millions}, verb("probes", *asked, "--out", folder / f"probes{width}.parquet")
 
 
+def _packs(folder: Path) -> Path:
+    """A folder with packs of made-up tokens at a context of 1,024: more than two steps read, and than a loss is of."""
+    import numpy as np
+
+    project, run = _smoke(folder / "work")
+    corpus = folder / "looked" / "corpora" / run.spec.data.corpus
+    facts = {"corpus": run.spec.data.corpus, "source": "local", "collections": [], "split_rule": "", "piece_bytes": 0}
+    split = {"file": "x", "sha256": "0" * 64, "documents": 1}
+    said = folder / "made_up.json"
+    said.write_text(json.dumps(facts | {"splits": {"train": split, "validation": split}}))
+    for side, named in (("train", "base"), ("validation", "validation")):
+        tokens = np.random.default_rng(0).integers(1, 1000, 400 * 1024).astype("<u2")
+        tokens[::1000] = tokens[-1] = 0  # the separator
+        np.save(folder / f"{side}.npy", tokens)
+        asked = ("--token-shards", folder / f"{side}.npy", "--tokenizer", project.paths.tokenizer(run.spec.data.corpus))
+        asked += ("--split", side, "--documents", said, "--context", 1024, "--pack-size", f"{named}=all")
+        done(verb("data.pack", *asked, "--out", corpus / "packs" / "context1024" / side))
+    return folder / "looked"
+
+
+def _looked_at(folder: Path, width: int) -> tuple[float, Path, Path, Path]:
+    """Millions of parameters, spec, run and work folder of a model that was trained for two steps at context 1,024."""
+    from plumbline.experiment.checks.trained_run import held_out_pack, training_pack
+    from plumbline.specs.spec import RunSpec
+
+    millions, _ = _training(folder, width)
+    spec, work = folder / f"spec{width}.json", folder / "looked"
+    if not work.exists():
+        _packs(folder)
+    told = json.loads(spec.read_text())
+    told["model"] |= {"context": 1024}
+    told["train"] |= {"batch_tokens": 8192, "validation_sequences": 64}
+    told["probes"] = []
+    spec.write_text(json.dumps(told))
+    run, loaded = folder / f"looked{width}", RunSpec.from_json(str(spec))
+    if not run.exists():
+        asked = ("--spec", spec, "--training-pack", training_pack(work, loaded))
+        asked += ("--validation-pack", held_out_pack(work, loaded), "--state", folder / f"state_looked{width}")
+        done(verb("train", *asked, "--out", run))
+    return millions, spec, run, work
+
+
+def verdict_whole(folder: Path) -> Step:
+    """The run of an arm that is looked at whole."""
+    for width in LOOKED_AT:
+        millions, spec, run, work = _looked_at(folder, width)
+        words = [sys.executable, "-c", LOOK, "whole", str(spec), str(run), str(work)]
+        yield {"parameters_m": millions, "looked_at_m": millions}, words
+
+
+def verdict_more(folder: Path) -> Step:
+    """Each run's loss again, and its gain elsewhere, with the baseline's."""
+    for width in LOOKED_AT:
+        millions, spec, run, work = _looked_at(folder, width)
+        words = [sys.executable, "-c", LOOK, "more", str(spec), str(run), str(work)]
+        yield {"parameters_m": millions, "all_runs_m": millions}, words
+
+
 def bundle(folder: Path) -> Step:
     """What the preset `smoke` gave, as far as it is there."""
     asked = ("--preset", "smoke", "--study", "transfer", "--allow-missing", "--out", folder / "bundle.tar.xz")
@@ -112,4 +191,5 @@ STEPS = {
     "probe": {"process": probe},
     "pretrain": {"process": pretrain},
     "measure": {"processor": measure},
+    "verdict": {"whole": verdict_whole, "more": verdict_more},
 }

@@ -1,8 +1,8 @@
 """What mkdocs does not do: pages that lie outside docs/, and links from any page to any file of the repository.
 
-README.md is the first page. A link is written as the repository's own browser wants it (relative to the file that it
-stands in); here it becomes one of the site. A file that is no page travels along below ``source/``. A link that leads
-nowhere ends the build.
+A link is written as the repository's own browser wants it (relative to the file that it stands in); here it becomes one
+of the site. A file that is no page, README.md too, travels along below ``source/``. A link that leads nowhere ends the
+build.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 #: Pages that lie elsewhere in the repository -> where they are on the site.
 ELSEWHERE = {
-    "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "studies/README.md": "studies.md",

@@ -1,4 +1,5 @@
-"""The documentation as a site: it builds with every link and anchor whole, and takes nothing from elsewhere."""
+"""The documentation as a site: it builds with every link and anchor whole, takes nothing from elsewhere, and searches
+from a disk."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 from mkdocs.exceptions import PluginError
+
+from tests.report import headless_browser
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +38,10 @@ def hooks(repository: Path) -> ModuleType:
     return module
 
 
-def test_it_has_the_readme_every_page_and_the_docstrings(site: Path, repository: Path) -> None:
+def test_it_has_a_first_page_every_page_and_the_docstrings(site: Path, repository: Path) -> None:
     for page in (repository / "docs").glob("*.md"):
         assert (site / f"{page.stem}.html").is_file(), page.name
-    assert "One training run says little" in (site / "index.html").read_text()
+    assert "Three questions" in (site / "index.html").read_text()
     assert "noise floor" in (site / "reference.html").read_text()
 
 
@@ -46,6 +49,34 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"((?:https?:)?//[^\"]+)\"", page.read_text())
         assert loaded == [], page
+
+
+def test_it_searches_from_a_disk_and_asks_nobody(site: Path) -> None:
+    """A browser runs no worker for a page that was opened as a file; docs/_assets/iframe-worker.js stands in for it."""
+    program = headless_browser.installed()
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    browser = headless_browser.Browser(program)
+    try:
+        browser.open(site / "quick.html", "?q=ledger")
+        found = browser.run(
+            "new Promise((done) => { const look = setInterval(() => {"
+            " const links = [...document.querySelectorAll('.md-search-result__link')].map((one) => one.href);"
+            " if (links.length) { clearInterval(look); done(links); } }, 50); setTimeout(() => done([]), 20000); })"
+        )
+        assert any("/what-decides.html?h=ledger#the-ledger" in link for link in found), found
+        browser.open(site / "targets.html")
+        assert browser.run("document.querySelector('img[src$=\"rules.svg\"]').naturalWidth") > 0, "seen as a picture"
+        for width in (390, 1280):
+            browser.look(width=width)
+            for name in ("index", "tutorial", "targets", "verdict"):
+                browser.open(site / f"{name}.html")
+                assert browser.run("document.documentElement.scrollWidth") <= width, (name, width)
+        own = (site.resolve().as_uri(), "data:", "about:")
+        assert [url for url in browser.requests if not url.startswith(own)] == []
+        assert browser.complaints == []
+    finally:
+        browser.close()
 
 
 def test_links_between_pages_of_the_repository_hold_on_the_site(site: Path) -> None:
@@ -61,7 +92,7 @@ def test_a_link_that_leads_nowhere_ends_the_build(hooks: ModuleType, path: str) 
     page = SimpleNamespace(file=SimpleNamespace(src_uri="quick.md"))
     with pytest.raises(PluginError, match=r"docs/quick\.md links to .*: there is no file"):
         hooks.on_page_markdown(f"See [this]({path}).", page)
-    whole = "[all](../config/config.yaml), [first](../README.md#set-up), [a site](https://example.org/../gone.md)"
+    whole = "[all](../config/config.yaml), [rules](../CONTRIBUTING.md#rules), [a site](https://example.org/../gone.md)"
     assert hooks.on_page_markdown(whole, page) == (
-        "[all](source/config/config.yaml), [first](index.md#set-up), [a site](https://example.org/../gone.md)"
+        "[all](source/config/config.yaml), [rules](contributing.md#rules), [a site](https://example.org/../gone.md)"
     )

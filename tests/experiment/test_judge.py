@@ -298,7 +298,7 @@ def test_terms_that_make_no_sense_are_refused(wrong) -> None:
 
 
 def test_the_example_of_the_page(repository: Path) -> None:
-    page = (repository / "docs/verdict.md").read_text().partition("\n## From Python\n")[2]
+    page = (repository / "docs/python.md").read_text().partition("\n## A verdict\n")[2]
     found: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], found)
     assert found["judged"].outcome is VerdictSentences.IMPROVES and found["judged"].tries == 4

@@ -195,11 +195,11 @@ def test_a_choice_of_blocks_is_what_the_kernel_is_launched_with(tmp_path: Path) 
     from plumbline.kernels.tiles import BlockSizes
 
     q_BHTW = torch.zeros(1, 1, 1, 64, dtype=torch.bfloat16)
-    today = softpick.blocks_for(q_BHTW)
+    today = softpick.blocks_for("softpick", q_BHTW)
     with kernel_block_sizes.launched_with("softpick", (64, 16, 4, 3), "cuda"):
-        assert softpick.blocks_for(q_BHTW) == BlockSizes(held=64, walked=16, warps=4, stages=3)
+        assert softpick.blocks_for("softpick", q_BHTW) == BlockSizes(held=64, walked=16, warps=4, stages=3)
     assert (
-        softpick.blocks_for(q_BHTW)
+        softpick.blocks_for("softpick", q_BHTW)
         == today
         == BlockSizes(**dict(zip(("held", "walked"), kernel_block_sizes.CHOICES[0])))
     )

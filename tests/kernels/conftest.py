@@ -49,7 +49,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     # Triton loads more of itself at the first launch, and looks again.
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     for module in MODULES.values():
-        monkeypatch.setattr(module, "blocks_for", lambda q_BHTW: tiles.BlockSizes(held=32, walked=16))
+        monkeypatch.setattr(module, "blocks_for", lambda kernel, q_BHTW: tiles.BlockSizes(held=32, walked=16))
     here = selection.KernelSupport(types=frozenset(selection.TABLE["softpick"].types or ()), module="here", plain=True)
     for name in KERNELS:
         monkeypatch.setitem(selection.TABLE, name, here)

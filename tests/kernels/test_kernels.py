@@ -185,7 +185,7 @@ def test_costs_are_what_kernels_do(
 
     mixer = built(variant).float()
     kernel = mixer.kernel or ""
-    monkeypatch.setattr(kernels[kernel], "blocks_for", lambda q_BHTW: BlockSizes(held=16, walked=16))
+    monkeypatch.setattr(kernels[kernel], "blocks_for", lambda kernel, q_BHTW: BlockSizes(held=16, walked=16))
     inputs = [x.bfloat16().requires_grad_() for x in drawn(mixer, 32, 32, batch=1)]
     shape = AttentionShape(batch=1, heads=4, groups=mixer.groups, out=mixer.output_heads, length=32, width=32)
     saved: dict[int, int] = {}

@@ -25,6 +25,7 @@ MIXERS = {name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name]}
 @pytest.fixture(autouse=True)
 def _with_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "TRITON_INSTALLED", True)
+    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", False)
 
 
 def test_the_table_by_device_and_type() -> None:
@@ -72,7 +73,7 @@ def test_the_reference_can_be_forced(name: str, monkeypatch: pytest.MonkeyPatch)
     kernel = model.blocks[0].attention.mixer.kernel
     monkeypatch.setattr(selection.metadata, "version", lambda name: f"{name} 3.7.1")
     version = None if kernel == SDPA else "triton 3.7.1"
-    said = {"asked": "auto", "kernel": kernel, "triton": version, "notice": None}
+    said = {"asked": "auto", "kernel": kernel, "triton": version, "flash_attn": None, "notice": None}
     assert choose(model, "auto", "cuda", torch.bfloat16) == said
     expected = model(tokens_BT)
     monkeypatch.setattr(softmax, "scaled_dot_product_attention", None)

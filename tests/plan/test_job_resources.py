@@ -4,10 +4,12 @@ benchmarks/job_resources.yaml says that they take."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -18,6 +20,7 @@ from plumbline.plan.evaluation_workload import amount
 from plumbline.plan.job_requests import JobRequests
 from plumbline.plan.run_estimate import RunEstimator, estimator
 from plumbline.project import Project, load, snakemake_internals
+from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import ROOT, load_config
 
 NEEDS: dict[str, Any] = yaml.safe_load((ROOT / "benchmarks" / "job_resources.yaml").read_text(encoding="utf-8"))
@@ -172,16 +175,24 @@ def test_every_rule_asks_for_what_it_needs(planned: tuple[Any, Project, list[Any
 
 
 def test_what_no_job_at_paper_makes_asks_by_the_same_laws(planned: tuple[Any, Project, list[Any]]) -> None:
-    """`bundle`, which needs all products, and `verdict`, which needs a method of one's own: of 300 M parameters."""
+    """`bundle`, which needs all products, and `verdict`, which needs a method of one's own: of 300 M parameters, three
+    seeds of two arms."""
     _, project, _ = planned
     priced = estimator(project)
     run = next(run for run in project.runs.values() if priced.size(run).parameters > 3e8)
     requests = JobRequests(priced)
     millions = priced.size(run).parameters / 1e6
-    for name, asked in (("bundle", requests.product("bundle")), ("verdict", requests.of_largest("verdict", [run]))):
-        need = needed(NEEDS[name], {"parameters_m": millions})
+    arms = [replaced(run, method=method, init_seed=seed) for method in ("baseline", "mine") for seed in (1, 2, 3)]
+    units = {"parameters_m": millions, "looked_at_m": 2 * millions, "all_runs_m": 6 * millions}
+    for name, asked in (("bundle", requests.product("bundle")), ("verdict", requests.verdict(arms))):
+        need = needed(NEEDS[name], units)
         assert need.mb <= asked.asked_mb(1) <= MOST * need.mb and asked.extrapolated
         assert need.minutes <= asked.asked_minutes() <= MOST * need.minutes + LITTLE_MINUTES
+
+
+def replaced(run: Run, **changes: Any) -> Run:
+    """A run with another spec."""
+    return dataclasses.replace(run, spec=msgspec.structs.replace(run.spec, **changes))
 
 
 def test_most_rules_are_measured_and_the_rest_says_what_is_extrapolated() -> None:

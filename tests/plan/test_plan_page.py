@@ -89,6 +89,7 @@ def test_the_page_has_all_columns_and_the_terminal_the_same_figures(paper: Proje
 
 def test_the_verb_prints_the_narrow_table_and_writes_the_wide_one(repository: Path, tmp_path: Path) -> None:
     words = ["--preset", "paper", "--machine", "h100", "--device-hour-price", "2.5", "--config", f"work={tmp_path}"]
+    words += ["--by", "targets"]
     words += ["--config", "studies=[transfer]", "--out", str(tmp_path / "plan.csv")]
     done = run_in_process.run(plan_verb.main, *words, cwd=repository)
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,7 +9,9 @@ import pytest
 from tests.report.headless_browser import Browser
 
 PAGES = ("index", "studies/transfer", "studies/query_free", "claims", "audit", "plan", "verdicts", "verdicts/mine")
-PAGES += ("runs", "runs/transfer.base.qknorm.s44")
+PAGES += ("runs", "runs/transfer.base.qknorm.s44", "studies/transfer/tables", "studies/transfer/figures")
+PAGES += ("studies/transfer/interpretations", "studies/transfer/runs", "studies/transfer/compare")
+TABLES = "studies/transfer/tables.html"
 COLUMN = "[...document.querySelectorAll('#table-table2 tbody tr')].map(row => row.cells[2])"
 HEAD = "document.querySelector('#table-table2 thead th:nth-child(3)')"
 
@@ -23,14 +25,15 @@ def _quiet(chromium: Browser, pages: Path):
     assert [url for url in chromium.requests if not url.startswith(own)] == []
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1920, 1280, 390])
 def test_no_page_is_wider_than_the_window(chromium: Browser, pages: Path, width: int) -> None:
     chromium.look(width=width)
     for name in PAGES:
         chromium.open(pages / f"{name}.html")
         assert chromium.run("document.documentElement.scrollWidth") <= width, name
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     box = "document.querySelector('#table-table2 .box')"
+    chromium.run("document.querySelector('#table-table2 .tools button').click()")
     assert chromium.run(f"{box}.scrollWidth > {box}.clientWidth"), "a wide table scrolls in its own box"
     chromium.run(f"{box}.scrollLeft = 200")
     left = "document.querySelector('#table-table2 tbody th').getBoundingClientRect().left"
@@ -39,7 +42,7 @@ def test_no_page_is_wider_than_the_window(chromium: Browser, pages: Path, width:
 
 def test_a_table_is_sorted_by_a_click_and_by_the_keyboard(chromium: Browser, pages: Path) -> None:
     chromium.look()
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     chromium.run(f"{HEAD}.querySelector('button').click()")
     assert chromium.run(f"{HEAD}.getAttribute('aria-sort')") == "ascending"
     values = chromium.run(f"{COLUMN}.map(cell => cell.dataset.sort ?? null)")
@@ -58,7 +61,7 @@ def test_a_row_away_from_its_group_names_it(chromium: Browser, pages: Path) -> N
     seen = "[...document.querySelectorAll('#table-table4 tbody tr')].filter(row => !row.hidden).map(row => {"
     seen += "const said = row.cells[0].querySelector('.again'); return !said || said.offsetWidth > 1 ?"
     seen += " row.cells[0].textContent.trim() : ''})"
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     assert chromium.run(seen) == ["first", "", "", "second", ""]
     for words, expected in (("norms", ["first", "second"]), ("", ["first", "", "", "second", ""])):
         chromium.run(
@@ -69,13 +72,13 @@ def test_a_row_away_from_its_group_names_it(chromium: Browser, pages: Path) -> N
     chromium.run("document.querySelector('#table-table4 thead th:nth-child(3) button').click()")
     assert chromium.run(seen) == ["first", "second", "first", "second", "first"]
     chromium.look(width=390)
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     assert "" not in chromium.run(seen), "on a phone little else of a row is there"
 
 
 def test_a_head_of_numbers_breaks_its_lines_and_its_numbers_do_not(chromium: Browser, pages: Path) -> None:
     chromium.look()
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     style = "getComputedStyle(document.querySelector('#table-table4 {} :nth-child(3)')).whiteSpace"
     assert [chromium.run(style.format(part)) for part in ("thead", "tbody tr")] == ["normal", "nowrap"]
 
@@ -98,7 +101,7 @@ def test_rows_are_found_by_their_words(chromium: Browser, pages: Path) -> None:
 def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded(
     chromium: Browser, pages: Path
 ) -> None:
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     chromium.run("document.querySelector('#table-table2 td a[href^=\"#runs-\"]').click()")
     assert chromium.run("document.querySelector('dialog').open")
     assert chromium.run("document.querySelector('dialog ul a').href").startswith((pages / "runs").as_uri())
@@ -108,8 +111,8 @@ def test_a_number_of_several_runs_shows_them_and_an_address_opens_what_is_folded
         "new Promise(done => { const wait = () => document.querySelector('dialog') ? setTimeout(wait, 10) : done(true);"
         " wait(); })"
     )
-    chromium.open(pages / "studies/transfer.html", "#interpretation-heads")
-    assert chromium.run("document.getElementById('interpretation-heads').closest('details').open")
+    chromium.open(pages / TABLES, "#runs-1")
+    assert chromium.run("document.querySelector('#runs-1 details').open")
 
 
 def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> None:
@@ -132,19 +135,73 @@ def test_light_and_dark_are_both_readable(chromium: Browser, pages: Path) -> Non
     backgrounds = set()
     for dark in (False, True):
         chromium.look(dark=dark)
-        for name in ("index", "studies/transfer", "claims"):
+        for name in ("index", "studies/transfer/tables", "studies/transfer/compare", "claims"):
             chromium.open(pages / f"{name}.html")
             ratio, where = chromium.run(script)
             assert ratio >= 4.5, (dark, name, where)
         backgrounds.add(chromium.run("getComputedStyle(document.documentElement).backgroundColor"))
+        chromium.open(pages / "studies/transfer/figures.html")
+        turned = chromium.run("getComputedStyle(document.querySelector('.figure img')).filter")
+        assert ("invert" in turned) == dark, "figures are drawn on white"
     assert len(backgrounds) == 2
 
 
 def test_what_is_folded_is_open_on_paper_and_folded_again_after(chromium: Browser, pages: Path, tmp_path: Path) -> None:
     chromium.look()
-    chromium.open(pages / "studies/transfer.html")
+    chromium.open(pages / TABLES)
     folded = "document.querySelectorAll('details:not([open]):not(.raw)').length"
     before = chromium.run(folded)
     chromium.run(f"addEventListener('beforeprint', () => {{ window.left = {folded} }})")
     chromium.pdf(tmp_path / "page.pdf")
     assert before > 0 and chromium.run("window.left") == 0 and chromium.run(folded) == before
+
+
+def test_few_columns_are_shown_first_and_all_on_demand(chromium: Browser, pages: Path) -> None:
+    chromium.look(width=390)
+    chromium.open(pages / TABLES)
+    shown = "[...document.querySelectorAll('#table-table2 thead th')].filter(head => head.offsetWidth).length"
+    button = "document.querySelector('#table-table2 .tools button')"
+    few, said = chromium.run(shown), chromium.run(f"{button}.textContent")
+    chromium.run(f"{button}.click()")
+    whole = chromium.run(shown)
+    assert 3 < few < whole and said == f"Show all {whole} columns"
+    assert chromium.run(f"{button}.textContent") == f"Show the main {few} columns"
+    hint = "new Promise(done => setTimeout(() => done(document.querySelector('#table-table2 .hint')?.textContent), 50))"
+    assert "scroll" in chromium.run(hint), "and where the others are"
+
+
+def test_the_list_of_sections_stays_and_follows(chromium: Browser, pages: Path) -> None:
+    current = "document.querySelector('.contents [aria-current]').hash"
+    top = "document.querySelector('.contents').getBoundingClientRect().top"
+    for width in (1280, 390):
+        chromium.look(width=width)
+        chromium.open(pages / TABLES)
+        assert chromium.run(current) != "#table-table4"
+        chromium.run("document.querySelector('.contents a[href=\"#table-table4\"]').click()")
+        assert chromium.run(f"new Promise(done => setTimeout(() => done({current}), 100))") == "#table-table4"
+        assert 0 <= chromium.run(top) < 60, "where the reader is"
+
+
+def test_any_two_runs_are_drawn_over_each_other(chromium: Browser, pages: Path) -> None:
+    chromium.look()
+    page, form = pages / "studies/transfer/compare.html", "document.querySelector('form.chosen')"
+    titles = "[...document.querySelectorAll('.drawings figcaption')].map(one => one.textContent)"
+    chromium.open(page, "#scale=base&b=softpick/s42")
+    assert chromium.run(f"{form}.elements.a.value") == "baseline", "the reference, with all of its seeds"
+    assert chromium.run(titles) == [
+        "Training loss",
+        "Validation loss",
+        "Validation loss, less the mean of the first",
+        "Gradient norm",
+        "Score by task, second less first",
+    ]
+    assert chromium.run("document.querySelectorAll('.drawings path.band').length") >= 3, "the span of its seeds"
+    said = chromium.run("document.querySelector('.outcome').textContent")
+    assert "over 3 seeds" in said and "Softpick s42" in said and "one run" in said
+    assert chromium.run("document.querySelectorAll('.drawings rect.band').length") == 13, "task by task"
+    chromium.run(f"{{{form}.elements.b.value = 'qknorm/s44'; {form}.elements.b.dispatchEvent(new Event('change'))}}")
+    assert "1 of 1 diverged" in chromium.run("document.querySelector('.outcome').textContent")
+    assert chromium.run("document.querySelectorAll('.drawings text.ended').length") > 0
+    assert chromium.run("location.hash") == "#scale=base&a=baseline&b=qknorm/s44", "an address to be sent"
+    chromium.run(f"{form}.querySelector('button').click()")
+    assert chromium.run(f"[{form}.elements.a.value, {form}.elements.b.value]") == ["qknorm/s44", "baseline"]

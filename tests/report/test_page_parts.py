@@ -14,11 +14,14 @@ import pytest
 
 from plumbline.core.errors import PlumblineError
 from plumbline.report import __main__ as verb
-from plumbline.report import agreement_with_print, markdown_page
+from plumbline.report import agreement_with_print, claims_page, markdown_page, run_comparison, study_readme
+from plumbline.report.page_frame import PresetWarning
+from plumbline.report.page_table import badges
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.report.run_curve import POINTS, TrainingCurveLine, TrainingCurvePicture, thinned
 from plumbline.report.run_page import page
-from plumbline.specs import code_hash
+from plumbline.specs import code_hash, study_config
+from plumbline.specs.yaml_files import PRESETS, load_study, studies
 from plumbline.stats.power import resolved_distance
 from tests.report.broken_projects import planned
 from tests.studies.transfer.synthetic_runs import World, tasks_of
@@ -104,6 +107,52 @@ def test_markdown_becomes_no_more_than_text_headings_and_tables() -> None:
     assert made.count('<div class="box"') == 1 == made.count("</table></div>")
 
 
+def test_a_curve_that_is_compared_keeps_its_spike_and_its_gap() -> None:
+    rows: list[tuple[int, float | None, float | None]] = [(step, 2.0, 0.5) for step in range(1, 1001)]
+    rows[502], rows[700] = (503, 2.0, 90.0), (701, None, math.nan)
+    steps, losses, norms = run_comparison.binned(rows)
+    assert len(steps) == run_comparison.POINTS == len(losses) == len(norms) and steps[-1] == 1000
+    assert max(norm for norm in norms if norm) == 90.0 and losses[140] is None is norms[140], "no mean over a gap"
+    assert sum(loss is None for loss in losses) == 1
+    assert run_comparison.binned(rows[:3]) == ([1, 2, 3], [2.0, 2.0, 2.0], [0.5, 0.5, 0.5])
+
+
+def test_every_preset_is_named_and_every_figure_has_a_title() -> None:
+    for preset in PRESETS:
+        banner = PresetWarning.of(preset, {"transfer": ""})
+        assert banner.words and banner.short.startswith(preset) and banner.loud == (preset != "paper")
+    read = {study: study_readme.read(study_config.load(study, "demo")) for study in studies()}
+    for name, readme in read.items():
+        assert readme.found and "findings.yaml" not in markdown_page.html(readme.found), name
+        targets = load_study(name)["targets"]
+        assert [one for one, entry in targets.items() if entry["kind"] == "figure" and one not in readme.targets] == []
+    assert read["transfer"].title("fig3") == "Differences by task" and read["quack"].title("own_one") == "Own one"
+
+
+@pytest.mark.parametrize(
+    ("words", "count", "parts"),
+    [
+        ("losses; norms", 2, ["losses", "norms"]),
+        ("losses, norms, tasks", 3, ["losses", "norms", "tasks"]),
+        ("entropy, and norms", 2, ["entropy", "norms"]),
+        ("how often, by simulation", 2, ["how often, by simulation"] * 2),
+        ("losses, by seed", 1, ["losses, by seed"]),
+    ],
+)
+def test_a_row_of_several_targets_is_parted_where_it_says_so(words: str, count: int, parts: list[str]) -> None:
+    assert study_readme.parts(words, count) == parts
+
+
+def test_a_claim_that_was_not_judged_is_said_so() -> None:
+    for said in ("smoke size", "demo size", "evening size", "mini size"):
+        assert claims_page.in_words(f"here: 3 not judged ({said}), 1 partly") == (
+            "here: 3 not judged at this size, 1 partly"
+        )
+    assert [words for _, words in badges(claims_page.in_words("not judged (other texts)"))] == [
+        "not judged on other texts"
+    ]
+
+
 def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict alone, or one run, is something; the workflow, which gives a fingerprint, is not asked."""
     smoke = planned("smoke", "transfer")
@@ -123,6 +172,21 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     outcome.parent.mkdir(parents=True)
     outcome.write_text(json.dumps({"run_id": run.spec.run_id, "outcome": "completed"}))
     ResultsOnDisk(project=smoke).require_something()
+
+
+def test_a_rebuilt_folder_of_other_code_names_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(config: dict) -> None:
+        raise PlumblineError("config/config.yaml: top level: unknown key 'trial'")
+
+    monkeypatch.setattr(verb, "load", refused)
+    monkeypatch.setattr(verb, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["plumbline report"])
+    with pytest.raises(PlumblineError, match=r"unknown key 'trial'$"):
+        verb.main()
+    said = {"format": 2, "commit": "ab" * 20, "products": []}
+    (tmp_path / "plumbline.json").write_text(json.dumps(said))
+    with pytest.raises(PlumblineError, match=f"'trial'; this folder was rebuilt from a bundle.* {'ab' * 20} &&"):
+        verb.main()
 
 
 def test_a_plan_knows_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

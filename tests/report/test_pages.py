@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 import pytest
 
 from plumbline.core import fingerprint_file
 from plumbline.core.files import exchange
-from plumbline.report import write_report
+from plumbline.project import load
+from plumbline.report import run_comparison, write_report
 from plumbline.report.page_frame import PresetWarning
 from plumbline.specs import study_config
-from plumbline.specs.yaml_files import studies
-from tests.report.broken_projects import planned
+from plumbline.specs.yaml_files import ROOT, load_config, studies
+from tests.report.broken_projects import HOSTILE, planned
 
 
 class Read(HTMLParser):
@@ -55,19 +57,34 @@ def test_every_link_leads_somewhere_within_the_folder_or_to_a_paper(pages: Path,
             path, _, fragment = unquote(link).partition("#")
             target = (pages / name).parent / path if path else pages / name
             assert target.resolve().is_relative_to(pages) and target.is_file(), (name, link)
-            if fragment:
+            if target.name == "compare.html" and "=" in fragment:  # which two are compared
+                held = comparison(read[target.resolve().relative_to(pages).as_posix()])
+                chosen = dict(parse_qsl(fragment))
+                scale = next(one for one in held["scales"] if one["name"] == chosen["scale"])
+                assert chosen["b"].partition("/")[0] in [one["name"] for one in scale["methods"]], (name, link)
+            elif fragment:
                 assert fragment in read[target.resolve().relative_to(pages).as_posix()].ids, (name, link)
+
+
+def comparison(page: Read) -> dict:
+    """What a page that compares runs holds of them."""
+    return json.loads(page.text.partition('<script type="application/json" id="comparison">')[2].partition("<")[0])
 
 
 def test_nothing_of_a_result_becomes_a_part_of_a_page(pages: Path, read: dict[str, Read]) -> None:
     for name, page in read.items():
-        assert page.scripts == ["../" * name.count("/") + "report.js"], name
+        own = ["../" * name.count("/") + "report.js"]
+        own += [own[0].replace("report.js", "compare.js"), None] if name.endswith("/compare.html") else []
+        assert page.scripts == own, name
         assert "url(" not in page.text and "@import" not in page.text
     assert "url(" not in (pages / "report.css").read_text() and "http" not in (pages / "report.js").read_text()
+    assert json.loads(run_comparison.embedded({"label": HOSTILE})) == {"label": HOSTILE}
+    assert not set("<>&") & set(run_comparison.embedded({"label": HOSTILE}))
     log = read["runs/transfer.base.qknorm.s44.html"].text
     assert "step 1\nstep 2\n&lt;/pre&gt;&lt;/script&gt;&lt;script&gt;" in log and "\x1b" not in log
     assert (
-        "&lt;script&gt;" in read["verdicts/mine.html"].text and "&lt;script&gt;" in read["studies/transfer.html"].text
+        "&lt;script&gt;" in read["verdicts/mine.html"].text
+        and "&lt;script&gt;" in read["studies/transfer/interpretations.html"].text
     )
 
 
@@ -80,10 +97,11 @@ def row(page: Read, label: str) -> list[str]:
 
 
 def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Read]) -> None:
-    claims, study = read["claims.html"].text, read["studies/transfer.html"]
+    claims, study = read["claims.html"].text, read["studies/transfer/tables.html"]
     assert '<span class="badge bad">not reproduced</span>' in claims and "Not judged yet" in claims
     assert re.search(
-        r"1 <span class=\"state diverged\">diverged</span>, \d+ <span class=\"state not-run\">", study.text
+        r"1 <span class=\"state diverged\">diverged</span>, \d+ <span class=\"state not-run\">",
+        read["studies/transfer.html"].text,
     )
     assert any('<span class="badge bad">diverged 1</span>' in cell for cell in row(study, "QK-Norm"))
     assert any('<span class="badge none">missing</span>' in cell for cell in row(study, "HybridNorm"))
@@ -96,10 +114,10 @@ def test_a_claim_that_fails_and_a_run_that_diverged_are_said(read: dict[str, Rea
 
 
 def test_a_cell_is_marked_by_its_noise_and_opens_its_runs(read: dict[str, Read]) -> None:
-    study = read["studies/transfer.html"]
+    study = read["studies/transfer/tables.html"]
     score = row(study, "Softpick")[2]
     assert 'class="num beyond"' in score and 'title="beyond noise of the printed number"' in score
-    assert 'href="../runs/transfer.base.softpick.s42.html"' in score
+    assert 'href="../../runs/transfer.base.softpick.s42.html"' in score
     assert 'class="num within"' in row(study, "Baseline")[2] and "✓" in row(study, "Baseline")[2]
     (to_a_list,) = re.findall(r'href="(#runs-\d+)"', row(study, "Softpick")[4])
     entry = study.text.partition(f'id="{to_a_list[1:]}"')[2].partition("</details>")[0]
@@ -122,6 +140,73 @@ def test_the_list_of_verdicts_says_each_and_its_page_shows_the_picture(pages: Pa
     page = read["verdicts/mine.html"].text
     (source,) = re.findall(r'<img src="([^"]+)"', page)
     assert (pages / "verdicts" / source).read_text().startswith("<svg") and "a picture" not in page
+
+
+def test_the_first_page_says_what_was_found_of_each_paper_beside_a_picture(read: dict[str, Read]) -> None:
+    first, *others = re.findall(r'<article class="paper">.*?</article>', read["index.html"].text, flags=re.S)
+    assert "Most Transformer Modifications" in first and len(others) == 1, "the main study first"
+    above = read["studies/transfer/tables.html"].text.partition('id="table-table2"')[2].partition('class="above">')[2]
+    assert above.partition("<")[0] in first, "in the words of the first table that says what it found"
+    assert 'href="studies/transfer/tables.html#table-table2"' in first
+    (picture,) = re.findall(r'<img src="([^"]+)"', first)
+    assert picture == "files/transfer/fig2.svg" and "Losses" in first, "with the title that the README gives it"
+    assert re.search(r'<li>“[^”]+” <span class="badge \w+">', first) and re.search(r"\d+ not reproduced", first)
+    assert "<img" not in others[0] and "not judged yet" in others[0]
+
+
+def test_the_page_of_two_runs_holds_their_curves_and_scores(read: dict[str, Read]) -> None:
+    held = comparison(read["studies/transfer/compare.html"])
+    (base,) = held["scales"]
+    methods = {one["name"]: one["runs"] for one in base["methods"]}
+    assert held["reference"] == "baseline" and [run["seed"] for run in methods["baseline"]] == ["s42", "s43", "s44"]
+    whole = methods["softpick"][0]
+    assert len(whole["step"]) == len(whole["loss"]) <= run_comparison.POINTS and len(whole["tasks"]) == 13
+    assert [run["state"] for run in methods["qknorm"]] == ["completed", "completed", "diverged"]
+    assert "hybrid_norm" not in methods, "not run"
+    assert 'href="../studies/transfer/compare.html#scale=base&amp;b=softpick/s42"' in read[
+        "runs/transfer.base.softpick.s42.html"
+    ].text.replace("&b", "&amp;b")
+    assert "-0." in read["studies/transfer/compare.html"].text.partition('id="reached"')[2], "without a script too"
+
+
+def test_runs_of_a_rebuilt_folder_are_expected_as_they_were_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").symlink_to(ROOT / "studies")
+    whole = dataclasses.replace(planned("demo", "key_norms"), root=tmp_path)
+    key = next(iter(whole.runs))
+    run = Path(whole.paths.work) / "runs" / key
+    run.mkdir(parents=True)
+    ended = {"run_id": "of other code", "outcome": "completed", "step": 3, "steps": 3, "validation_loss": 1.0}
+    (run / "outcome.json").write_text(json.dumps(ended))
+    (run / "manifest.json").write_text(json.dumps({"run_id": "of other code", "wall_seconds": 90.0}))
+
+    def made() -> tuple[str, str, str]:
+        write_report.build(whole, Path("results/demo/report/index.html"))
+        pages = ("index.html", "plan.html", f"runs/{key.replace('/', '.')}.html")
+        return tuple(Path("results/demo/report", name).read_text() for name in pages)  # type: ignore[return-value]
+
+    first, plan, page = made()
+    assert "another spec than the configuration's: 1" in first and "with another spec" in page
+    assert "What each target costs" in plan
+    said = {"format": 2, "commit": "ab" * 20, "products": [], "finished": "2026-11-23T17:49:10Z"}
+    Path("plumbline.json").write_text(json.dumps(said))
+    first, plan, page = made()
+    assert "another spec" not in first + page and '1 <span class="state completed">' in first
+    assert "bundle of commit <code>abababa</code>" in first and "ended on 2026-11-23" in first
+    assert "What the runs took" in plan and ">1.5<" in plan and "done" not in re.findall(r"<th scope=.*", plan)
+    assert "This command runs it" not in page
+
+
+def test_an_experiment_without_a_picture_is_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = Path("results/demo/experiment/softpick.md")
+    words.parent.mkdir(parents=True)
+    words.write_text("# softpick\n\nsoftpick is kept.\n")
+    write_report.build(planned("demo", "key_norms"), Path("results/demo/report/index.html"))
+    page = Path("results/demo/report/experiments/softpick.html").read_text()
+    assert "softpick is kept." in page and "<img" not in page
 
 
 @pytest.mark.parametrize("damage", [b"", b"half a file"])
@@ -241,3 +326,13 @@ def test_files_that_are_not_those_that_were_made_are_named_and_not_shown(
     page = Path(f"results/demo/report/runs/{key.replace('/', '.')}.html").read_text()
     assert "outcome.json is not the file that was made: remove it" in page
     assert "claims.csv cannot be read, or is not the file" in Path("results/demo/report/claims.html").read_text()
+
+
+def test_a_file_of_the_users_own_is_a_study_of_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text("extends: transfer\nmethods:\n  softpick: {}\n")
+    asked = {"preset": "demo", "studies": ["key_norms"], "mine": str(tmp_path / "own.yaml")}
+    write_report.build(load(load_config() | asked), Path("results/demo/report/index.html"))
+    page = Path("results/demo/report/studies/own.html").read_text()
+    assert "which extends <code>transfer</code>" in page and "From the study's README" not in page
+    assert "transfer.base.softpick.s42.html" in Path("results/demo/report/studies/own/runs.html").read_text()

@@ -222,6 +222,10 @@ def test_what_runs_were_made_with_is_noted_where_it_differs(world: World) -> Non
         ROUNDING,
     )
     assert read(world).mixed == ()
+    manifest(world, LARGE, attention=way | {"kernel": "flash_attn", "flash_attn": "2.8.3"})
+    assert f"way of attention: auto (3 runs), reference ({SOFTPICK}), flash-attn ({LARGE})." in " ".join(
+        read(world).notes
+    )
 
 
 def test_other_versions_of_torch_and_of_the_code_that_scored_are_noted(world: World) -> None:

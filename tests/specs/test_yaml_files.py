@@ -60,7 +60,7 @@ def test_what_is_in_the_repository_is_valid(repository: Path) -> None:
     ("at", "value", "says"),
     [
         ("preste", "demo", r"top level: unknown key 'preste'; did you mean 'preset'\? \(known: \['data', "),
-        ("preset", "huge", r"preset: 'huge' is not one of \['paper', 'mini', 'demo', 'smoke'\]"),
+        ("preset", "huge", r"preset: 'huge' is not one of \['paper', 'mini', 'evening', 'demo', 'smoke'\]"),
         ("studies", "transfer", r"studies: 'transfer' is not valid"),
         ("data.sourec", "local", r"data: unknown key 'sourec'; did you mean 'source'\?"),
         ("evaluation.missing", "ignore", r"evaluation.missing: 'ignore' is not one of \['error', 'proxy'\]"),

@@ -52,7 +52,8 @@ def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) ->
     assert manifest["tokens"] == 12 * 256 and manifest["spec"] == spec.to_dict()
     assert (manifest["micro_batch"], manifest["accumulation"], manifest["world_size"]) == (8, 1, 1)
     assert manifest["attempts"] == 1 and manifest["resumed_from"] == []
-    assert manifest["attention"] == {"asked": "auto", "kernel": "sdpa", "triton": None, "notice": None}
+    attention = {"asked": "auto", "kernel": "sdpa", "triton": None, "flash_attn": None, "notice": None}
+    assert manifest["attention"] == attention
     weights = load_file(out / "model.safetensors")
     assert manifest["parameters"] == sum(value.numel() for value in weights.values())
     kept = sorted(path.name for path in (undisturbed / "state").glob("step-*"))
@@ -71,7 +72,7 @@ def test_explicit_weights_can_be_asked_for_and_stand_in_the_manifest(
     assert found["run_id"] == other["run_id"]
     assert found["validation_loss"] == pytest.approx(other["validation_loss"], rel=1e-4)
     said = read(tmp_path / "out/manifest.json")
-    way = {"asked": "reference", "kernel": "chunked", "triton": None, "notice": None}
+    way = {"asked": "reference", "kernel": "chunked", "triton": None, "flash_attn": None, "notice": None}
     assert said["attention"] == said["starts"][0]["attention"] == way
 
 

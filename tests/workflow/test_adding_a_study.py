@@ -147,8 +147,8 @@ def test_its_report_shows_it_and_is_then_up_to_date(sixth: Project) -> None:
     done = sixth.snakemake(*asked)
     assert done.returncode == 0, done.stdout[-4000:]
     assert jobs_by_rule(done.stdout) == {"report": 1, "copy_report": 1}
-    page = (sixth.root / "results/report/studies/widths.html").read_text()
-    assert "smoke, no reproduction" in page and 'href="../runs/measured.widths.stretch.html"' in page
+    page = (sixth.root / "results/report/studies/widths/tables.html").read_text()
+    assert "smoke, no reproduction" in page and 'href="../../runs/measured.widths.stretch.html"' in page
     assert "within noise of" not in page, "nothing of this size is judged"
     assert sixth.planned(*asked) == {}
 

@@ -34,6 +34,7 @@ AUDIT = "../audit/paper/test_tutorial.py::test_the_tutorial_is_what_happens"
 GATE = "../experiment/gate/test_gate_docs.py::test_every_command_of_the_page_does_what_it_says"
 FOLDER = "../operate/experiments/test_own_trainer_verbs.py::test_{}"
 NEW = "../cli/test_new.py::test_{}"
+NEW_METHOD = "a_new_method_passes_its_own_tests_and_can_be_tried"
 PAGE_ON_THE_COMMAND = END_TO_END.format("the_commands_of_the_page_on_the_command")
 #: What another test carries out, by how the command begins: the same words at smoke, with the names of its own world.
 ELSEWHERE = {
@@ -41,8 +42,8 @@ ELSEWHERE = {
     "python3 -m benchmarks.gpu_check.bare_machine --out": BARE,
     "python -m benchmarks.gpu_check --write-page-only": BARE,
     "snakemake results/table2.csv --profile slurm -n": PAPER,
-    "python -m plumbline.operate.preflight results/table2.csv --profile slurm": BEFORE,
-    "python -m plumbline.plan --profile slurm": BEFORE,
+    "plumbline check results/table2.csv --profile slurm": BEFORE,
+    "plumbline plan --profile slurm": BEFORE,
     "snakemake results/table2.csv --profile slurm --profile my-site --dry-run": BEFORE,
     # On the lab cluster; its overlay stands in for my-site, and a table of ten runs for that of 26.
     "snakemake results/table2.csv --profile slurm --profile my-site": CLUSTER,
@@ -70,9 +71,12 @@ ELSEWHERE = {
     "pip wheel --no-deps": WHEEL,
     'pip install "$(ls dist/plumbline_lm': WHEEL,
     "pip install --no-deps --no-build-isolation --editable examples/": VERDICT,
+    "pip install --no-deps --no-build-isolation --editable my/": NEW.format(NEW_METHOD),
+    "python -m pytest my/": NEW.format("a_method_of_every_slot_passes_its_own_tests"),
+    "plumbline try cooler": NEW.format(NEW_METHOD),
     "plumbline init my-project": WHEEL,
     "python examples/run_notebook.py": "../docs/test_notebook.py::test_its_cells_print_what_it_holds",
-    "plumbline new method": NEW.format("a_new_method_passes_its_own_tests_and_can_be_tried"),
+    "plumbline new method": NEW.format(NEW_METHOD),
     "plumbline new study": NEW.format("a_new_study_is_planned_audited_and_passes_its_own_tests"),
     "plumbline gate records/track_3_optimization": GATE,
     "plumbline board records": GATE,
@@ -84,7 +88,7 @@ ELSEWHERE = {
 #: Pages from which another test takes the commands that it carries out.
 WHOLE_PAGES = {
     "docs/command.md": PAGE_ON_THE_COMMAND,
-    "docs/your-own-data.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
+    "docs/token-files.md": "test_token_files.py::test_the_packs_hold_the_files_ids",
 }
 #: What is said more where a command is tried, so that little is trained, scored, read and shown.
 LITTLE = {

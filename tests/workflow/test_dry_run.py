@@ -75,6 +75,22 @@ def test_profile_slurm_plans_the_paper_preset_to_the_letter(project: Project) ->
     assert set(re.findall(r"(?<!/)\bwork/(\w+)/", done.stdout)) == {"paper"}
 
 
+def test_a_dry_run_of_hundreds_of_jobs_is_a_page(project: Project) -> None:
+    """As README has it; each job by itself is asked for with -p, as above."""
+    done = project.python("-m", "snakemake", "results/table2.csv", "--profile", "slurm", "-n")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert jobs_by_rule(done.stdout)["tokenize"] == 512
+    page = done.stdout[done.stdout.index("Building DAG") :].splitlines()
+    assert len(page) < 50 and "rule pretrain:" not in done.stdout and "Reasons:" not in done.stdout
+    table = page[page.index("What each job would ask for (?: known when its inputs are there):") :]
+    rows = {line.split()[0]: line.split()[1:] for line in table if line and line[0].isalpha()}
+    assert rows["pretrain"][:3] == ["26", "1", "gpu:8"] and rows["evaluate"][:3] == ["26", "1", "gpu:1"]
+    assert float(rows["pretrain"][4].split("-")[-1]) == 24.0, "a slice of the profile"
+    assert rows["documents"][:3] == ["1", "1", "-"] and max(map(len, table)) <= 110
+    few = project.python("-m", "snakemake", "results/table2.csv", "-n")
+    assert "rule pretrain:" in few.stdout and "Reasons:" in few.stdout
+
+
 def test_a_dry_run_imports_no_torch(project: Project) -> None:
     done = project.python("-X", "importtime", "-m", "snakemake", "-n", "results/table2.csv", "--config", "preset=paper")
     assert jobs_by_rule(done.stdout)["pretrain"] == 26

@@ -99,7 +99,7 @@ def test_what_is_imported_comes_with_the_wheel(repository: Path, project: dict, 
     """
     declared, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
     alone = with_what_they_need(declared, lock)
-    optional = {Requirement(text).name for extra in ("gpu", "tensorboard", "mlflow") for text in extras[extra]}
+    optional = {Requirement(text).name for extra in ("gpu", "flash", "tensorboard", "mlflow") for text in extras[extra]}
     there = with_what_they_need(declared + extras["pipeline"], lock) | optional
     owners = {module: {canonicalize_name(name) for name in names} for module, names in packages_distributions().items()}
     owners.pop("plumbline", None)

@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
 
 def blocks(language: str, repository: Path) -> list[str]:
-    """The code blocks of CONTRIBUTING.md in a language, as somebody would type them."""
-    text = (repository / "CONTRIBUTING.md").read_text()
+    """The code blocks of docs/add-a-method.md in a language, as somebody would type them."""
+    text = (repository / "docs/add-a-method.md").read_text()
     found = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, flags=re.M | re.S)
     return [re.sub(r"^   ", "", block, flags=re.M) for block in found]
 
@@ -36,7 +36,7 @@ def made(project: Project) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def mine(finished: Project, repository: Path) -> Iterator[Project]:
-    """The project with the method and the study that CONTRIBUTING writes down, taken out again at the end."""
+    """The project with the method and the study that docs/add-a-method.md writes down, taken out again at the end."""
     (component,), (study,) = blocks("python", repository), blocks("yaml", repository)
     file, folder = finished.root / "src/plumbline/model/mixers/tempered.py", finished.root / "studies/mine"
     file.write_text(component)

@@ -69,7 +69,7 @@ def test_what_docs_say_to_do_before_a_run_on_a_cluster(project: Project, monkeyp
     (project.root / "my-site/config.v9+.yaml").write_text(re.search(r"```yaml\n(.*?)```", of["2"], re.S)[1])
     lines = {step: re.search(r"^\$ (.*)$", of[step], re.M)[1] for step in "3456"}
     assert "--profile slurm --profile my-site" in lines["6"] and lines["5"].startswith(lines["6"])
-    assert lines["3"].split("preflight ")[1] == lines["6"].removeprefix("snakemake ")
+    assert lines["3"].removeprefix("plumbline check ") == lines["6"].removeprefix("snakemake ")
 
     def carried_out(step: str) -> str:
         program, *words = shlex.split(lines[step])

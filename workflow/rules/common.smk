@@ -238,9 +238,9 @@ def product_minutes(rule):
 
 
 def verdict_needs():
-    """What a verdict on one's own method needs: its largest trained weights are read."""
+    """What a verdict on one's own method needs: the trained weights of its runs are read."""
     runs = list(PROJECT.mine.study.runs.values()) if PROJECT.mine else []
-    return REQUESTS.of_largest("verdict", runs)
+    return REQUESTS.verdict(runs)
 
 
 def verdict_mb(wildcards, attempt):

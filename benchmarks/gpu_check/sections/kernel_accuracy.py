@@ -71,8 +71,14 @@ def built(
 
 
 def path(mixer: Mixer, q_BHTW: torch.Tensor, attention_mask: AttentionMask) -> str:
-    """What the call goes through."""
-    return mixer.path(q_BHTW, attention_mask)
+    """What the call goes through: torch's fused attention or flash-attn's, where it folds into softmax."""
+    from plumbline.kernels.selection import SDPA, fused
+    from plumbline.model.mixers._base import kernel_type
+
+    kernel = mixer.path(q_BHTW, attention_mask)
+    if kernel != SDPA:
+        return kernel
+    return fused(q_BHTW.device.type, kernel_type(q_BHTW), q_BHTW.shape[-1], plain=attention_mask.plain)
 
 
 def rows(setting: SectionCall) -> dict[str, Callable[[], dict[str, Any]]]:

@@ -1,9 +1,10 @@
 """Which rows a program of a kernel holds and walks over, and by how many warps and stages: times at paper size.
 
-Today's choice (`plumbline.kernels.tiles.blocks_for`) is by what the compiler says of registers and shared memory; this
-is what it costs. The first choice is today's at this width. A row is a kernel with one choice: forward and backward as
-the mixer takes them, and how far its numbers are from those of today's choice. One that needs more shared memory than
-the device has fails, and says so.
+The default of the table (`plumbline.kernels.block_choices`) is by what the compiler says of registers and shared
+memory; this is what it costs. The first choice is that default at this width. A row is a kernel with one choice:
+forward and backward as the mixer takes them, and how far its numbers are from those of the table's choice. One that
+needs more shared memory than the device has fails, and says so. `python -m benchmarks.gpu_check.fill_block_choices`
+puts the fastest into the table.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def _measure(chosen: dict[str, Any], choice: tuple[int, int, int, int], setting:
     errors = [((one.double() - two.double()).norm() / two.double().norm()).item() for one, two in pairs]
     finite = all(error == error for error in errors)
     told = {"label": kernel_accuracy.label(chosen), "choice": list(choice), "error": max(errors) if finite else "nan"}
+    told |= {"kernel": mixer.kernel, "width": spec.head_width}
     return row | told | {"equal": all(error <= kernel_accuracy.TOLERANCE["bfloat16"] for error in errors)}
 
 
@@ -101,7 +103,7 @@ def launched_with(kernel: str, choice: tuple[int, int, int, int], device: str) -
     held, walked, warps, stages = choice
     module: Any = importlib.import_module(str(TABLE[kernel].module))
     before = module.blocks_for
-    module.blocks_for = lambda q_BHTW: BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
+    module.blocks_for = lambda kernel, q_BHTW: BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
     try:
         yield
     finally:

@@ -14,9 +14,10 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.project.bundle_products import FILES
+from plumbline.project.packed_bundle import DESCRIPTION
 
 #: Its name within the archive.
-NAME = "plumbline.json"
+NAME = DESCRIPTION
 
 #: The format of bundles that this code writes and reads. It stands for what lies where in an archive, for the fields of
 #: `BundleDescription`, and for what the package of a bundle's commit answers to (`REMAKE`): a change of any of them is

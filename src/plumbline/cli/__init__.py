@@ -136,12 +136,12 @@ class VerbCommand(click.Command):
         return [CompletionItem(option) for option in sorted(known) if option.startswith(incomplete)]
 
     def options(self) -> set[str]:
-        """List the options (``--name`` and ``-n``) that the verb's parser knows."""
+        """List the options (``--name`` and ``-n``) of the verb that its help shows."""
         parser = import_module(_runnable(self.verb.module)).arguments()
         if self.verb.part:
             (parts,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
             parser = parts.choices[self.name]
-        return set(parser._option_string_actions)
+        return set(parser._option_string_actions) - command_line.WIRE
 
 
 class Verbs(click.Group):
@@ -168,7 +168,9 @@ def _runnable(module: str) -> str:
     return f"{module}.__main__" if found is not None and found.submodule_search_locations else module
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "terminal_width": command_line.HELP_WIDTH}
+)
 @click.version_option(package_name="plumbline-lm", prog_name=NAME)
 def main() -> None:
     """Pretraining studies, rebuilt from scratch and judged against a noise floor.

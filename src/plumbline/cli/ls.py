@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 from collections.abc import Callable
 
 from plumbline.core import command_line
 from plumbline.core.errors import PlumblineError, nearest, visible
-from plumbline.specs import study_config
+from plumbline.specs import study_config, study_folders
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import PRESETS, load_study, studies
 
 Row = dict[str, str]
 
 
+#: Of a study's folder: the table of a kept record that says which methods small models tell from the reference.
+SMALL_MODELS = "small_models.csv"
+
+
 def _methods(study: Study) -> list[Row]:
-    entries = study.definition["methods"]
+    entries, small = study.definition["methods"], _small_models(study)
     return [
         {"study": study.name, "method": name, "label": study.label(name), "category": _category(entries, name)}
+        | ({"validation loss of small models": small.get(name, "")} if small else {})
         for name in study.methods
     ]
+
+
+def _small_models(study: Study) -> dict[str, str]:
+    """What the kept record says of each method, in words; nothing for a study without one."""
+    path = study_folders.folder(study.code, study.root) / SMALL_MODELS
+    if not path.is_file():
+        return {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        return {row["method"]: _difference(row) for row in csv.DictReader(lines)}
+
+
+def _difference(row: Row) -> str:
+    word, by = row["resolved_base"], row["validation_loss_minus_baseline_base"]
+    told = word in ("lower", "higher")
+    return (
+        f"{abs(float(by)):.2f} ± {float(row['half_interval_95_base']):.2f} {word} at {row['scale']}" if told else word
+    )
 
 
 def _category(entries: dict[str, dict[str, str]], name: str) -> str:

@@ -6,12 +6,15 @@ import argparse
 import io
 import json
 import os
+import re
 import select
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -24,6 +27,10 @@ from plumbline.core.pipeline_packages import lacking
 
 #: Exit code of a verb that was asked to stop, saved its state, and wants to be run again (EX_TEMPFAIL).
 EXIT_RUN_AGAIN = 75
+#: Options that the workflow's rules pass and nobody types: they are accepted, and stand in no help.
+WIRE = frozenset({"--configuration-json", "--expected-runs-digest", "--fingerprint", "--work-shown-as"})
+#: How wide a help is, in every terminal: what argparse and click take in one of 80 columns.
+HELP_WIDTH = 78
 
 
 def prog(module: str) -> str:
@@ -89,7 +96,7 @@ def run(main: Callable[[], int | None]) -> None:
         sys.exit(f"error: {words}")
     try:
         try:
-            with _usage_in_json():
+            with _parsers_as_ours():
                 code = main()
             _flush()
         except SystemExit as error:
@@ -134,19 +141,54 @@ def error_in_json(words: str, code: int) -> None:
 
 
 @contextmanager
-def _usage_in_json() -> Iterator[None]:
-    """Have argparse's own errors be an object too, while a block runs: it prints its words to stderr alone."""
-    own = argparse.ArgumentParser.error
+def _parsers_as_ours() -> Iterator[None]:
+    """Have argparse's own errors be an object too, and its help be for people, while a block runs.
+
+    Argparse prints an error's words to stderr alone, and a help as wide as the terminal.
+    """
+    own = {name: getattr(argparse.ArgumentParser, name) for name in ("error", "format_help", "format_usage")}
 
     def error(parser: argparse.ArgumentParser, message: str) -> NoReturn:
         error_in_json(f"{parser.prog}: {message}", 2)
-        own(parser, message)
+        own["error"](parser, message)
+        raise AssertionError("argparse ends the process")
 
-    setattr(argparse.ArgumentParser, "error", error)  # noqa: B010 (a method of a class that is not ours)
+    def format_help(parser: argparse.ArgumentParser) -> str:
+        return str(own["format_help"](_for_people(parser)))
+
+    def format_usage(parser: argparse.ArgumentParser) -> str:
+        return str(own["format_usage"](_for_people(parser)))
+
+    for ours in (error, format_help, format_usage):
+        setattr(argparse.ArgumentParser, ours.__name__, ours)
     try:
         yield
     finally:
-        setattr(argparse.ArgumentParser, "error", own)  # noqa: B010
+        for name, before in own.items():
+            setattr(argparse.ArgumentParser, name, before)
+
+
+def _for_people(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Give a parser whose help is equally wide in every terminal, in paragraphs, and without `WIRE`."""
+    for action in parser._actions:
+        if WIRE.intersection(action.option_strings):
+            action.help = argparse.SUPPRESS
+    parser.description, parser.epilog = (_filled(text) for text in (parser.description, parser.epilog))
+    parser.formatter_class = partial(argparse.RawDescriptionHelpFormatter, width=HELP_WIDTH)
+    return parser
+
+
+def _filled(text: str | None) -> str | None:
+    """Refill the paragraphs of a text; those with an indented line, such as commands, stay as they are."""
+    if text is None:
+        return None
+    paragraphs = [paragraph.strip("\n") for paragraph in re.split(r"\n\s*\n", text.strip())]
+    return "\n\n".join(
+        paragraph
+        if re.search(r"^\s", paragraph, re.MULTILINE)
+        else textwrap.fill(paragraph, HELP_WIDTH, break_long_words=False, break_on_hyphens=False)
+        for paragraph in paragraphs
+    )
 
 
 def _flush() -> None:
@@ -194,7 +236,7 @@ def of_disk_in_words(error: OSError) -> str | None:
             "same command again when it works, or name a folder elsewhere (--config work=...)"
         )
     return (
-        f"{file}: no disk space to write it ({why}); free some (python -m plumbline.operate.cleanup lists what is not "
+        f"{file}: no disk space to write it ({why}); free some (plumbline cleanup lists what is not "
         "needed), or name a folder on a larger disk (--config work=...), and run the same command again"
     )
 

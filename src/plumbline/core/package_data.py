@@ -33,6 +33,8 @@ TRAVELS = (
     "records/*/record.json",
     "results/README.md",
     "docs/*.md",
+    "docs/_assets/*.png",
+    "docs/_assets/*.svg",
     "CONTRIBUTING.md",
     "requirements.lock",
 )

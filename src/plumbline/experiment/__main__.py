@@ -45,7 +45,11 @@ EXIT = {
 
 def arguments() -> argparse.ArgumentParser:
     """Build the command-line parser of `plumbline verdict`."""
-    parser = argparse.ArgumentParser(prog=prog("python -m plumbline.experiment"), description=described(__doc__))
+    parser = argparse.ArgumentParser(
+        prog=prog("python -m plumbline.experiment"),
+        usage="%(prog)s RESULTS (--higher-is-better|--lower-is-better) [...]",
+        description=described(__doc__),
+    )
     add, columns = parser.add_argument, ColumnNames()
     add("results", type=Path, nargs="?", metavar="RESULTS", help="file of numbers, or a folder")
     better = parser.add_mutually_exclusive_group()
@@ -110,7 +114,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.results is not None and not given.results.exists():
         raise PlumblineError(f"{given.results}: there is no such file or folder; name the one with your numbers")
     try:
-        asked = request(given, f"python -m plumbline.experiment {shlex.join(map(_shown, words))}")
+        asked = request(given, f"plumbline verdict {shlex.join(map(_shown, words))}")
     except PlumblineError as error:
         parser.error(str(error))
     if given.exit_code_of is not None and given.exit_code_of == given.baseline:
@@ -161,7 +165,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         PlumblineError: no file is named, it is not said which direction is better, or a value is out of range.
     """
     if given.results is None:
-        raise PlumblineError("name a file of numbers, as in: python -m plumbline.experiment results.csv")
+        raise PlumblineError("name a file of numbers, as in: plumbline verdict results.csv")
     if given.higher is None:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
     if given.goal is not None and not math.isfinite(given.goal):

@@ -51,7 +51,7 @@ def bounded_softmax(
     blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal attention (B, H, T, W) over scores clipped at `cap`, or over those of at least zero where it is None."""
-    return _Bounded.apply(q_BHTW, k_BGTW, v_BGTW, scale, cap, blocks or blocks_for(q_BHTW))
+    return _Bounded.apply(q_BHTW, k_BGTW, v_BGTW, scale, cap, blocks or blocks_for("bounded", q_BHTW))
 
 
 @triton.jit

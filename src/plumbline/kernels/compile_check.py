@@ -61,9 +61,9 @@ def compiled(
         of a number should be in float32.
     """
     q_BHTW = torch.empty(1, 32, 1, width, dtype=dtype)
-    blocks = blocks_for(q_BHTW)
-    common = sizes(q_BHTW, q_BHTW[:, :8], blocks)
     for kernel, variants in OPTIONS.items():
+        blocks = blocks_for(kernel, q_BHTW)
+        common = sizes(q_BHTW, q_BHTW[:, :8], blocks)
         module = importlib.import_module(f"plumbline.kernels.{kernel}")
         for options in variants if every else variants[:1]:
             for name in PASSES:

@@ -3,7 +3,9 @@
 A mixer names the kernel that it folds into (`Mixer.kernel`), and this table says where that runs. Everywhere else, and
 wherever the reference is asked for, a mixer makes explicit weights for some queries at a time (`CHUNKED`). Triton's
 kernels know plain causal calls alone: with padding or a decoding cache a call takes the chunked way, on any device.
-Nothing here imports Triton; whether it is installed is asked once, when this module is imported.
+What folds into torch's fused attention (`SDPA`) goes through the package flash-attn where that is installed and can
+take the call (`fused`). Nothing here imports Triton or flash-attn; whether they are installed is asked once, when this
+module is imported.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ CHUNKED = "chunked"
 #: Torch's fused attention, whose own dispatcher picks among flash, cuDNN and others.
 SDPA = "sdpa"
 
+#: The package flash-attn, in the place of `SDPA` for the calls that it takes.
+FLASH_ATTN = "flash_attn"
+
 TRITON_INSTALLED = importlib.util.find_spec("triton") is not None
+FLASH_ATTN_INSTALLED = importlib.util.find_spec("flash_attn") is not None
 
 _HALF_AND_SINGLE = frozenset({torch.bfloat16, torch.float32})
 
@@ -38,17 +44,25 @@ class KernelSupport:
         types: number types; None for all of them.
         module: the module of the kernel, if it is one of Triton's.
         plain: it takes only calls without padding and without a decoding cache.
+        widest: the largest head width; None for any.
+        width_step: head widths are multiples of it.
     """
 
     devices: frozenset[str] | None = None
     types: frozenset[torch.dtype] | None = None
     module: str | None = None
     plain: bool = False
+    widest: int | None = None
+    width_step: int = 1
 
     def takes(self, device: str, dtype: torch.dtype, plain: bool) -> bool:
         """Whether the kernel can run such a call, if the packages it needs are installed."""
         fits = (self.devices is None or device in self.devices) and (self.types is None or dtype in self.types)
         return fits and (plain or not self.plain)
+
+    def takes_width(self, width: int) -> bool:
+        """Whether the kernel can run heads of this width."""
+        return (self.widest is None or width <= self.widest) and width % self.width_step == 0
 
 
 def _triton(name: str) -> KernelSupport:
@@ -67,6 +81,16 @@ TABLE: dict[str, KernelSupport] = {
     "selective": _triton("selective"),
 }
 
+#: flash-attn's causal kernel, beside the table since no mixer names it: it stands in the place of `SDPA`. It takes half
+#: precision alone and heads of at most 256; widths that are no multiple of 8 it would pad by a copy.
+FLASH_ATTN_SUPPORT = KernelSupport(
+    devices=frozenset({"cuda"}),
+    types=frozenset({torch.bfloat16, torch.float16}),
+    plain=True,
+    widest=256,
+    width_step=8,
+)
+
 
 def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool = True, asked: Asked = "auto") -> str:
     """The kernel that a call runs through: `kernel` where it can, else `CHUNKED`."""
@@ -76,10 +100,20 @@ def chosen(kernel: str | None, device: str, dtype: torch.dtype, *, plain: bool =
     return kernel
 
 
-def triton_version(kernel: str) -> str | None:
-    """The version of Triton that `kernel` is compiled with; None for a kernel that does not use Triton."""
+def fused(device: str, dtype: torch.dtype, width: int, *, plain: bool = True) -> str:
+    """What computes a call that folds into `SDPA`: `FLASH_ATTN` where it is installed and can, else torch's."""
+    row = FLASH_ATTN_SUPPORT
+    here = FLASH_ATTN_INSTALLED and row.takes(device, dtype, plain) and row.takes_width(width)
+    return FLASH_ATTN if here else SDPA
+
+
+def package_versions(kernel: str) -> dict[str, str | None]:
+    """The versions of Triton and flash-attn that `kernel` runs by; None for what it does not use."""
     row = TABLE.get(kernel)
-    return None if row is None or row.module is None else metadata.version("triton")
+    return {
+        "triton": None if row is None or row.module is None else metadata.version("triton"),
+        "flash_attn": metadata.version("flash_attn") if kernel == FLASH_ATTN else None,
+    }
 
 
 def lacking(kernel: str | None, device: str, dtype: torch.dtype, *, asked: Asked = "auto") -> str | None:

@@ -65,7 +65,7 @@ def selective(
         attends: the masking heads attend too, and are among the output heads.
         after: subtract after the softmax, not before it.
     """
-    return _Selective.apply(q_BHTW, k_BGTW, v_BGTW, scale, attends, after, blocks or blocks_for(q_BHTW))
+    return _Selective.apply(q_BHTW, k_BGTW, v_BGTW, scale, attends, after, blocks or blocks_for("selective", q_BHTW))
 
 
 @triton.jit

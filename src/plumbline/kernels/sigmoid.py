@@ -56,7 +56,7 @@ def sigmoid_attention(
         scale: multiplies the scores.
         count: n of every row; None: the number of keys that the row's query sees.
     """
-    return _Sigmoid.apply(q_BHTW, k_BGTW, v_BGTW, bias_H, scale, count, blocks or blocks_for(q_BHTW))
+    return _Sigmoid.apply(q_BHTW, k_BGTW, v_BGTW, bias_H, scale, count, blocks or blocks_for("sigmoid", q_BHTW))
 
 
 @triton.jit

@@ -61,7 +61,7 @@ def softpick(
         count: n of every row; None: the number of keys that the row's query sees.
     """
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (q_BHTW, k_BGTW, v_BGTW))
-    return _Softpick.apply(q_BHTW, k_BGTW, v_BGTW, scale, count, keep, blocks or blocks_for(q_BHTW))
+    return _Softpick.apply(q_BHTW, k_BGTW, v_BGTW, scale, count, keep, blocks or blocks_for("softpick", q_BHTW))
 
 
 @triton.jit

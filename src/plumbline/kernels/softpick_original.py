@@ -49,7 +49,7 @@ def softpick_original(
     blocks: BlockSizes | None = None,
 ) -> torch.Tensor:
     """Causal softpick attention (B, H, T, W); `epsilon` is added to each denominator."""
-    return _Original.apply(q_BHTW, k_BGTW, v_BGTW, scale, epsilon, blocks or blocks_for(q_BHTW))
+    return _Original.apply(q_BHTW, k_BGTW, v_BGTW, scale, epsilon, blocks or blocks_for("softpick_original", q_BHTW))
 
 
 @triton.jit

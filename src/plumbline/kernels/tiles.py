@@ -21,6 +21,8 @@ import triton
 import triton.language as tl
 from triton import knobs
 
+from plumbline.kernels.block_choices import choose, padded_width
+
 LOG2E = tl.constexpr(1.4426950408889634)
 #: Whether kernels run in Triton's interpreter, on the CPU. It multiplies bfloat16 as if it were integers.
 INTERPRETED = tl.constexpr(bool(knobs.runtime.interpret))
@@ -125,13 +127,10 @@ class BlockSizes:
     stages: int = 2
 
 
-def blocks_for(q_BHTW: torch.Tensor) -> BlockSizes:
-    """Blocks whose tiles fit the shared memory and the registers of a GPU since Ampere, by width and type.
-
-    Chosen by the sizes that the compiler reports (benchmarks/attention_kernels.md), not by time.
-    """
-    padded, size = triton.next_power_of_2(q_BHTW.shape[-1]), q_BHTW.dtype.itemsize
-    return BlockSizes(held=max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), walked=32)
+def blocks_for(kernel: str, q_BHTW: torch.Tensor) -> BlockSizes:
+    """The blocks of a kernel for these queries, by the table of `plumbline.kernels.block_choices`."""
+    held, walked, warps, stages = choose(kernel, q_BHTW).blocks
+    return BlockSizes(held=held, walked=walked, warps=warps, stages=stages)
 
 
 def strides(*tensors: torch.Tensor) -> tuple[int, ...]:
@@ -162,7 +161,7 @@ def sizes(q_BHTW: torch.Tensor, k_BGTW: torch.Tensor, blocks: BlockSizes) -> dic
         "HEADS": q_BHTW.shape[1],
         "GROUPS": k_BGTW.shape[1],
         "WIDTH": width,
-        "PADDED": max(16, triton.next_power_of_2(width)),
+        "PADDED": padded_width(width),
         "HELD": blocks.held,
         "WALKED": blocks.walked,
         # Of float32 products alone; others are exact in float32.

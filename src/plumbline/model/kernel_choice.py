@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from plumbline.kernels.selection import CHUNKED, Asked, chosen, lacking, triton_version
+from plumbline.kernels.selection import CHUNKED, SDPA, Asked, chosen, fused, lacking, package_versions
 from plumbline.model.decoder import Decoder
 
 
@@ -14,8 +14,9 @@ def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dic
     """Make all layers' attention use the kernel that is `asked` for, and describe the choice for a manifest.
 
     Returns:
-        `asked`; `kernel`: what a call without padding and cache runs through, in `dtype` on `device`; `triton`: the
-        version that compiles it, or None; `notice`: what is not installed and would be used, or None.
+        `asked`; `kernel`: what a call without padding and cache runs through, in `dtype` on `device`; `triton`,
+        `flash_attn`: the version of the package that it runs by, or None; `notice`: what is not installed and would be
+        used, or None.
     """
     mixers = [block.attention.mixer for block in model.blocks]
     for mixer in mixers:
@@ -24,5 +25,7 @@ def choose(model: Decoder, asked: Asked, device: str, dtype: torch.dtype) -> dic
     kernel = chosen(own, device, dtype, asked=asked)
     if mixers[0].explicit(device, dtype, model.spec.context):
         kernel = CHUNKED
+    if kernel == SDPA:
+        kernel = fused(device, dtype, model.spec.head_width)
     notice = lacking(own, device, dtype, asked=asked)
-    return {"asked": asked, "kernel": kernel, "triton": triton_version(kernel), "notice": notice}
+    return {"asked": asked, "kernel": kernel, **package_versions(kernel), "notice": notice}

@@ -7,12 +7,16 @@
 
 what they are, by kind:
 
-    `finished`   the state of a run whose outputs are there; without it, outputs that are deleted are trained again
-    `other-run`  the state of a run that had this place before; it comes back when its configuration does
+    `finished`   the state of a run whose outputs are there; without it,
+               outputs that are deleted are trained again
+    `other-run`  the state of a run that had this place before; it comes back
+               when its configuration does
     `set-aside`  state that somebody restarted from step 0
-    `damaged`    checkpoints and records that were not as they were written, archives that were not the pinned ones
+    `damaged`    checkpoints and records that were not as they were written,
+               archives that were not the pinned ones
     `half`       what a trainer that was killed was about to write
-    `fetched`    what was read of a hub's data set: a fetch continues from it, or from its documents to more of them
+    `fetched`    what was read of a hub's data set: a fetch continues from it, or
+               from its documents to more of them
 
 Nothing is removed unasked, nor from under a trainer that is at work. `--restart` sets the state of a run aside, so that
 its next start begins at step 0.

@@ -1,7 +1,7 @@
-"""Draws the rules and what flows between them as the Mermaid block of the README: text, the same on every machine.
+"""Draws the rules and what flows between them as a picture: an SVG that is the same on every machine.
 
-python -m plumbline.operate.rulegraph                    print it
-python -m plumbline.operate.rulegraph --replace-in docs/targets.md   replace the file's block
+python -m plumbline.operate.rulegraph                                 print it
+python -m plumbline.operate.rulegraph --out docs/_assets/rules.svg    write it, as docs/targets.md shows it
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_text
 from plumbline.operate.console.rule_names import HIDDEN
 
-BLOCK = re.compile(r"```mermaid\n.*?```\n", flags=re.S)
+#: A rule's box, and the distance from one to the next, in pixels.
+BOX, STEP = (114, 36), (142, 50)
+#: Readable on a white page and on a black one, since a site's own switch does not reach into a picture.
+FILL, TEXT, LINE = "#3f51b5", "#ffffff", "#808895"
 
 
 def read(target: str) -> nx.DiGraph:
@@ -43,32 +46,63 @@ def read(target: str) -> nx.DiGraph:
     return nx.transitive_reduction(graph)
 
 
-def block(graph: nx.DiGraph) -> str:
-    """Write the graph as a block of Markdown: arrows in the order in which the rules run, rules without any at the
-    end.
-    """
-    order = list(nx.lexicographical_topological_sort(graph))
-    arrows = [f"{before} --> {after}" for before in order for after in sorted(graph.successors(before))]
-    alone = [name for name in order if graph.degree(name) == 0]
-    return "\n".join(["```mermaid", "flowchart LR", *(f"    {line}" for line in arrows + alone), "```", ""])
+def columns(graph: nx.DiGraph) -> list[list[str]]:
+    """Put each rule one column before the first that needs it, in the order of the alphabet, those that give and need
+    nothing last."""
+    to_the_end: dict[str, int] = {}
+    for name in reversed(list(nx.lexicographical_topological_sort(graph))):
+        to_the_end[name] = max((to_the_end[after] + 1 for after in graph.successors(name)), default=0)
+    ordered = sorted(to_the_end, key=lambda name: (graph.degree(name) == 0, name))
+    return [
+        [name for name in ordered if to_the_end[name] == steps] for steps in range(max(to_the_end.values()), -1, -1)
+    ]
+
+
+def picture(graph: nx.DiGraph) -> str:
+    """Draw the graph from left to right: a box for each rule, an arrow for what it gives to another."""
+    (wide, high), (right, down), placed = BOX, STEP, columns(graph)
+    rows = max(map(len, placed))
+    # What is alone in its column stands in the middle of the picture.
+    left_top = {
+        name: (n * right + 2, (rows - len(column)) * down // 2 + row * down + 2)
+        for n, column in enumerate(placed)
+        for row, name in enumerate(column)
+    }
+    arrows = [(before, after) for before in sorted(graph) for after in sorted(graph.successors(before))]
+    flow = "; ".join(f"{before} to {after}" for before, after in arrows)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {(len(placed) - 1) * right + wide + 4} '
+        f'{(rows - 1) * down + high + 4}" role="img" font-family="system-ui, sans-serif" font-size="14">',
+        f"<title>The rules of the workflow</title><desc>{flow}</desc>",
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        f'<path d="M0 0 8 4 0 8z" fill="{LINE}"/></marker></defs>',
+    ]
+    for before, after in arrows:
+        x, y = left_top[before][0] + wide, left_top[before][1] + high // 2
+        end, level = left_top[after][0], left_top[after][1] + high // 2
+        turn = x + right - wide  # to the height of where it leads between two columns, so that it crosses no box
+        curve = f"M{x} {y}C{(x + turn) // 2} {y} {(x + turn) // 2} {level} {turn} {level}H{end}"
+        lines.append(f'<path d="{curve}" fill="none" stroke="{LINE}" stroke-width="1.5" marker-end="url(#head)"/>')
+    for name, (x, y) in sorted(left_top.items()):
+        lines.append(f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" rx="5" fill="{FILL}"/>')
+        middle = f'x="{x + wide // 2}" y="{y + high // 2}"'
+        lines.append(f'<text {middle} fill="{TEXT}" text-anchor="middle" dominant-baseline="central">{name}</text>')
+    return "\n".join([*lines, "</svg>", ""])
 
 
 def main() -> None:
-    """Print the graph's block, or put it into the file that ``--replace-in`` names."""
+    """Print the picture, or write it to the file that ``--out`` names."""
     parser = argparse.ArgumentParser(
-        prog="python -m plumbline.operate.rulegraph", description="The graph of the rules, as a Mermaid block."
+        prog="python -m plumbline.operate.rulegraph", description="The graph of the rules, as an SVG."
     )
-    parser.add_argument("--target", default="all")
-    parser.add_argument("--replace-in", type=Path, metavar="FILE", help="replace the block of this file")
+    parser.add_argument("--target", default="all", help="the rules that this one needs (default: all)")
+    parser.add_argument("--out", type=Path, metavar="FILE.svg", help="write it there instead of printing it")
     arguments = parser.parse_args()
-    text = block(read(arguments.target))
-    if arguments.replace_in is None:
-        print(text, end="")
-        return
-    page, found = BLOCK.subn(lambda _: text, arguments.replace_in.read_text(encoding="utf-8"))
-    if found != 1:
-        raise PlumblineError(f"{arguments.replace_in} has {found} blocks that begin with ```mermaid; one is needed")
-    atomic_write_text(arguments.replace_in, page)
+    drawn = picture(read(arguments.target))
+    if arguments.out is None:
+        print(drawn, end="")
+    else:
+        atomic_write_text(arguments.out, drawn)
 
 
 if __name__ == "__main__":

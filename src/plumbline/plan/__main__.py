@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.files import atomic_write_text
-from plumbline.plan import machines, model_counts, plan_page
+from plumbline.plan import machines, model_counts, plan_page, stage_page
 from plumbline.plan.run_estimate import estimator
 from plumbline.plan.target_costs import table
 from plumbline.project import load
@@ -29,12 +29,14 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
+    views = "what is shown: stages (default at `paper`), targets (default elsewhere), or sizes of the models"
+    parser.add_argument("--by", choices=("stages", "targets", "sizes"), help=views)
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
     return parser
 
 
 def main() -> None:
-    """Run `plumbline plan`: print the plan for a terminal.
+    """Run `plumbline plan`: print the plan for a terminal, by stage at the preset `paper`, else by target.
 
     With ``--out`` the plan is also written, with all columns, as csv and md.
     """
@@ -47,7 +49,11 @@ def main() -> None:
     known = model_counts.update(Path(planned.paths.counts), planned.runs.values())
     priced = estimator(planned, machine, sizes=model_counts.ModelCostLookup(known))
     frame = table(priced)
-    print(plan_page.terminal(priced, frame))
+    view = given.by or ("stages" if planned.name == "paper" else "targets")
+    if view == "sizes":
+        print(stage_page.sizes(priced))
+    else:
+        print((stage_page if view == "stages" else plan_page).terminal(priced, frame))
     if given.out:
         text = plan_page.markdown(priced, frame)
         atomic_write_text(given.out.with_suffix(".md"), f"# What each target costs\n\n{text}\n")

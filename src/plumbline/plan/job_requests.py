@@ -34,10 +34,16 @@ class JobRequests:
         """Estimate a job that makes items, or a product of all runs: by the largest suite that is asked for."""
         return need(rule, {"items_k": self._items_k(), "answers_k": self._items_k()})
 
-    def of_largest(self, rule: str, runs: list[Run]) -> Need:
-        """Estimate a job that loads the weights of runs, one after another."""
-        units = [self.units(run) for run in runs] or [dict.fromkeys(("parameters_m", "devices"), 0.0)]
-        return need(rule, max(units, key=lambda one: one["parameters_m"]))
+    def verdict(self, runs: list[Run]) -> Need:
+        """Estimate a verdict on runs: one of each arm and scale is looked at whole, and all are read again."""
+        each = [(run.spec.scale, run.spec.method, self.priced.size(run).parameters / 1e6) for run in runs]
+        arms = {(scale, method): millions for scale, method, millions in each}
+        units = {
+            "parameters_m": max((millions for *_, millions in each), default=0.0),
+            "looked_at_m": sum(arms.values()),
+            "all_runs_m": sum(millions for *_, millions in each),
+        }
+        return need("verdict", units)
 
     def measurement(self, on_gpu: bool) -> Need:
         """Estimate a measurement; its time is what its entry states."""

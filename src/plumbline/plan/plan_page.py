@@ -84,10 +84,10 @@ def _preparing(frame: pd.DataFrame) -> str:
     if not len(taken) or not taken.max():
         return f"{words}."
     most = frame.iloc[int(taken.argmax())]
-    hours = f", {_hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
+    before = f", {hours(most['data_hours'])} before the first training" if pd.notna(most["data_hours"]) else ""
     return (
-        f"{words}: about {_number(most['data_cpu_hours'])} CPU-hours{hours}, in jobs of one process that take "
-        f"{most['data_memory_gb']:.2g} GB of memory at most, and {_number(most['data_disk_gb'])} GB of disk."
+        f"{words}: about {number(most['data_cpu_hours'])} CPU-hours{before}, in jobs of one process that take "
+        f"{most['data_memory_gb']:.2g} GB of memory at most, and {number(most['data_disk_gb'])} GB of disk."
         + (_beyond() if most["data_extrapolated"] else "")
     )
 
@@ -112,12 +112,12 @@ def whole(frame: pd.DataFrame) -> pd.DataFrame:
         "measurements": frame["measurements_to_do"],
         "tokens": frame["tokens"].map(_tokens),
         "training FLOPs": _about(frame, frame["training_flops"].map(lambda value: f"{value:.2e}" if value else "0")),
-        "device-hours": _about(frame, frame["device_hours"].map(_number)),
-        "of these evaluation": (frame["evaluation_device_hours"] + frame["probe_device_hours"]).map(_number),
-        "data, CPU-hours": frame["data_cpu_hours"].map(_number),
-        "longest path": frame["longest_path_hours"].map(_hours),
-        "wall time": frame["wall_hours"].map(_hours),
-        "disk, GB": frame["disk_gb"].map(_number),
+        "device-hours": _about(frame, frame["device_hours"].map(number)),
+        "of these evaluation": (frame["evaluation_device_hours"] + frame["probe_device_hours"]).map(number),
+        "data, CPU-hours": frame["data_cpu_hours"].map(number),
+        "longest path": frame["longest_path_hours"].map(hours),
+        "wall time": frame["wall_hours"].map(hours),
+        "disk, GB": frame["disk_gb"].map(number),
     }
     return pd.DataFrame(columns | _price(frame))
 
@@ -127,10 +127,10 @@ def _narrow(frame: pd.DataFrame) -> pd.DataFrame:
         "target": frame["target"],
         "to do": frame["runs_to_do"],
         "done": frame["runs_done"],
-        "device-hours": _about(frame, frame["device_hours"].map(_number)),
-        "wall time": frame["wall_hours"].map(_hours),
+        "device-hours": _about(frame, frame["device_hours"].map(number)),
+        "wall time": frame["wall_hours"].map(hours),
     }
-    return pd.DataFrame(columns | (_price(frame) or {"disk, GB": frame["disk_gb"].map(_number)}))
+    return pd.DataFrame(columns | (_price(frame) or {"disk, GB": frame["disk_gb"].map(number)}))
 
 
 def _price(frame: pd.DataFrame) -> dict[str, pd.Series]:
@@ -157,11 +157,13 @@ def _tokens(value: float) -> str:
     return f"{value / 1e9:.4g} B" if value >= 1e8 else f"{value / 1e6:.3g} M"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Write a figure to three digits, or whole from a hundred on."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _hours(value: float) -> str:
+def hours(value: float) -> str:
+    """Write hours as minutes, hours or days."""
     if value >= 48:
         return f"{value / 24:.1f} days"
     return f"{value:.1f} h" if value >= 1 else f"{value * 60:.1f} min"
@@ -180,12 +182,12 @@ def _beside(frame: pd.DataFrame) -> pd.DataFrame:
         {
             "run": frame["run"],
             "published": [
-                f"about {hours:g} h on {devices} ({where})"
-                for hours, devices, where in zip(frame["published_hours"], frame["published_devices"], frame["where"])
+                f"about {taken:g} h on {devices} ({where})"
+                for taken, devices, where in zip(frame["published_hours"], frame["published_devices"], frame["where"])
             ],
             "estimated": [
-                f"{hours:.1f} h on {devices}"
-                for hours, devices in zip(frame["estimated_hours"], frame["estimated_devices"])
+                f"{taken:.1f} h on {devices}"
+                for taken, devices in zip(frame["estimated_hours"], frame["estimated_devices"])
             ],
             "ratio": frame["ratio"].map("{:.2f}".format),
             "implied MFU": frame["implied_mfu"].map("{:.2f}".format),

@@ -18,7 +18,7 @@ from plumbline.project.external_inputs import ExternalInputs
 from plumbline.project.paths import REPORT, VERDICTS, WorkflowPaths
 from plumbline.project.study_targets import StudyTargets
 from plumbline.project.verdict_pages import VerdictPages
-from plumbline.specs import code_hash, components, study_config, study_parts, suites
+from plumbline.specs import code_hash, components, study_config, study_folders, study_parts, suites
 from plumbline.specs.measurement import Measurement
 from plumbline.specs.measurement_code import of_measurement
 from plumbline.specs.study_config import Run
@@ -245,8 +245,8 @@ class Fingerprints:
         return of_checks(self.configuration.mine) if self.configuration.mine else ""
 
     def report(self) -> str:
-        """Fingerprint the report: the pages' code, templates, style and script, the studies' YAML, and the verdicts'
-        pages.
+        """Fingerprint the report: the pages' code, templates, style and scripts, the studies' YAML and READMEs, and the
+        verdicts' pages.
 
         All verdicts that are there count, since it may not be known any more which user's file asked for one.
         """
@@ -255,6 +255,10 @@ class Fingerprints:
         parts = [path for name in ("templates", "assets") for path in sorted((folder / name).iterdir())]
         verdicts = self.configuration.root / self.paths.results / VERDICTS
         parts += sorted([*verdicts.glob("*.md"), *verdicts.glob("*.svg")])
+        parts += [
+            study_folders.folder(study.code, self.configuration.root) / study_folders.README
+            for study in self.configuration.studies.values()
+        ]
         looks = [[path.name, sha256_file(path)] for path in parts if path.is_file()]
         definitions = [study.definition for study in self.configuration.studies.values()]
         return sha256_text(canonical_json([code_hash.tree_hash(files), looks, definitions]))[:16]

@@ -4,9 +4,11 @@ Jinja2 makes the pages (it escapes by default, and Snakemake brings it anyway), 
 as Markdown (it stands below rich already, and takes nothing for HTML). A table is plain HTML: great_tables and itables
 draw one as well, but neither knows that a cell has runs behind it, nor says beside a colour what it means, and itables
 is a blank without its script. A curve is SVG that is drawn here, a few KiB: Plotly's script alone is megabytes. What a
-script adds (sorting, searching, a look at a cell's runs without leaving the table) is a hundred lines of
-`assets/report.js`; without it every page still reads, links and prints.
+script adds (sorting, searching, columns on demand, a look at a cell's runs without leaving the table) is
+`assets/report.js`; without it every page still reads, links and prints. `assets/compare.js` draws two runs over each
+other.
 
-One file a kind of page: `overview`, `study`, `run`, `claims`, `audit`, `plan`, `verdicts`. `found` says what is there,
-`tables` reads a table with its provenance, `noise` tells what lies within noise, `site` writes.
+One file a kind of page, named by it. `results_on_disk` says what is there, `study_front` what is said first of a study,
+`study_tables` reads a table with its provenance, `agreement_with_print` tells what lies within noise, `write_report`
+writes.
 """

@@ -10,10 +10,10 @@ from typing import Any
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError
-from plumbline.project import load
+from plumbline.project import load, packed_bundle
 from plumbline.report import write_report
 from plumbline.report.results_on_disk import ResultsOnDisk
-from plumbline.specs.yaml_files import PRESETS, load_config
+from plumbline.specs.yaml_files import PRESETS, ROOT, load_config
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -39,7 +39,12 @@ def main() -> None:
         PlumblineError: `--out` is no index.html, or its folder holds something that is no report.
     """
     given = arguments().parse_args()
-    planned = load(_configuration(given))
+    try:
+        planned = load(_configuration(given))
+    except PlumblineError as error:
+        if packed := packed_bundle.read(ROOT):
+            raise PlumblineError(f"{error}; {packed.remedy}") from error
+        raise
     out = given.out or Path(planned.paths.report)
     _require_own_folder(out)
     if not given.fingerprint:  # the workflow has made what it shows

@@ -31,16 +31,22 @@ def page(found: ResultsOnDisk) -> ReportPage:
     files, grid, body, headings = {}, None, markdown_page.html(""), []
     if path.exists() and words.exists() and fingerprint_file.unchanged(path):
         markdown = words.read_text(encoding="utf-8")
-        body, headings = markdown_page.html(markdown), markdown_page.headings(markdown)
+        body, headings = markdown_page.html(markdown), [*markdown_page.headings(markdown), ("rows", "Every row")]
         files = {path: "files/audit.csv", words: "files/audit.md"}
         with open(path, encoding="utf-8", newline="") as handle:
             rows = [[_cell(row, name) for name in SHOWN] for row in csv.DictReader(handle)]
         along = {"csv": "files/audit.csv", "md": "files/audit.md"}
         title = "Every row: a printed number next to the value that follows from others."
         grid = PageTable(id="rows", title=title, heads=list(SHOWN.values()), rows=rows, files=along)
-    content = {"grid": grid, "body": body, "headings": headings, "command": found.command(path)}
+    content = {"grid": grid, "body": body, "command": found.command(path)}
     return ReportPage(
-        path="audit.html", title="Audit", template="audit.html.j2", content=content, nav="Audit", files=files
+        path="audit.html",
+        title="Audit",
+        template="audit.html.j2",
+        content=content,
+        nav="Audit",
+        files=files,
+        contents=headings,
     )
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from pathlib import Path
 
 from plumbline.core import fingerprint_file
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, RunLinks, text
+from plumbline.report.page_table import (
+    NOT_THESE_TEXTS,
+    NOT_THIS_SIZE,
+    ColumnHead,
+    HtmlCell,
+    PageTable,
+    RunLinks,
+    text,
+)
 from plumbline.report.results_on_disk import ResultsOnDisk
 from plumbline.results.claims import replication_rates
 from plumbline.specs import study_folders
@@ -22,34 +31,48 @@ SHOWN = {
     "published": ColumnHead(text="values", kind="published", printed=True, wide=True),
     "reproduced": ColumnHead(text="values", kind="reproduced", wide=True),
     "why": ColumnHead(text="why", wide=True),
-    "nearness": ColumnHead(text="how near", wide=True),
+    "nearness": ColumnHead(text="how near", wide=True, short=False),
 }
+#: Verdicts that say what came out, in the order of a count; what was not tested or judged follows.
+SAYING = ("reproduced", "partly", "not reproduced", "diverged")
 #: How often a claim would be reproduced, where that was drawn.
 RATES = {
-    "reproduced_if_paper_right": ColumnHead(text="reproduced", kind="if the paper is right", numeric=True),
-    "partly_if_paper_right": ColumnHead(text="partly", kind="if the paper is right", numeric=True),
-    "reproduced_if_nothing_differs": ColumnHead(text="reproduced", kind="if nothing differs", numeric=True),
+    name: ColumnHead(text=head, kind=kind, numeric=True, short=False)
+    for name, head, kind in (
+        ("reproduced_if_paper_right", "reproduced", "if the paper is right"),
+        ("partly_if_paper_right", "partly", "if the paper is right"),
+        ("reproduced_if_nothing_differs", "reproduced", "if nothing differs"),
+    )
 }
 
 
 def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page of all claims that have been judged, with a table for each study."""
     sources = RunLinks(found=found, root="")
-    studies = [study for study in found.project.studies.values() if found.project.targets.has_claims(study.name)]
+    own = [study for study in found.studies.values() if study.name in found.project.studies]
+    studies = [study for study in own if found.project.targets.has_claims(study.name)]
     made = {study.name: grid(found, study, sources) for study in studies}
     missing = [_path(found, study) for study in studies if made[study.name] is None]
     content = {
         "grids": [one for one in made.values() if one],
         "counts": [(study, counts(found, study)) for study in studies if made[study.name]],
-        "rates": [(study, line) for study in studies if made[study.name] for line in rates(found, study)],
+        "rates": [(study, in_words(line)) for study in studies if made[study.name] for line in rates(found, study)],
         "missing": missing,
         "damaged": [path for path in missing if path.exists()],
         "command": found.command(*missing),
         "sources": sources,
     }
     files = {path: copied for study in studies for path, copied in along(found, study).items()}
+    contents = [(f"claims-{study.name}", study.name) for study in studies if made[study.name]]
+    contents += [("replication", "What a perfect replication would get")] if content["rates"] else []
     return ReportPage(
-        path="claims.html", title="Claims", template="claims.html.j2", content=content, nav="Claims", files=files
+        path="claims.html",
+        title="Claims",
+        template="claims.html.j2",
+        content=content,
+        nav="Claims",
+        files=files,
+        contents=contents,
     )
 
 
@@ -67,7 +90,9 @@ def grid(found: ResultsOnDisk, study: Study, sources: RunLinks, *, named: bool =
         else "What the paper claims, and what was found."
     )
     files = {path.suffix[1:]: f"{sources.root}{copied}" for path, copied in along(found, study).items()}
-    shown = SHOWN | (RATES if any(row.get(next(iter(RATES))) for row in rows) else {})
+    rated = RATES if any(row.get(next(iter(RATES))) for row in rows) else {}
+    # Claims of an earlier version have fewer columns.
+    shown = {name: head for name, head in (SHOWN | rated).items() if name in rows[0]}
     return PageTable(
         id=f"claims-{study.name}",
         title=title,
@@ -87,7 +112,9 @@ def along(found: ResultsOnDisk, study: Study) -> dict[Path, str]:
 def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
     """Read the rows of a study's claims; none where they were not judged, or the file is not the one that was made."""
     path = _path(found, study)
-    if not found.project.targets.has_claims(study.name) or not path.exists():
+    if study.name not in found.project.studies or not found.project.targets.has_claims(study.name):
+        return []
+    if not path.exists():
         return []
     if not fingerprint_file.unchanged(path):
         return []
@@ -98,10 +125,18 @@ def read(found: ResultsOnDisk, study: Study) -> list[dict[str, str]]:
 
 
 def counts(found: ResultsOnDisk, study: Study) -> list[tuple[str, int]]:
-    """Count a study's verdicts, the most frequent first; none where it has no claims or they were not judged."""
-    if study.name not in found.project.studies:
-        return []
-    return Counter(row["verdict"] for row in read(found, study)).most_common()
+    """Count a study's verdicts, those that say something first; none where it has no claims or they were not judged."""
+    said = Counter(in_words(row["verdict"]) for row in read(found, study))
+    first = [verdict for verdict in SAYING if verdict in said]
+    return [(verdict, said[verdict]) for verdict in dict.fromkeys([*first, *sorted(said)])]
+
+
+def in_words(said: str) -> str:
+    """Write the verdict of a claim that was not judged as people read it, in a text of verdicts.
+
+    The csv names the preset (`not judged (demo size)`), which every page has at its top.
+    """
+    return re.sub(r"not judged \(\w+ size\)", NOT_THIS_SIZE, said).replace("not judged (other texts)", NOT_THESE_TEXTS)
 
 
 def rates(found: ResultsOnDisk, study: Study) -> list[str]:
@@ -117,7 +152,7 @@ def _path(found: ResultsOnDisk, study: Study) -> Path:
 def _cell(row: dict[str, str], name: str, sources: RunLinks) -> HtmlCell:
     keys = row["runs"].split()
     if name == "verdict":
-        return text(row[name], href=sources.href(keys), title=sources.title(keys))
+        return text(in_words(row[name]), href=sources.href(keys), title=sources.title(keys))
     if name == "id":
         return text(row[name].replace("_", " "), title=f"{row['kind']}; {row['source']}")
     return text(row[name])

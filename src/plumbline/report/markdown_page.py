@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Collection
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -33,9 +34,9 @@ def html(text: str, *, below: int = 1, prefix: str = "part-") -> Markup:
     return Markup(made.replace("<table>", box).replace("</table>", "</table></div>"))
 
 
-def headings(text: str, *, prefix: str = "part-") -> list[tuple[str, str]]:
-    """List the headings of the second level of a Markdown text: (id in the HTML, words)."""
-    return [(name, words) for level, name, words in _ids(_READER.parse(text), prefix) if level == "h2"]
+def headings(text: str, *, prefix: str = "part-", levels: Collection[str] = ("h2",)) -> list[tuple[str, str]]:
+    """List the headings of some levels of a Markdown text: (id in the HTML, words)."""
+    return [(name, words) for level, name, words in _ids(_READER.parse(text), prefix) if level in levels]
 
 
 def _ids(tokens: list[Token], prefix: str) -> list[tuple[str, str, str]]:

@@ -1,37 +1,22 @@
-"""Builds the report's first page: how far each study is, what its claims came to, and where to read on."""
+"""Builds the report's first page: each paper with what was found of it and a picture, and where to read on."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from plumbline.report import study_page as of_study
+from plumbline.report import study_page
 from plumbline.report.agreement_with_print import MARKS
 from plumbline.report.page_frame import ReportPage
-from plumbline.report.results_on_disk import ResultsOnDisk
+from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts
+from plumbline.report.study_front import StudyFront
 
 
-def page(found: ResultsOnDisk, studies: list[ReportPage], beside: list[ReportPage]) -> ReportPage:
-    """Build the first page from the pages of the studies and those `beside` them (claims, audit, plan, verdicts)."""
-    entries: list[dict[str, Any]] = []
-    for one in studies:
-        content = one.content
-        products = content["products"]
-        entries.append(
-            {
-                "page": one,
-                "title": content["study"].definition["title"],
-                "paper": content["study"].paper,
-                "states": content["states"],
-                "scales": content["scales"],
-                "made": sum(product.made for product in products),
-                "products": len(products),
-                "verdicts": content["verdicts"],
-            }
-        )
+def page(found: ResultsOnDisk, fronts: list[StudyFront], beside: list[ReportPage]) -> ReportPage:
+    """Build the first page from what is said first of each study; `beside`: the pages of claims, audit, plan and
+    verdicts.
+    """
     content = {
-        "studies": entries,
-        "beside": beside,
-        "states": of_study.counted(run.state for run in found.runs),
+        "studies": [(one, study_page.figure(one, one.picture) if one.picture else None) for one in fronts],
+        "counts": RunCounts.of(found.runs),
+        "packed": found.packed,
         "marks": MARKS,
         "audited": next(one for one in beside if one.path == "audit.html").content["grid"],
     }

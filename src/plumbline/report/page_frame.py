@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,11 @@ _BANNERS = {
         "Sizes and budget of the papers, under the interpretations that are named with each study.",
     ),
     "mini": ("mini, no reproduction", "Small models on one GPU: not the papers' scale, no reproduction of them."),
+    "evening": (
+        "evening, no reproduction",
+        "Small models over several seeds: what two processor cores learn in two hours, told apart by validation loss. "
+        "It is no evidence about models of the papers' sizes.",
+    ),
     "demo": (
         "demo, no reproduction",
         "Tiny models: each experiment runs, but its numbers say nothing about the methods.",
@@ -65,7 +70,9 @@ class ReportPage:
     """A page of the report: its path in the report, its template and the content that it fills in.
 
     `nav`: its name in the list of pages, of those that are in it; `files`: what it links to, source -> where it lies in
-    the report. `study`: the study that it is of, if it is of one alone.
+    the report. `study`: the study that it is of, if it is of one alone. `tabs`: the pages of that study with their
+    names, path first; `contents`: the sections of the page with their names, id first. `scripts`: what it runs besides
+    the report's own script.
     """
 
     path: str
@@ -75,3 +82,6 @@ class ReportPage:
     nav: str = ""
     study: str = ""
     files: dict[Path, str] = field(default_factory=dict)
+    tabs: Sequence[tuple[str, str]] = ()
+    contents: Sequence[tuple[str, str]] = ()
+    scripts: Sequence[str] = ()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from plumbline.report.agreement_with_print import MARKS, CellMark
 from plumbline.report.results_on_disk import FoundRun, ResultsOnDisk
 
+#: How a page says that a claim about trained models has no verdict.
+NOT_THIS_SIZE, NOT_THESE_TEXTS = "not judged at this size", "not judged on other texts"
 #: Words that are shown as badges wherever they stand alone in a cell: outcomes, verdicts.
 BADGES = {
     "completed": "good",
@@ -26,7 +28,8 @@ BADGES = {
     "within rounding": "good",
     "knife edge": "odd",
     "mismatch": "bad",
-    **{f"not judged ({why})": "preset" for why in ("smoke size", "demo size", "mini size", "other texts")},
+    NOT_THIS_SIZE: "preset",
+    NOT_THESE_TEXTS: "preset",
 }
 _COUNTED = re.compile(rf"({'|'.join(map(re.escape, BADGES))}) (\d+)")
 
@@ -35,7 +38,7 @@ _COUNTED = re.compile(rf"({'|'.join(map(re.escape, BADGES))}) (\d+)")
 class ColumnHead:
     """A column's head. `kind`: a word that stands small below the name; `wide`: the column holds sentences.
 
-    `printed`: the column's numbers are the paper's.
+    `printed`: the column's numbers are the paper's; `short`: it is shown where there is room for few columns.
     """
 
     text: str
@@ -43,6 +46,7 @@ class ColumnHead:
     numeric: bool = False
     wide: bool = False
     printed: bool = False
+    short: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,11 +104,11 @@ def number(value: float | int | None, shown: str, **more: object) -> HtmlCell:
 
 def badges(words: str) -> tuple[tuple[str, str], ...]:
     """Split a cell's text into badges: (class in the style sheet, words); none where any word of it is not known."""
-    if words in BADGES:
-        return ((BADGES[words], words),)
-    parts = [_COUNTED.fullmatch(part) for part in words.split(", ")]
-    found = [part for part in parts if part]
-    return tuple((BADGES[part[1]], f"{part[1]} {part[2]}") for part in found) if len(found) == len(parts) else ()
+    parts = words.split(", ")
+    if all(part in BADGES for part in parts):
+        return tuple((BADGES[part], part) for part in parts)
+    counted = [found for part in parts if (found := _COUNTED.fullmatch(part))]
+    return tuple((BADGES[part[1]], part[0]) for part in counted) if len(counted) == len(parts) else ()
 
 
 @dataclass(kw_only=True)

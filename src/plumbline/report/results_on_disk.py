@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +12,8 @@ from typing import Any
 
 from plumbline.core import fingerprint_file
 from plumbline.core.errors import PlumblineError
-from plumbline.project import Project
+from plumbline.project import Project, packed_bundle
+from plumbline.project.packed_bundle import PackedBundle
 from plumbline.project.study_targets import ENDINGS
 from plumbline.results.measurements import measurement_file
 from plumbline.results.runs.finished_runs import COMPLETED, DIVERGED, MISSING
@@ -18,16 +21,18 @@ from plumbline.results.tables import provenance
 from plumbline.specs.corpus import AS_THE_CORPUS_SAYS
 from plumbline.specs.study_config import Run, Study
 
-NOT_RUN, UNFINISHED, OTHER_SPEC, MEASURED = "not run", "unfinished", "of another spec", "measured"
+NOT_RUN, UNFINISHED, MEASURED = "not run", "unfinished", "measured"
 #: What a run can be, in the order in which runs are counted.
-STATES = (COMPLETED, DIVERGED, OTHER_SPEC, UNFINISHED, NOT_RUN, MEASURED, MISSING)
+STATES = (COMPLETED, DIVERGED, UNFINISHED, NOT_RUN, MEASURED, MISSING)
+#: What can be said of a run besides how it ended.
+OTHER_SPEC = "of another spec"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundRun:
     """A run (or measurement) that a page names, as it was found on disk.
 
-    `planned`: the configuration's run, if it has it.
+    `planned`: the configuration's run, if it has it; `other_spec`: what is there was made with another spec than that.
     """
 
     key: str
@@ -38,6 +43,7 @@ class FoundRun:
     manifest: dict[str, Any] = field(default_factory=dict)
     planned: Run | None = None
     label: str = ""
+    other_spec: bool = False
 
     @property
     def page(self) -> str:
@@ -59,6 +65,29 @@ class FoundRun:
         """The id of the run that was found on disk, else of the planned one."""
         there = self.outcome.get("run_id") or self.manifest.get("run_id") or self.manifest.get("fingerprint")
         return str(there or (self.planned.spec.run_id if self.planned else ""))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunCounts:
+    """How many runs ended how (`states`, without those that no run is in), and how many of them are of another spec
+    than the configuration's.
+    """
+
+    states: tuple[tuple[str, int], ...]
+    other_spec: int
+
+    @property
+    def total(self) -> int:
+        """How many runs there are, planned ones among them."""
+        return sum(count for _, count in self.states)
+
+    @classmethod
+    def of(cls, runs: Iterable[FoundRun]) -> RunCounts:
+        """Count runs by how they ended."""
+        listed = list(runs)
+        counts = Counter(run.state for run in listed)
+        states = tuple((state, counts[state]) for state in STATES if counts[state])
+        return cls(states=states, other_spec=sum(run.other_spec for run in listed))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +120,17 @@ class ResultsOnDisk:
 
     @cached_property
     def studies(self) -> dict[str, Study]:
-        """The studies of the configuration by name, among them a file of the user's own (`mine`)."""
-        return {study.name: study for study in self.project.planned_studies}
+        """The studies of the configuration by name, the main one first, among them a file of the user's own
+        (`mine`).
+        """
+        main = self.project.config["main_study"]
+        ordered = sorted(self.project.planned_studies, key=lambda study: study.name != main)
+        return {study.name: study for study in ordered}
+
+    @cached_property
+    def packed(self) -> PackedBundle | None:
+        """The bundle that this folder was rebuilt from; None where it is a project that trains its own runs."""
+        return packed_bundle.read(self.project.root)
 
     def texts(self, study: str = "") -> dict[str, str]:
         """Name the source of each study's training texts, empty where they are the paper's own: of one study, else of
@@ -103,7 +141,9 @@ class ResultsOnDisk:
 
     @cached_property
     def _runs(self) -> dict[str, FoundRun]:
-        return {key: self._planned(run) for key, run in self.project.runs.items()}
+        ordered = {key: run for study in self.studies.values() for key, run in study.runs.items()}
+        planned = {key: self.project.runs[key] for key in ordered if key in self.project.runs} | self.project.runs
+        return {key: self._planned(run) for key, run in planned.items()}
 
     def run(self, key: str) -> FoundRun:
         """Find a run or measurement that a page names, planned or not; from then on it has a page of its own."""
@@ -179,12 +219,13 @@ class ResultsOnDisk:
 
     def _planned(self, run: Run) -> FoundRun:
         there, owner = self._named(run.key), self.studies.get(run.spec.study)
+        label = owner.label(run.spec.method) if owner else run.spec.method
         if not there.outcome:
             state = UNFINISHED if there.log.exists() else NOT_RUN
-        else:
-            state = there.state if there.outcome.get("run_id") == run.spec.run_id else OTHER_SPEC
-        label = owner.label(run.spec.method) if owner else run.spec.method
-        return replace(there, state=state, planned=run, label=label)
+            return replace(there, state=state, planned=run, label=label)
+        # What was packed is of the code that made the bundle, and so are its ids: it is what is expected there.
+        expected = there.manifest.get("run_id") if self.packed else run.spec.run_id
+        return replace(there, planned=run, label=label, other_spec=there.outcome.get("run_id") != expected)
 
     def _named(self, key: str) -> FoundRun:
         """A run that a table or claim names and the configuration does not."""

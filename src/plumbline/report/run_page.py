@@ -17,7 +17,16 @@ from plumbline.core.errors import PlumblineError
 from plumbline.report import study_tables
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.page_table import ColumnHead, HtmlCell, PageTable, number, text
-from plumbline.report.results_on_disk import DIVERGED, MEASURED, FoundRun, ResultsOnDisk
+from plumbline.report.results_on_disk import (
+    DIVERGED,
+    MEASURED,
+    NOT_RUN,
+    OTHER_SPEC,
+    UNFINISHED,
+    FoundRun,
+    ResultsOnDisk,
+    RunCounts,
+)
 from plumbline.report.run_curve import Point, TrainingCurveLine, TrainingCurvePicture
 from plumbline.results.measurements import measurement_file
 from plumbline.specs.study_config import Run
@@ -57,7 +66,7 @@ FACTS = {
 
 def index(found: ResultsOnDisk) -> ReportPage:
     """Build the page that lists all runs, planned or named by a page, in one table."""
-    content = {"grid": grid(found.runs, ""), "total": len(found.runs)}
+    content = {"grid": grid(found.runs, ""), "counts": RunCounts.of(found.runs)}
     return ReportPage(path="runs.html", title="Runs", template="runs.html.j2", content=content, nav="Runs")
 
 
@@ -72,17 +81,20 @@ def grid(runs: Iterable[FoundRun], root: str) -> PageTable:
         ColumnHead(text="validation loss", numeric=True),
         ColumnHead(text="parameters", numeric=True),
         ColumnHead(text="wall time (s)", numeric=True),
-        ColumnHead(text="peak memory (MB)", numeric=True),
-        ColumnHead(text="run id"),
+        ColumnHead(text="peak memory (MB)", numeric=True, short=False),
+        ColumnHead(text="run id", short=False),
     ]
     rows = [_row(run, root) for run in runs]
     return PageTable(id="runs", title="Runs, as they ended.", heads=heads, rows=rows, files={})
 
 
-def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) -> ReportPage:
+def page(
+    found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]], compared: list[tuple[str, str]] | None = None
+) -> ReportPage:
     """Build the page of a run or measurement.
 
-    `used_in`: the tables that rest on it, as (name, path from the report's folder).
+    `used_in`: the tables that rest on it, as (name, path from the report's folder), and `compared` where it is drawn
+    beside others.
     """
     scored = [one for one in found.project.scored_runs.values() if run.planned and one.key == run.key and one.suite]
     of_scores = [Path(found.project.paths.scores(one)) for one in scored]
@@ -98,7 +110,11 @@ def page(found: ResultsOnDisk, run: FoundRun, used_in: list[tuple[str, str]]) ->
         "outcome": _json(_told(run.outcome)),
         "spec": _json(run.planned.spec.to_dict()) if run.planned and not run.manifest else "",
         "used_in": used_in,
-        "command": found.command(run.folder / "outcome.json") if run.planned else "",
+        "compared": compared or [],
+        "ended": _ended(run),
+        "command": found.command(run.folder / "outcome.json")
+        if run.planned and (run.other_spec or run.state in (NOT_RUN, UNFINISHED))
+        else "",
         "measured": measurement_file.is_key(run.key),
     }
     study = run.planned.spec.study if run.planned else ""
@@ -112,7 +128,7 @@ def used(found: ResultsOnDisk) -> dict[str, list[tuple[str, str]]]:
         for product in found.products(study):
             if product.kind == "table" and product.made and not study_tables.problem(product.path):
                 for key in study_tables.runs_of(product.path):
-                    link = f"studies/{study.name}.html#table-{product.name}"
+                    link = f"studies/{study.name}/tables.html#table-{product.name}"
                     where.setdefault(key, []).append((f"{study.name}, {product.name}", link))
     return where
 
@@ -192,13 +208,13 @@ def _spoken(line: TrainingCurveLine) -> str:
 def _row(run: FoundRun, root: str) -> list[HtmlCell]:
     told = run.outcome
     loss, wall = told.get("validation_loss"), run.manifest.get("wall_seconds", run.manifest.get("seconds"))
-    planned = run.planned.spec.train.steps if run.planned else told.get("steps")
+    planned = told.get("steps") or (run.planned.spec.train.steps if run.planned else None)
     counts = [told.get("step"), planned, run.manifest.get("parameters")]
     step, of, parameters = (number(count, "" if count is None else f"{count:,}") for count in counts)
     most = run.manifest.get("peak_memory_bytes")
     return [
         text(run.key, href=root + run.page),
-        text(run.state),
+        text(f"{run.state}, {OTHER_SPEC}" if run.other_spec else run.state),
         text(run.label),
         step,
         of,
@@ -208,6 +224,19 @@ def _row(run: FoundRun, root: str) -> list[HtmlCell]:
         number(most, "" if most is None else f"{most / 1e6:,.0f}"),
         text(run.run_id, code=True),
     ]
+
+
+def _ended(run: FoundRun) -> str:
+    """Say how a run ended in a sentence; empty where it did not, or is a measurement."""
+    told = run.outcome
+    if "step" not in told or run.state == MEASURED:
+        return ""
+    parts = [f"{run.state.capitalize()} at step {told['step']:,} of {told.get('steps') or told['step']:,}"]
+    if told.get("validation_loss") is not None:
+        parts.append(f"validation loss {told['validation_loss']:.4f}")
+    if (seconds := run.manifest.get("wall_seconds")) is not None:
+        parts.append(f"in {seconds:,.1f} s on {run.manifest.get('device_name', 'a device that is not recorded')}")
+    return ", ".join(parts) + "."
 
 
 def _facts(run: FoundRun) -> list[tuple[str, str]]:

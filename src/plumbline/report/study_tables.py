@@ -31,6 +31,7 @@ def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
     with open(path, encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle))
     shown = [entry for entry in content["columns"] if entry["shown_in_markdown"]]
+    short = _short(shown)
     # A table that was made by an earlier version does not say what stands once.
     repeats = provenance.goes_on([entry["name"] for entry in shown if entry.get("hide_repeats")], rows)
     made = [
@@ -41,7 +42,9 @@ def grid(path: Path, sources: RunLinks, files: dict[str, str]) -> PageTable:
         id=f"table-{content['table']}",
         name=content["table"],
         title=content["title"],
-        heads=[_head(entry, [cells[at] for cells in made]) for at, entry in enumerate(shown)],
+        heads=[
+            _head(entry, [cells[at] for cells in made], short=entry["name"] in short) for at, entry in enumerate(shown)
+        ],
         rows=made,
         above=content["warnings"],
         below=content["notes"],
@@ -58,11 +61,25 @@ def runs_of(path: Path) -> list[str]:
     return list(provenance.read(path)["runs"])
 
 
-def _head(entry: dict[str, Any], cells: list[HtmlCell]) -> ColumnHead:
+def _short(columns: list[dict[str, Any]]) -> set[str]:
+    """The columns of a table that are shown where there is room for few: those of a terminal, each with what is printed
+    beside it; all where a terminal has none.
+    """
+    narrow = {entry["name"] for entry in columns if entry.get("shown_in_terminal")}
+    beside = {f"{name}_published" for name in narrow}
+    return {entry["name"] for entry in columns if not narrow or entry["name"] in narrow | beside}
+
+
+def _head(entry: dict[str, Any], cells: list[HtmlCell], *, short: bool) -> ColumnHead:
     kind = entry["kind"] if entry["kind"] in provenance.KINDS else ""
     wide = not entry["format"] and max((len(cell.text) for cell in cells), default=0) > WIDE
     return ColumnHead(
-        text=entry["header"], kind=kind, numeric=bool(entry["format"]), wide=wide, printed=kind == provenance.KINDS[1]
+        text=entry["header"],
+        kind=kind,
+        numeric=bool(entry["format"]),
+        wide=wide,
+        printed=kind == provenance.KINDS[1],
+        short=short,
     )
 
 

@@ -36,11 +36,15 @@ def _page(path: Path, of: str) -> ReportPage:
             files[path.with_suffix(ending)] = f"files/{of}/{path.stem}{ending}"
     content = {
         "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown, flags=re.MULTILINE)),
-        "headings": markdown_page.headings(markdown),
         "name": path.stem,
         "says": " ".join(says.split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
     return ReportPage(
-        path=f"{of}s/{path.stem}.html", title=path.stem, template="verdict.html.j2", content=content, files=files
+        path=f"{of}s/{path.stem}.html",
+        title=path.stem,
+        template="verdict.html.j2",
+        content=content,
+        files=files,
+        contents=markdown_page.headings(markdown),
     )

@@ -23,6 +23,7 @@ from plumbline.report import (
     overview_page,
     plan_page,
     run_page,
+    study_front,
     study_page,
     verdict_pages,
 )
@@ -31,7 +32,7 @@ from plumbline.report.page_table import BADGES
 from plumbline.report.results_on_disk import ResultsOnDisk
 
 #: Files beside the pages, as they are.
-ASSETS = ("report.css", "report.js")
+ASSETS = ("report.css", "report.js", "compare.js")
 
 
 @dataclass(kw_only=True)
@@ -93,22 +94,32 @@ def build(planned: Project, out: Path) -> int:
 
 def _written(site: ReportSite) -> int:
     found = site.found
-    studies = [study_page.page(found, one) for one in found.studies.values()]
+    fronts = [study_front.front(found, one) for one in found.studies.values()]
+    studies = [page for one in fronts for page in study_page.pages(found, one)]
     beside = [claims_page.page(found), audit_page.page(found), plan_page.page(found), verdict_pages.page(found)]
     # Last of all: by now every page has named the runs that it opens.
     runs = run_page.index(found)
-    pages = [overview_page.page(found, studies, beside), *studies, *beside, runs]
+    pages = [overview_page.page(found, fronts, beside), *studies, *beside, runs]
     pages += verdict_pages.verdict_pages(found)
     nav = [page for page in pages if page.nav]
-    used = run_page.used(found)
+    used, compared = run_page.used(found), _compared(pages)
     for page in pages:
         site.write(page, nav)
     for one in found.runs:
-        site.write(run_page.page(found, one, used.get(one.key, [])), nav)
+        site.write(run_page.page(found, one, used.get(one.key, []), compared.get(one.key)), nav)
     for name in ASSETS:
         asset = resources.files("plumbline.report").joinpath("assets", name)
         (site.folder / name).write_text(asset.read_text(encoding="utf-8"), encoding="utf-8")
     return len(pages) + len(found.runs)
+
+
+def _compared(pages: list[ReportPage]) -> dict[str, list[tuple[str, str]]]:
+    """Run's key -> the studies that compare it with their others, each with the link to where it does."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for page in pages:
+        for key, link in page.content.get("links", {}).items():
+            found.setdefault(key, []).append((page.study, link))
+    return found
 
 
 def _for_css(words: str) -> str:

@@ -19,7 +19,8 @@ from plumbline.specs.spec import ModelSpec, RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
 
-#: What the file need not say. Five seeds of the reference and three of a method: docs/verdict.md says what they find.
+#: What the file need not say. Five seeds of the reference and three of a method: docs/own-verdict.md says what they
+#: find.
 DEFAULTS: dict[str, Any] = {
     "larger": "none",
     "seeds": [42, 43, 44],

@@ -1,4 +1,4 @@
-"""Draws each method's difference in validation loss with its interval, beside the printed differences at 1.2B and 3B.
+"""Draws each method's difference in validation loss at both scales with its interval, beside the printed differences.
 
 Source: ours; the printed z is Table 2's, the printed 3B differences are Table 3's, over the printed spread of the
 baseline's seeds at 1.2B (section 3.3), as none is printed at 3B.
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import ScalarFormatter
+from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
 
 from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
 from plumbline.results.figures import figure_style
@@ -20,62 +20,61 @@ from plumbline.results.figures.figure_style import BLUE, GREY, ORANGE, FigureWit
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.table import absent, reference_of
 from plumbline.specs.study_config import Study
-from plumbline.stats import NoiseFloor, noise_floor
-from plumbline.stats.distributions import t_isf
-from plumbline.stats.noise_floor import two_sided_t
 
-from ..headline_runs import BASE
+from ..headline_runs import BASE, LARGE
+from ..scale_differences import ScaleDifferences, scale_differences
+from ..tables.order_across_scales import LOSS
 
-#: Half the level of the intervals that are drawn, and the level after Bonferroni from which a mark is filled.
-HALF, LEVEL = 0.025, 0.05
+#: Up to which nats, and which |z|, an axis is linear.
+LINEAR_NATS, LINEAR_Z = 0.2, 3.0
 
-#: |z| up to which the printed axis is linear.
-LINEAR = 3.0
+#: Scale -> its mark, its colour, and how far from a method's line it is drawn.
+MARKS = {BASE: ("o", BLUE, 0.17), LARGE: ("D", ORANGE, -0.17)}
 
 
 @styled
 def method_differences(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWithData:
-    """All methods that have a loss, best first; the mean of all seeds of each."""
+    """All methods that have a loss at the base scale, best first; the mean of all seeds of each."""
     reference = reference_of(study, "method_differences")
-    runs = frames.select(BASE, study.methods)
-    losses = {
-        method: runs.loc[runs["method"] == method, "validation_loss"].dropna().astype(float) for method in study.methods
-    }
-    floor = noise_floor(losses[reference]) if len(losses[reference]) else noise_floor([math.nan])
-    rows = [
-        _row(study, published, method, seeds, floor)
-        for method, seeds in losses.items()
-        if method != reference and len(seeds) and floor.n
-    ]
-    frame = pd.DataFrame(rows, columns=list(_row(study, published, reference, pd.Series([0.0]), floor)))
-    frame = frame.sort_values("lower_loss", ascending=True, kind="stable", ignore_index=True)
-    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.19 * max(len(frame), 12)))
+    found = {scale: scale_differences(frames, study, reference, scale, LOSS) for scale in (BASE, LARGE)}
+    others = [method for method in study.methods if method != reference]
+    drawn = [method for method in others if math.isfinite(found[BASE].delta.get(method, math.nan))]
+    spread = _number(printed(published.table("noise_floor"), str(study.reference), "climb_avg_std"))
+    columns = ["method", "label", *(f"{name}_{scale}" for scale in (BASE, LARGE) for name in _OURS)]
+    columns += ["z_published", "z_published_3b"]
+    rows = [_row(study, published, method, found, spread) for method in drawn]
+    frame = pd.DataFrame(rows, columns=columns)
+    frame = frame.sort_values(f"lower_loss_{BASE}", ascending=True, kind="stable", ignore_index=True)
+    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.22 * max(len(frame), 12)))
     ours, theirs = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
-    _draw_ours(ours, frame, study, floor)
+    _draw_ours(ours, frame, study, found, reference)
     _draw_theirs(theirs, frame)
+    runs = frames.select(BASE, study.methods)
     missing = {
-        method: absent(runs.loc[runs["method"] == method, "outcome"])
-        for method, seeds in losses.items()
-        if not len(seeds)
+        method: absent(runs.loc[runs["method"] == method, "outcome"]) for method in others if method not in drawn
     }
     figure_style.note_absent(theirs, [f"{label_of(study, method)} ({word})" for method, word in missing.items()])
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
+#: What is drawn of a method at each scale.
+_OURS = ("n_seeds", "lower_loss", "half_interval_95", "resolved")
+
+
 def _row(
-    study: Study, published: PrintedNumbers, method: str, seeds: pd.Series, floor: NoiseFloor
+    study: Study, published: PrintedNumbers, method: str, found: dict[str, ScaleDifferences], spread: float
 ) -> dict[str, str | float]:
     """What is drawn of a method: by how much its loss is lower, half the interval's width, and what is printed."""
-    lower, error = floor.mean - float(seeds.mean()), floor.sigma * math.sqrt(1 / len(seeds) + 1 / max(floor.n, 1))
-    p = float(two_sided_t(lower / error, floor.n - 1)) * study.m if floor.usable else math.nan
-    spread = _number(printed(published.table("noise_floor"), str(study.reference), "climb_avg_std"))
-    return {
-        "method": method,
-        "label": label_of(study, method),
-        "n_seeds": len(seeds),
-        "lower_loss": lower,
-        "half_interval_95": float(t_isf(HALF, floor.n - 1)) * error if floor.usable else math.nan,
-        "resolved": "yes" if p <= LEVEL else "no",
+    row: dict[str, str | float] = {"method": method, "label": label_of(study, method)}
+    for scale, one in found.items():
+        p = float(one.p_bonferroni.get(method, math.nan))
+        row |= {
+            f"n_seeds_{scale}": int(one.seeds.get(method, 0)),
+            f"lower_loss_{scale}": -float(one.delta.get(method, math.nan)),
+            f"half_interval_95_{scale}": float(one.half_interval.get(method, math.nan)),
+            f"resolved_{scale}": "not known" if math.isnan(p) else "yes" if one.resolved()[method] else "no",
+        }
+    return row | {
         "z_published": _number(printed(published.table("table2"), method, "z")),
         "z_published_3b": _number(printed(published.table("table3"), method, "delta_3b")) / spread,
     }
@@ -85,25 +84,36 @@ def _number(text: str) -> float:
     return math.nan if text == NOT_PRINTED else float(text)
 
 
-def _draw_ours(axes: Axes, frame: pd.DataFrame, study: Study, floor: NoiseFloor) -> None:
-    y = np.arange(len(frame))
-    resolved = (frame["resolved"] == "yes").to_numpy(dtype=bool)
+def _draw_ours(
+    axes: Axes, frame: pd.DataFrame, study: Study, found: dict[str, ScaleDifferences], reference: str
+) -> None:
     axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.errorbar(
-        frame["lower_loss"], y, xerr=frame["half_interval_95"].fillna(0), fmt="none", ecolor=GREY, elinewidth=1.0
-    )
-    for chosen, face, words in ((resolved, BLUE, "resolved"), (~resolved, "white", "not resolved")):
-        if chosen.any():
-            axes.scatter(
-                frame["lower_loss"][chosen], y[chosen], s=24, facecolor=face, edgecolor=BLUE, zorder=4, label=words
-            )
-    axes.set_yticks(y, frame["label"])
+    seeds = []
+    for scale, (mark, colour, shift) in MARKS.items():
+        x, there = frame[f"lower_loss_{scale}"], frame[f"lower_loss_{scale}"].notna().to_numpy(dtype=bool)
+        if not there.any():
+            continue
+        y = np.arange(len(frame)) + shift
+        half = frame[f"half_interval_95_{scale}"].fillna(0)
+        axes.errorbar(x[there], y[there], xerr=half[there], fmt="none", ecolor=GREY, elinewidth=1.0)
+        resolved = (frame[f"resolved_{scale}"] == "yes").to_numpy(dtype=bool)
+        for chosen, face in ((resolved & there, colour), (~resolved & there, "white")):
+            axes.scatter(x[chosen], y[chosen], s=22, marker=mark, facecolor=face, edgecolor=colour, zorder=4)
+        # For the legend: its own colours, whichever marks there are.
+        axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=study.scale_label(scale))
+        seeds.append(int(found[scale].seeds.get(reference, 0)))
+    axes.scatter([], [], s=22, marker="o", facecolor="white", edgecolor=GREY, label="open: not resolved")
+    axes.set_xscale("symlog", linthresh=LINEAR_NATS, linscale=1.2)
+    axes.set_xticks([-1, -0.4, -0.2, -0.1, 0, 0.1, 0.2, 0.4])
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.minorticks_off()
+    axes.set_yticks(np.arange(len(frame)), frame["label"])
     axes.set_ylim(-0.7, len(frame) - 0.3)
-    axes.set_xlabel("validation loss lower than the baseline's by (nats a token)")
-    if len(frame):
-        axes.legend(loc="lower right", fontsize=7)
-    seeds = f"{floor.n} seeds of the baseline" if floor.n else "no baseline"
-    figure_style.name_preset(axes, study, "Trained here, with 95 % intervals", BASE, extra=seeds)
+    axes.set_xlabel(f"validation loss lower than the baseline's by\n(nats a token; log beyond ±{LINEAR_NATS})")
+    axes.legend(loc="lower right", fontsize=7)
+    scales = [scale for scale in MARKS if frame[f"lower_loss_{scale}"].notna().any()]
+    extra = f"{' and '.join(map(str, seeds))} seeds of the baseline" if seeds else "no baseline"
+    figure_style.name_preset(axes, study, "Trained here, with 95 % intervals", *(scales or [BASE]), extra=extra)
 
 
 def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:
@@ -111,11 +121,11 @@ def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:
     axes.axvline(0, color=GREY, linewidth=0.8)
     axes.scatter(frame["z_published"], y, s=26, marker="o", color=BLUE, label="1.2B", zorder=4)
     axes.scatter(frame["z_published_3b"], y, s=26, marker="D", facecolor="none", edgecolor=ORANGE, label="3B", zorder=3)
-    axes.set_xscale("symlog", linthresh=LINEAR)
+    axes.set_xscale("symlog", linthresh=LINEAR_Z)
     axes.set_xticks([-100, -30, -10, -3, 0, 3, 10])
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.minorticks_off()
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel("printed z of accuracy (log beyond ±3)")
+    axes.set_xlabel("printed z of accuracy\n(log beyond ±3)")
     axes.legend(loc="lower left", fontsize=7)
     axes.set_title("As the paper prints it\n3B over the σ of 1.2B's seeds", fontsize=8.5)

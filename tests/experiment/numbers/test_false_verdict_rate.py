@@ -1,4 +1,4 @@
-"""The error rate that docs/verdict.md has of its own verdicts, drawn again."""
+"""The error rate that docs/verdict-rates.md has of its own verdicts, drawn again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_file_of_nothing_is_crowned_as_seldom_as_the_page_says(
     monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
     import numbers_verdict_rates as benchmark
 
-    page = (REPOSITORY / "docs/verdict.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/verdict-rates.md").read_text(encoding="utf-8")
     assert "said to improve | at most 2.5 % | 2.0 ± 0.3 % |" in page and "0.020 ± 0.003 |" in (
         REPOSITORY / "benchmarks/numbers_verdict_rates.md"
     ).read_text(encoding="utf-8")

@@ -317,7 +317,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert main([*flags, "--lower-is-better"]) == 0
     page = tmp_path / "results.verdict.md"
     assert capsys.readouterr().out.startswith("`good` improves `loss` by 0.0196, between")
-    assert f"$ python -m plumbline.experiment '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
+    assert f"$ plumbline verdict '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
     numbers = json.loads((tmp_path / "results.verdict.json").read_text())
     assert numbers["methods"]["good"]["outcome"] == "improves" and numbers["terms"]["higher"] is False
     assert main(["--check-page", str(page)]) == 0

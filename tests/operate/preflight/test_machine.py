@@ -67,9 +67,7 @@ def test_too_little_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     damaged = root / "w/mini/packages/a.whl.rejected"
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(bytes(2 * 10**6))
-    assert "0.002 GB are leftovers: python -m plumbline.operate.cleanup" in said(
-        [disk_and_memory.disk(of)], "would stop"
-    )
+    assert "0.002 GB are leftovers: plumbline cleanup" in said([disk_and_memory.disk(of)], "would stop")
     free["free"] = 10**12
     assert "1,000 GB free; quotas are not checked" in said([disk_and_memory.disk(of)], "ok")
 

@@ -46,8 +46,9 @@ def test_flat_initial_scores_are_those_of_demo_and_smoke() -> None:
         for interpretation in STUDY.definition["interpretations"]
         if interpretation["id"] == "small_initialisation"
     )
-    assert said["presets"] == ["demo", "smoke"]
+    assert said["presets"] == ["evening", "demo", "smoke"]
     names = {"paper": "1.2B", "demo": "demo", "smoke": "smoke"}
+    assert spec("base", "evening").model == spec("base", "demo").model
     for preset, name in names.items():
         assert f"{spread(spec('base', preset)):.2f} at {name}" in said["text"]
 

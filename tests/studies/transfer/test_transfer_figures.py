@@ -191,12 +191,18 @@ def test_method_differences_are_means_of_seeds_with_intervals_by_hand(tmp_path):
         world.completed("base", "softpick", seed, None, loss)
     world.completed("base", "qknorm", 42, None, 6.55)
     world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (7, math.nan)])
+    for seed, loss in ((42, 6.1), (43, 6.2)):
+        world.completed("large", "hybrid_norm", seed, None, loss)
+    world.completed("large", "baseline", 42, None, 6.0)
     picture, _ = draw(world, "method_differences")
     row = picture.frame.set_index("method").loc["softpick"]
-    assert row["lower_loss"] == pytest.approx(6.555 - 6.22) and row["n_seeds"] == 3 and row["resolved"] == "yes"
-    error = np.std(baseline, ddof=1) * math.sqrt(1 / 3 + 1 / 6)
-    assert row["half_interval_95"] == pytest.approx(stats.t.isf(0.025, 5) * error)
-    assert picture.frame.set_index("method").loc["qknorm", "resolved"] == "no"
+    assert row["lower_loss_base"] == pytest.approx(6.555 - 6.22)
+    assert row["n_seeds_base"] == 3 and row["resolved_base"] == "yes"
+    # The spread of seeds about their own arm's mean: 5 and 2 degrees of freedom.
+    sigma = math.sqrt((5 * np.var(baseline, ddof=1) + 2 * np.var([6.20, 6.24, 6.22], ddof=1)) / 7)
+    assert row["half_interval_95_base"] == pytest.approx(stats.t.isf(0.025, 7) * sigma * math.sqrt(1 / 3 + 1 / 6))
+    assert math.isnan(row["lower_loss_large"]) and row["resolved_large"] == "not known"
+    assert picture.frame.set_index("method").loc["qknorm", "resolved_base"] == "no"
     assert row["z_published"] == 4.47 and row["z_published_3b"] == pytest.approx(0.0095 / 0.00208)
     assert list(picture.frame["method"]) == ["qknorm", "softpick"]  # the best one is drawn on top
     assert "SSMax (diverged)" in words(picture) and "GeGLU (missing)" in words(picture)

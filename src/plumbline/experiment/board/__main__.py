@@ -1,7 +1,7 @@
 """Writes a board of records as pages that open from disk: what each claims, what its logs say, and what luck gives.
 
     plumbline board records/track_3_optimization --rules track3 --out board
-    plumbline board results/verdict --out board           # a project's own verdicts, or its records
+    plumbline board results/verdict --out board    # a project's own verdicts
 
 It writes index.html, progress.svg, card.svg and board.json. Nothing of the folder is run or changed.
 """

@@ -1,7 +1,7 @@
 """Checks a record of a community before it is taken: its numbers against its own logs, the goal and the record before.
 
     plumbline gate records/track_3_optimization --rules track3
-    plumbline gate records/track_10min_16mb --rules parameter-golf --record 2026-04-10_VarLenAttn --json
+    plumbline gate records/track_10min_16mb --rules parameter-golf --all
 
 It prints eight lines for a comment. The exit code says the verdict: 0 keep, 10 discard, 11 undecided, 12 a run has no
 number, 13 the record cannot be judged, because its logs do not say what it says. It runs nothing of the folder.

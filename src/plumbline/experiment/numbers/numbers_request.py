@@ -88,7 +88,7 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
 
 def repeat(request: NumbersRequest) -> str:
     """Write the page's last section."""
-    check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(request.page))}"
+    check = f"plumbline verdict --check-page {shlex.quote(shown(request.page))}"
     return (
         "\n## How to repeat\n\nThe same numbers again are not a new try.\n\n"
         f"```console\n$ {request.repeat}\n$ {check}\n```\n\n"

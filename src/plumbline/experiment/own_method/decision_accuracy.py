@@ -3,7 +3,6 @@ orders alike. From a paper's printed tables (``studies/<study>/rank_agreement.ya
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.experiment.numbers.readers.row_files import read_rows
 from plumbline.specs import study_folders
 from plumbline.specs.yaml_files import ROOT, read_yaml
+from plumbline.stats.order_agreement import order_agreement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +36,8 @@ class DecisionAccuracy:
 
 def ordered(base: Mapping[str, float], larger: Mapping[str, float], *, source: str, metric: str) -> DecisionAccuracy:
     """Compare the order of every pair of methods that have a value at both scales."""
-    both = [name for name in base if math.isfinite(base[name]) and math.isfinite(larger.get(name, math.nan))]
-    alike, pairs = 0.0, 0
-    for one, other in itertools.combinations(both, 2):
-        alike += pair(base[one], larger[one], base[other], larger[other])
-        pairs += 1
-    return DecisionAccuracy(source=source, metric=metric, methods=len(both), alike=alike, pairs=pairs)
+    found = order_agreement(base, larger, draws=0)
+    return DecisionAccuracy(source=source, metric=metric, methods=found.methods, alike=found.alike, pairs=found.pairs)
 
 
 def pair(one: float, one_larger: float, other: float, other_larger: float) -> float:

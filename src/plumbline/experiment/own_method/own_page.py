@@ -247,7 +247,7 @@ def _recipe(mine: OwnMethodsFile) -> list[str]:
 
 
 def _repeat(result: VerdictContents) -> str:
-    check = f"python -m plumbline.experiment --check-page {shlex.quote(shown(result.page))}"
+    check = f"plumbline verdict --check-page {shlex.quote(shown(result.page))}"
     return (
         "Finished runs are used as they are; the same file again is not a new try, one more seed is.\n\n"
         f"```console\n$ {_command(result.seen.mine)}\n$ {check}\n```"

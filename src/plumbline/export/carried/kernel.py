@@ -9,4 +9,4 @@ def _never(*given: Any, **words: Any) -> NoReturn:
     raise AssertionError("an exported model has no kernels")
 
 
-bounded_softmax = selective = sigmoid_attention = softpick = softpick_original = _never
+bounded_softmax = flash_softmax = selective = sigmoid_attention = softpick = softpick_original = _never

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from plumbline.kernels.selection import SDPA
+from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
 from plumbline.model.attention_mask import AttentionMask
 from plumbline.model.cache import DecodingCache
-from plumbline.model.mixers._base import Mixer, masked_softmax
+from plumbline.model.mixers._base import Mixer, for_kernel, kernel_type, masked_softmax
 from plumbline.specs.components import component
 
 
@@ -30,7 +30,7 @@ class Softmax(Mixer):
         attention_mask: AttentionMask,
         cache: DecodingCache | None = None,
     ) -> torch.Tensor:
-        """Head outputs by torch's fused attention, unless the reference is asked for (B, H, Q, W)."""
+        """Head outputs by fused attention, unless the reference is asked for (B, H, Q, W)."""
         if self.path(q_BHQW, attention_mask) != SDPA:
             return self.chunked(q_BHQW, k_BGKW, v_BGKW, attention_mask)
         return fused_softmax(q_BHQW, k_BGKW, v_BGKW, attention_mask, self.scale)
@@ -39,7 +39,14 @@ class Softmax(Mixer):
 def fused_softmax(
     q_BHQW: torch.Tensor, k_BGKW: torch.Tensor, v_BGKW: torch.Tensor, attention_mask: AttentionMask, scale: float
 ) -> torch.Tensor:
-    """Softmax attention by torch's fused kernel (B, H, Q, W), grouped keys and values included."""
+    """Softmax attention by a fused kernel (B, H, Q, W), grouped keys and values included: torch's, or flash-attn's
+    where it is installed and takes the call.
+    """
+    dtype, width = kernel_type(q_BHQW, k_BGKW, v_BGKW), q_BHQW.shape[-1]
+    if fused(q_BHQW.device.type, dtype, width, plain=attention_mask.plain) == FLASH_ATTN:
+        from plumbline.kernels.flash import flash_softmax
+
+        return flash_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale)
     grouped = q_BHQW.shape[1] != k_BGKW.shape[1]
     mask = None if attention_mask.plain else attention_mask.mask_B1QK
     return scaled_dot_product_attention(

@@ -1,16 +1,17 @@
 """Hands the records of Snakemake's log to the display, so that a person sees what matters of a run, and no more.
 
 Snakemake finds the handler through the package `snakemake_logger_plugin_plumbline`. Where a person asks for Snakemake's
-own words (a dry run, --verbose, --printshellcmds, --debug-dag, --quiet) they get them as ever, and the log file in
-.snakemake/log always has them all. snakemake-logger-plugin-rich draws bars as well; it replaces the job table of a dry
-run, and knows neither runs nor their steps, nor how long anything takes.
+own words (a dry run, --verbose, --printshellcmds, --debug-dag, --quiet) they get them as ever, but of a dry run of very
+many jobs, which is a page (`dry_run_page`) unless more or less is asked for; the log file in .snakemake/log always has
+them all. snakemake-logger-plugin-rich draws bars as well; it replaces the job table of a dry run, and knows neither
+runs nor their steps, nor how long anything takes.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from logging import WARNING, LogRecord
+from logging import INFO, WARNING, LogRecord, makeLogRecord
 from os.path import relpath
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -38,13 +39,17 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         # Snakemake imports every plugin, whichever it uses: what costs time is imported when this one is used.
+        from plumbline.operate.console.dry_run_page import DryRunPage
         from plumbline.operate.console.job_display import JobDisplay
         from plumbline.project import snakemake_internals
 
         given = self.common_settings
         self.default, self.formatter = snakemake_internals.own_log_handler(given)
-        asked = given.dryrun or given.verbose or given.debug_dag or given.printshellcmds
-        self.plain = bool(asked or {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in given.quiet or ()})
+        more = given.verbose or given.debug_dag or given.printshellcmds
+        less = {"ALL", "RULES", "PROGRESS"} & {silenced.name for silenced in given.quiet or ()}
+        self.plain = bool(given.dryrun or more or less)
+        self.page = DryRunPage() if given.dryrun and not (more or less) else None
+        self.long = False
         self.console = JobDisplay(sys.stderr, color=not given.nocolor)
         self.begun = False
         self.told = ""
@@ -54,6 +59,12 @@ class LogHandler(LogHandlerBase):
 
         If that fails, the failure is said, and records are shown as Snakemake would.
         """
+        try:
+            if self.page and self._in_page(record):
+                return
+        except Exception as problem:
+            self.page = None
+            print(f"warning: no page of this dry run: {type(problem).__name__}: {problem}", file=sys.stderr)
         if not self.plain:
             try:
                 self._tell(record)
@@ -63,6 +74,25 @@ class LogHandler(LogHandlerBase):
                 self.console.abandon()
                 print(f"warning: no more short messages: {type(problem).__name__}: {problem}", file=sys.stderr)
         self.default.handle(record)
+
+    def _in_page(self, record: LogRecord) -> bool:
+        """Whether a record of a dry run is a part of its page, and not shown by itself. The page comes after the last
+        job, where Snakemake counts the jobs again.
+        """
+        assert self.page is not None
+        event = getattr(record, "event", None)
+        if event == LogEvent.RUN_INFO and not self.page.kinds:
+            self.long = sum(record.stats.values()) - record.stats.get("total", 0) > self.page.readable
+            return False
+        if not self.long:
+            return False
+        if event == LogEvent.JOB_INFO:
+            self.page.add(record)
+        elif event == LogEvent.RUN_INFO:
+            self.default.handle(makeLogRecord({"msg": self.page.text(), "levelno": INFO, "levelname": "INFO"}))
+        elif event not in (LogEvent.GROUP_INFO, LogEvent.SHELLCMD) and not record.getMessage().startswith("Reasons:"):
+            return False
+        return True
 
     def _tell(self, record: LogRecord) -> None:
         event, console, text = getattr(record, "event", None), self.console, record.getMessage()

@@ -52,7 +52,7 @@ PATIENCE = 2.0
 OF_ONE_KERNEL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "overlay", "apfs"}
 _MEANWHILE = (
     "wait for it or stop it. Meanwhile you may run: plumbline plan (not `snakemake plan`), "
-    "snakemake --dry-run, python -m plumbline.operate.status"
+    "snakemake --dry-run, plumbline status"
 )
 _UNLOCK = "If you are certain that it is gone: snakemake --unlock"
 

@@ -70,9 +70,10 @@ def arguments() -> argparse.ArgumentParser:
     """Build the parser of this verb's own help; every other word of the command line is Snakemake's."""
     return argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.preflight"),
-        usage="%(prog)s [the arguments of the snakemake command to be run: TARGET ... --profile P --config K=V ...]",
-        description="Say what would stop a run before anything runs. Nothing is made, submitted or removed; a package "
-        "index, the hub and SLURM are asked where jobs that are still to do need them.",
+        usage="%(prog)s [TARGET ...] [--profile P ...] [--config K=V ...]",
+        description="Say what would stop a run before anything runs; the arguments are those of the snakemake command "
+        "to be run. Nothing is made, submitted or removed; a package index, the hub and SLURM are asked where jobs "
+        "that are still to do need them.",
         epilog=f"A line is {OK}, {NOTE}, {UNKNOWN} (from here) or {STOP}; exit code 1 if anything would stop.",
     )
 

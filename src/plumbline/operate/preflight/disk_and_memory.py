@@ -49,7 +49,7 @@ def disk(dry_run: DryRun) -> CheckResult:
     spare = sum(entry.bytes for entry in left if entry.kind != "fetched")  # which may be what is to be written
     remedy = "name a folder on a larger disk: --config work=/scratch/..."
     if spare:
-        remedy += f"; {_gb(spare)} are leftovers: python -m plumbline.operate.cleanup"
+        remedy += f"; {_gb(spare)} are leftovers: plumbline cleanup"
     return CheckResult(state=STOP, what="disk", words=f"{words}; {remedy}")
 
 

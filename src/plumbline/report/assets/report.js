@@ -1,4 +1,4 @@
-// Sorting, searching, and the runs of a cell without leaving its table. Without it every page reads and links as well.
+// Sorting, searching, choosing columns, and the runs of a cell without leaving its table. Without it every page reads and links as well.
 "use strict";
 
 // A cell's key: numbers as numbers, and what has none last.
@@ -33,14 +33,57 @@ function sortable(table) {
   }
 }
 
+// A line of tools above a table, made when the first of them is.
+function toolsOf(table) {
+  const box = table.closest(".box");
+  if (box.previousElementSibling?.className === "tools") return box.previousElementSibling;
+  const tools = document.createElement("div");
+  tools.className = "tools";
+  box.before(tools);
+  return tools;
+}
+
+// Few columns first, and all of them on demand.
+function shortened(table) {
+  const [rest, all] = [table.tHead.querySelectorAll(".rest").length, table.tHead.rows[0].cells.length];
+  if (!rest) return;
+  const button = document.createElement("button");
+  button.type = "button";
+  const show = (short) => {
+    table.classList.toggle("short", short);
+    button.textContent = short ? `Show all ${all} columns` : `Show the main ${all - rest} columns`;
+    button.setAttribute("aria-pressed", String(!short));
+  };
+  button.addEventListener("click", () => show(!table.classList.contains("short")));
+  show(true);
+  toolsOf(table).append(button);
+}
+
+// Whether there is more of a table to the right of its box, and how to get there.
+function hinted(table) {
+  const box = table.closest(".box");
+  const hint = document.createElement("span");
+  hint.className = "hint";
+  hint.textContent = "More columns to the right: scroll →";
+  const look = () => {
+    const further = box.scrollLeft + box.clientWidth < box.scrollWidth - 2;
+    box.classList.toggle("further", further);
+    if (box.scrollWidth > box.clientWidth + 2) toolsOf(table).append(hint);
+    else hint.remove();
+    hint.style.visibility = further ? "" : "hidden";
+  };
+  box.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(table);
+  new ResizeObserver(look).observe(box);
+}
+
 function searchable(table) {
   const rows = [...table.tBodies[0].rows];
   if (rows.length < 5) return;
-  const tools = document.createElement("div");
+  const tools = toolsOf(table);
   const label = document.createElement("label");
   const input = document.createElement("input");
   const found = document.createElement("span");
-  tools.className = "tools";
   input.type = "search";
   input.placeholder = "rows with these words";
   found.setAttribute("role", "status");
@@ -57,7 +100,25 @@ function searchable(table) {
     table.classList.toggle("searched", words.length > 0);
     found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
   });
-  table.closest(".box").before(tools);
+}
+
+// The section that is read, in the list of sections.
+function followed(list) {
+  const links = [...list.querySelectorAll("a")];
+  const sections = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
+  let current = -1;
+  const look = () => {
+    let at = 0;
+    sections.forEach((section, number) => { if (section && section.getBoundingClientRect().top < 140) at = number; });
+    if (at === current) return;
+    links[current]?.removeAttribute("aria-current");
+    links[(current = at)].setAttribute("aria-current", "true");
+    const [inner, outer] = [links[at].getBoundingClientRect(), list.getBoundingClientRect()];
+    if (inner.top < outer.top || inner.bottom > outer.bottom) list.scrollTop += inner.top - outer.top - outer.height / 2;
+    if (inner.left < outer.left || inner.right > outer.right) list.scrollLeft += inner.left - outer.left - 20;
+  };
+  addEventListener("scroll", look, { passive: true });
+  look();
 }
 
 // What an address points into is opened.
@@ -100,5 +161,8 @@ document.addEventListener("click", runsBeside);
 for (const table of document.querySelectorAll("table.data")) {
   sortable(table);
   searchable(table);
+  shortened(table);
+  hinted(table);
 }
 reveal();
+for (const list of document.querySelectorAll(".contents")) followed(list);

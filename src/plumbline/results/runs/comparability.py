@@ -116,7 +116,8 @@ class ComparabilityCheck:
         for name, word in (("compiled", "torch.compile"), ("tf32", "TF32")):
             self._note("runs", word, key, _switch(manifest.get(name)))
         attention = manifest.get("attention") or {}
-        self._note("runs", "way of attention", key, attention.get("notice") or attention.get("asked"))
+        package = "flash-attn" if attention.get("flash_attn") else None
+        self._note("runs", "way of attention", key, attention.get("notice") or package or attention.get("asked"))
 
     def scored(
         self, key: str, scores: pd.DataFrame, labels: Mapping[str, str], manifest: Mapping[str, Any], average: str

@@ -183,6 +183,8 @@ PRESET_NOTES = {
     "paper": "Sizes and budget of the paper, under the interpretations of interpretations.md.",
     "mini": "The paper's experiment on small models: not its scale. Its numbers are no reproduction of the printed "
     "ones.",
+    "evening": "The paper's experiment on tiny models, long enough and with seeds enough that validation loss tells "
+    "methods apart at this size. Its numbers are no reproduction of the printed ones.",
     "demo": "The paper's experiment on tiny models: its numbers show that the pipeline works, and say "
     "nothing about the methods.",
     "smoke": "A few steps of tiny models: its numbers mean nothing.",

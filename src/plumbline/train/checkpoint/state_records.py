@@ -6,7 +6,7 @@ ended; `fault.json` the reason why the run may not be started again; `progress.j
 
 State belongs to a run id and its data. Where another run comes (an edited learning rate), what is there moves beside
 the directory, to ``<name>.of-<run id>-<data>``, and comes back with its run. Nothing is removed, and nobody starts
-from step 0 that had got anywhere, unless that is asked for (``python -m plumbline.operate.cleanup --restart DIR``).
+from step 0 that had got anywhere, unless that is asked for (``plumbline cleanup --restart DIR``).
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class StateRecords:
 
 def how_to_restart(state: Path) -> str:
     """Spell, for an error message, the command that makes a run begin at step 0."""
-    return f"restart the run with `python -m plumbline.operate.cleanup --restart {shlex.quote(str(state))}`"
+    return f"restart the run with `plumbline cleanup --restart {shlex.quote(str(state))}`"
 
 
 def is_aside(name: str) -> bool:

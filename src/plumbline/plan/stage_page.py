@@ -1,0 +1,273 @@
+"""Shows a plan as one page of 80 columns: what each stage takes, where the time goes, and what of it is reckoned.
+
+Every figure of such a page is an estimate: of data jobs by measured laws, of runs by a stated or measured speed.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+import pandas as pd
+from tabulate import tabulate
+
+from plumbline.plan import data_stage, job_needs, stages
+from plumbline.plan.plan_page import WIDTH, hours, number
+from plumbline.plan.run_estimate import RunEstimator
+from plumbline.plan.stages import DataRule, RunClass
+from plumbline.plan.target_costs import WHOLE, memory_in_words, speed_in_words
+from plumbline.project import Project
+from plumbline.specs.study_config import Run
+
+
+def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
+    """Write the page; `frame` is the plan's table, whose rows of whole studies it shows last."""
+    project, classes = priced.project, stages.run_classes(priced)
+    to_do = [run for run in project.runs.values() if not priced.trained(run)]
+    making = [_Corpus.of(project, name) for name in data_stage.to_make(project, to_do)]
+    making.sort(key=lambda one: one.most, reverse=True)
+    parts = [
+        _filled(
+            f"Preset `{project.name}` on {priced.machine.label}, {priced.machine.devices_at_once} at once. All figures "
+            "are estimates; the last section says what they rest on."
+        ),
+        f"DATA, on processors\n{_data(priced, making)}",
+        f"RUNS, by size class\n{_filled(_what_runs_are(priced))}\n{_runs(classes)}" if classes else "",
+        f"DISK\n{_disk(priced, classes, [one.name for one in making])}",
+        f"BY STUDY, device-hours (by target: --by targets)\n{_studies(frame)}",
+        "RECKONED, not measured\n" + "\n".join(_filled(f"- {one}", 2) for one in reckoned(priced, making)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Corpus:
+    """A corpus that is to be made: by each of its packs, as if it had no larger one, the project and the rules."""
+
+    name: str
+    source: str
+    by_pack: dict[str, tuple[Project, list[DataRule]]]
+
+    @classmethod
+    def of(cls, project: Project, name: str) -> _Corpus:
+        corpus = project.corpora[name]
+        sized = {pack: stages.up_to_pack(project, name, pack) for pack in stages.packs(project, name)}
+        return cls(
+            name=name,
+            source=corpus.hub.path if corpus.source == "hub" else corpus.source,
+            by_pack={pack: (one, stages.data_rules(one, name)) for pack, one in sized.items()},
+        )
+
+    @property
+    def most(self) -> float:
+        """Seconds to its largest pack; none where they are not known."""
+        _, rules = list(self.by_pack.values())[-1]
+        return sum(one.wall or 0.0 for one in rules)
+
+
+def sizes(priced: RunEstimator) -> str:
+    """Write the models of a plan, each once: parameters, operations and bytes of a checkpoint."""
+    found: dict[tuple[str, str, str], Run] = {}
+    for run in priced.project.runs.values():
+        found.setdefault((run.spec.study, run.spec.scale, run.spec.method), run)
+    rows = [
+        [
+            f"{study}/{scale}",
+            method,
+            f"{'' if (one := priced.size(run)).exact else 'about '}{one.parameters:,}",
+            f"{one.training / 1e9:.3g}",
+            f"{one.parameters * stages.STATE_BYTES / 1e9:.3g}",
+        ]
+        for (study, scale, method), run in found.items()
+    ]
+    heads = ["study/scale", "method", "parameters", "GFLOP\na token", "checkpoint,\nGB"]
+    widths = [15, 22, None, None, None]
+    table = _grid(heads, rows, words=2, widths=widths)
+    return f"{_filled(_WHAT_SIZES_ARE)}\n\n{table}"
+
+
+_WHAT_DATA_IS = (
+    "Hours are those of jobs that wait for one another, 16 shards of `tokenize` one after another as profiles/slurm "
+    "packs them; corpora are made side by side. Text is what is read at most, disk what the jobs write; memory is that "
+    "of a job at its peak."
+)
+_WHAT_SIZES_ARE = (
+    "Parameters and operations of training a token, counted from each model's modules on the meta device (without "
+    "memory or a GPU); where a row says *about*, from its sizes as if it were a baseline. A checkpoint holds weights "
+    "and two moments in float32."
+)
+
+
+def _data(priced: RunEstimator, making: list[_Corpus]) -> str:
+    """A line for each pack of each corpus, and the rules of the corpus that takes longest."""
+    if not making:
+        return "Nothing is to be made."
+    heads = ["corpus/pack", "tokens", "text,\nGB", "CPU-\nhours", "hours", "disk,\nGB", "most of\nthe time", ""]
+    rows = []
+    for one in making:
+        for pack, (project, rules) in one.by_pack.items():
+            text = data_stage.text_bytes(project, one.name)
+            slowest, wall = stages.bottleneck(rules), _wall(rules)
+            share = f"{(slowest.wall or 0.0) / wall:.0%}" if slowest and wall else "?"
+            rows.append(
+                [
+                    f"{one.name}/{pack}",
+                    _tokens(data_stage.tokens(project, one.name)),
+                    "?" if text is None else _figure(text / 1e9),
+                    _figure(sum(rule.cpu_seconds for rule in rules) / 3600),
+                    _hours(wall),
+                    _figure(sum(rule.disk for rule in rules) / 1e9),
+                    slowest.rule if slowest else "?",
+                    share,
+                ]
+            )
+    first = making[0]
+    return f"{_filled(_WHAT_DATA_IS)}\n{_grid(heads, rows, words=1)}\n\n{_rules(priced, first)}"
+
+
+def _rules(priced: RunEstimator, corpus: _Corpus) -> str:
+    """What every rule takes for a corpus, for each of its packs."""
+    heads = ["rule", "pack", "jobs", "CPU-hours", "hours", "disk, GB", "memory, GB"]
+    made = stages.items(priced)
+    rows = [
+        [one.rule, pack, *_cells(one)]
+        for place in range(len(next(iter(corpus.by_pack.values()))[1]))
+        for pack, (_, rules) in corpus.by_pack.items()
+        for one in [rules[place]]
+    ]
+    rows += [[made.rule, "(aside)", *_cells(made)]] if made else []
+    _, rules = list(corpus.by_pack.values())[-1]
+    return (
+        f"Rules of {corpus.name}, from {corpus.source}:\n{_grid(heads, rows, words=2)}\n{_filled(_bottleneck(rules))}"
+    )
+
+
+def _cells(one: DataRule) -> list[str]:
+    memory = f"{one.megabytes / 1e3:.2g}{'*' if one.extrapolated else ''}"
+    return [str(one.jobs), _figure(one.cpu_seconds / 3600), _hours(one.wall), _figure(one.disk / 1e9), memory]
+
+
+def _wall(rules: list[DataRule]) -> float | None:
+    """Seconds of all rules that a training waits for; None where one is not known."""
+    walls = [one.wall for one in rules if not one.aside]
+    known = [wall for wall in walls if wall is not None]
+    return sum(known) if len(known) == len(walls) else None
+
+
+def _bottleneck(rules: list[DataRule]) -> str:
+    """Which rule takes most of the time to the packs, and why."""
+    one, wall = stages.bottleneck(rules), _wall(rules)
+    if one is None or not wall:
+        return "Bottleneck: not known, since the configuration does not say how many tokens there are."
+    waits = job_needs.laws()[one.rule].get("waits", {}).get("extrapolated", "")
+    why = f"waits ({waits})" if one.waits else "computes, on one core a job"
+    return f"Bottleneck: {one.rule}, {(one.wall or 0.0) / wall:.0%} of the time to the first training; it {why}."
+
+
+def _runs(classes: list[RunClass]) -> str:
+    heads = ["study/scale", "size", "runs", "device-\nhours", "hours\na run", "limit", "jobs\na run", "GB a\nnode"]
+    rows = [
+        [
+            f"{one.study}/{one.scale}",
+            one.size,
+            str(one.runs),
+            _figure(one.device_hours),
+            _figure(one.longest / 3600),
+            f"{one.limit / 60:.3g}",
+            str(one.jobs) if one.jobs == one.jobs_slower else f"{one.jobs} ({one.jobs_slower})",
+            _figure(one.node_mb / 1e3),
+        ]
+        for one in classes
+    ]
+    return _grid(heads, rows, words=2)
+
+
+def _disk(priced: RunEstimator, classes: list[RunClass], making: list[str]) -> str:
+    corpora = sum(data_stage.corpus_bytes(priced.project, name) for name in making)
+    rows = [
+        ["corpora: documents, tokens, packs", _figure(corpora / 1e9)],
+        [f"checkpoints, {stages.KEPT} of each run (work/*/state)", _figure(sum(one.state for one in classes) / 1e9)],
+        ["weights, those for probes among them", _figure(sum(one.kept for one in classes) / 1e9)],
+    ]
+    return _grid(["what", "GB"], rows, words=1)
+
+
+def _studies(frame: pd.DataFrame) -> str:
+    whole = frame[frame["target"].isin([WHOLE, "(all studies)"])]
+    columns = {
+        "study": whole["study"],
+        "to do": whole["runs_to_do"].astype(str),
+        "done": whole["runs_done"].astype(str),
+        "training": whole["training_device_hours"].map(_figure),
+        "evaluation,\nprobes": (whole["evaluation_device_hours"] + whole["probe_device_hours"]).map(_figure),
+        "all": whole["device_hours"].map(_figure),
+        "wall time": whole["wall_hours"].map(hours),
+    }
+    if whole["price"].notna().any():
+        columns["price"] = whole["price"].map(lambda value: f"{value:,.0f}")
+    return _grid(list(columns), list(map(list, zip(*columns.values()))), words=1)
+
+
+def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
+    """Name what of a page's figures is assumed or extrapolated, each with the file that states it."""
+    machine, project = priced.machine, priced.project
+    named = [one.name for one in making]
+    said = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
+    said.append(
+        "step times of methods: those measured for this machine"
+        if machine.relative_step_time
+        else "step times of methods: by their operations alone, as for the baseline"
+    )
+    said.append(
+        f"evaluation and probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, in float32; a "
+        f"job's start {machine.start_seconds['pretrain']:g} s; no waiting in queues"
+    )
+    if any(project.corpora[name].source == "hub" for name in named):
+        said.append(f"the hub: {job_needs.laws()['documents']['waits']['extrapolated']}")
+    if named:
+        said.append(f"the disk: {job_needs.laws()['pack']['waits']['extrapolated']}")
+        said.append(
+            f"* laws of jobs of up to {job_needs.most_measured('documents', 'text_mb'):,.0f} MB of text and "
+            f"{job_needs.most_measured('pack', 'tokens_m'):,.0f} M tokens, extrapolated (benchmarks/job_resources.yaml)"
+        )
+    if any(not priced.size(run).exact for run in project.runs.values()):
+        said.append("operations of some runs, estimated from their models' sizes and not counted from the modules")
+    return said
+
+
+def _what_runs_are(priced: RunEstimator) -> str:
+    machine, memory = priced.machine, memory_in_words(priced)
+    seen = f" Memory of a finished run at its most: {memory}." if memory else ""
+    devices = ", ".join(f"{size} {machine.devices[size]}" for size in stages.CLASSES if size in machine.devices)
+    return (
+        f"Devices of a run: {devices}, of {machine.memory_gib:g} GiB. Jobs a run: over how many it is chained, in "
+        f"slices of {machine.slice_hours:g} h at most (in brackets: if it takes half as long again). Hours a run: the "
+        f"longest, and the limit of a job; GB a node: memory that a job asks for.{seen}"
+    )
+
+
+def _figure(value: float) -> str:
+    return "<0.01" if 0 < value < 0.01 else number(value)
+
+
+def _hours(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds / 3600:.2f}"
+
+
+def _tokens(value: float | None) -> str:
+    if value is None:
+        return "?"
+    for unit, size in (("B", 1e9), ("M", 1e6)):
+        if value >= 0.1 * size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e3:.3g} k"
+
+
+def _filled(text: str, indent: int = 0) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False)
+
+
+def _grid(heads: list[str], rows: list[list[str]], *, words: int, widths: list[int | None] | None = None) -> str:
+    """A table whose first columns are `words`, aligned to the left."""
+    align = ["left"] * words + ["right"] * (len(heads) - words)
+    return tabulate(rows, headers=heads, tablefmt="simple", disable_numparse=True, colalign=align, maxcolwidths=widths)

@@ -1,0 +1,45 @@
+"""Reads what a folder that a bundle was rebuilt in says of that bundle: `plumbline.json`, which lies at its root.
+
+Such a folder holds what was packed: how runs ended, their frames and products. It has no weights, checkpoints or
+corpora, and its runs are of the code of the bundle's commit, whose ids those of other code need not be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core import fingerprint_file
+
+#: The file's name, in an archive and in the folder that it is unpacked into.
+DESCRIPTION = "plumbline.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedBundle:
+    """A bundle that a folder was rebuilt from: the commit of the code that made it (empty where that was in no
+    repository), and when its last run or measurement ended (empty where it has none).
+    """
+
+    commit: str
+    finished: str
+
+    @property
+    def remedy(self) -> str:
+        """Say, for an error message, how the folder is read by the code that it belongs to."""
+        whose = f"this folder was rebuilt from a bundle, and its files are those of the bundle's code ({DESCRIPTION})"
+        if not self.commit:
+            return f"{whose}, which is of no commit: use the sources that made it"
+        beside = f"../plumbline-{self.commit[:7]}"
+        return (
+            f"{whose}; in a clone of Plumbline that has its commit: git worktree add {beside} {self.commit} && "
+            f"cd {beside} && make setup, and here the plumbline of {beside}/.venv/bin"
+        )
+
+
+def read(root: Path) -> PackedBundle | None:
+    """Read what the project `root` was rebuilt from; None where it was not rebuilt from a bundle."""
+    said = fingerprint_file.read(root / DESCRIPTION)
+    if said is None or not {"format", "commit", "products"} <= said.keys():
+        return None
+    return PackedBundle(commit=str(said["commit"] or ""), finished=str(said.get("finished") or ""))

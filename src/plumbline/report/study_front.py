@@ -1,0 +1,144 @@
+"""Gathers what the first page and a study's own one say first: the paper, what was found, and a picture.
+
+Nothing here knows a study by its name. A table says what it found in its first lines, claims in their verdicts, the
+audit in its rows; the picture is the figure that sets most printed numbers beside runs.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.core import fingerprint_file
+from plumbline.report import claims_page, study_readme
+from plumbline.report.page_table import HtmlCell, text
+from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts, StudyProduct
+from plumbline.report.study_readme import StudyReadme
+from plumbline.report.study_tables import problem
+from plumbline.results.tables import provenance
+from plumbline.specs.study_config import Study
+
+#: With what the line above a table begins that names its preset: what a table found stands before it.
+PRESET_LINE = "Preset: "
+#: How many tables stand on the first page with what they found, and how many claims that say more than a number.
+TABLES, CLAIMS = 2, 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimInBrief:
+    """A claim on a first page: its words, its verdict as a cell, and why."""
+
+    text: str
+    verdict: HtmlCell
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditCount:
+    """How many of the audit's checks of a paper's printed numbers do not hold."""
+
+    mismatches: int
+    checks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFront:
+    """What is said first of a study. `leads`: table -> what it found, of those that say so above themselves; `picture`:
+    the figure that stands for the study, None where none is made; `audited`: None where nothing was.
+    """
+
+    study: Study
+    readme: StudyReadme
+    products: list[StudyProduct]
+    runs: RunCounts
+    leads: dict[str, list[str]]
+    claims: list[ClaimInBrief]
+    verdicts: list[tuple[str, int]]
+    audited: AuditCount | None
+    picture: StudyProduct | None
+
+    @property
+    def title(self) -> str:
+        """The paper's short title; the study's own where it extends another one, or has no paper."""
+        own = self.study.paper if self.study.code == self.study.name else None
+        return own.short if own else str(self.study.definition["title"])
+
+    @property
+    def brief(self) -> dict[str, list[str]]:
+        """The first thing that each of the first tables found."""
+        return {table: said[:1] for table, said in list(self.leads.items())[:TABLES]}
+
+    @property
+    def more(self) -> dict[str, list[str]]:
+        """What tables found besides."""
+        rest = {table: said[len(self.brief.get(table, ())) :] for table, said in self.leads.items()}
+        return {table: said for table, said in rest.items() if said}
+
+    @property
+    def folder(self) -> str:
+        """Where the study's pages lie in the report, beside its first one."""
+        return f"studies/{self.study.name}"
+
+    @property
+    def missing(self) -> list[StudyProduct]:
+        """The products that are not made."""
+        return [product for product in self.products if not product.made]
+
+
+def front(found: ResultsOnDisk, study: Study) -> StudyFront:
+    """Gather what is said first of a study from whatever is there of it."""
+    products = found.products(study)
+    return StudyFront(
+        study=study,
+        readme=study_readme.read(study),
+        products=products,
+        runs=RunCounts.of(found.of_study(study)),
+        leads=_leads(products),
+        claims=_claims(found, study),
+        verdicts=claims_page.counts(found, study),
+        audited=_audited(found, study),
+        picture=_picture(study, products),
+    )
+
+
+def _leads(products: list[StudyProduct]) -> dict[str, list[str]]:
+    """Table -> what stands above it before its preset, of those that have that."""
+    leads = {}
+    for product in products:
+        if product.kind != "table" or not product.made or problem(product.path):
+            continue
+        above = provenance.read(product.path)["warnings"]
+        at = next((at for at, said in enumerate(above) if said.startswith(PRESET_LINE)), 0)
+        if at:
+            leads[product.name] = list(above[:at])
+    return leads
+
+
+def _claims(found: ResultsOnDisk, study: Study) -> list[ClaimInBrief]:
+    """The first claims that rest on runs and say more than a number: of an order, a sign, which methods."""
+    rows = [row for row in claims_page.read(found, study) if row["runs"] and row.get("kind") != "number"]
+    return [
+        ClaimInBrief(text=row["text"], verdict=text(claims_page.in_words(row["verdict"])), why=row.get("why", ""))
+        for row in rows[:CLAIMS]
+    ]
+
+
+def _audited(found: ResultsOnDisk, study: Study) -> AuditCount | None:
+    path = Path(found.project.paths.results) / "audit.csv"
+    if study.code != study.name or not path.exists() or not fingerprint_file.unchanged(path):
+        return None
+    with open(path, encoding="utf-8", newline="") as handle:
+        verdicts = [row["verdict"] for row in csv.DictReader(handle) if row["study"] == study.name]
+    return AuditCount(mismatches=verdicts.count("mismatch"), checks=len(verdicts)) if verdicts else None
+
+
+def _picture(study: Study, products: list[StudyProduct]) -> StudyProduct | None:
+    """The figure that shows runs beside most of the paper's numbers; the first one of several."""
+    figures = [product for product in products if product.kind == "figure" and product.made]
+    targets = study.definition["targets"]
+    return max(
+        figures,
+        key=lambda one: (bool(targets[one.name]["runs"]), len(targets[one.name]["published"])),
+        default=None,
+    )

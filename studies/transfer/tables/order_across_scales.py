@@ -1,0 +1,232 @@
+"""Makes a table of what validation loss says of each method at both scales, and of how much of the order is kept.
+
+Source: ours. The paper orders methods by CLIMB-avg (Table 2) and asks what is kept at 3B (section 5.2, Table 3); the
+printed numbers stand beside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+
+from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.tables.number_formats import PROBABILITY, probability
+from plumbline.results.tables.shared_columns import labels, make_table, ours, said
+from plumbline.results.tables.table import (
+    CONTEXT,
+    REFERENCE,
+    Cell,
+    Column,
+    Table,
+    absent,
+    context,
+    number,
+    printed_cells,
+    published_column,
+    reference_of,
+)
+from plumbline.specs.study_config import Study
+from plumbline.stats.order_agreement import OrderAgreement, order_agreement
+
+from ..headline_runs import BASE, LARGE
+from ..scale_differences import LEVEL, ScaleDifferences, scale_differences
+from .signals import METRICS
+
+#: Metrics of the runs themselves: validation loss leads, the right answers' log-probability stands beside.
+LOSS, LOGPROB = (next(one for one in METRICS if one.name == name) for name in ("validation_loss", "answer_logprob"))
+
+#: The words of a method's difference.
+BETTER, WORSE, NOT_RESOLVED, ONE_SEED = "lower", "higher", "not resolved", "no spread of seeds"
+
+
+def _columns(scale: str, word: str) -> list[Column]:
+    return [
+        ours(f"validation_loss_minus_baseline_{scale}", f"Δ val. loss, {word}", "+.3f", narrow=True),
+        ours(f"half_interval_95_{scale}", f"±, {word}", ".3f", narrow=True),
+        said(f"resolved_{scale}", f"resolved, {word}", narrow=True),
+        ours(f"p_bonferroni_{scale}", f"p Bonferroni, {word}", PROBABILITY, readable=False),
+        ours(f"spread_of_own_seeds_{scale}", f"own spread, {word}", ".4f", readable=False),
+        ours(f"answer_logprob_minus_baseline_{scale}", f"Δ log p, {word}", "+.2f", readable=False),
+        ours(f"answer_logprob_p_bonferroni_{scale}", f"p Bonferroni of log p, {word}", PROBABILITY, readable=False),
+        ours(f"seeds_{scale}", f"seeds, {word}", "d"),
+    ]
+
+
+COLUMNS = [
+    *labels("method", "Method"),
+    *_columns("base", "small"),
+    *_columns("large", "larger"),
+    published_column("z", "z", narrow=True),
+    published_column("delta_3b", "Δ 3B", narrow=True),
+    *CONTEXT,
+]
+
+
+def order_across_scales(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
+    """All methods of the study, lowest validation loss at the base scale first, those without one last."""
+    reference = reference_of(study, "order_across_scales")
+    found = {
+        (scale, metric.name): scale_differences(frames, study, reference, scale, metric)
+        for scale in (BASE, LARGE)
+        for metric in (LOSS, LOGPROB)
+    }
+    base = found[BASE, LOSS.name]
+    order = base.means.reindex(study.methods).sort_values(kind="stable", na_position="last").index
+    table2, table3 = published.table("table2"), published.table("table3")
+    rows = []
+    for method in order:
+        row = {"method": Cell(method), "label": Cell(study.label(method))}
+        for scale, word in ((BASE, "base"), (LARGE, "large")):
+            row |= _scale_cells(
+                frames, found[scale, LOSS.name], found[scale, LOGPROB.name], scale, word, method, reference
+            )
+        row |= printed_cells(table2, method, {"z": "z"}) | printed_cells(table3, method, {"delta_3b": "delta_3b"})
+        rows.append(row | context(study, BASE, frames))
+    return make_table(
+        "order_across_scales",
+        f"Validation loss of every method beside {study.label(reference)}'s at {study.scale_label(BASE)} and "
+        f"{study.scale_label(LARGE)}, all seeds, lowest first.",
+        study,
+        key="method",
+        columns=COLUMNS,
+        rows=rows,
+        notes=_notes(study, found),
+        warnings=lead(study, reference, base, found[LARGE, LOSS.name], published),
+        published=published.shown("table2", "csv"),
+        scores=frames,
+    )
+
+
+def _scale_cells(
+    frames: RunFrames,
+    loss: ScaleDifferences,
+    logprob: ScaleDifferences,
+    scale: str,
+    word: str,
+    method: str,
+    reference: str,
+) -> dict[str, Cell]:
+    """The cells of one scale."""
+    runs = frames.select(scale, [method])
+    mine, both = loss.runs.get(method, ()), (*loss.runs.get(method, ()), *loss.runs.get(reference, ()))
+    gone = absent(runs["outcome"]) if len(runs) else "not at this scale"
+    is_reference = method == reference
+
+    def at(values: pd.Series) -> float:
+        return float(values.get(method, math.nan))
+
+    untested = REFERENCE if is_reference else gone if math.isnan(at(loss.delta)) else ONE_SEED
+    if is_reference or math.isnan(at(loss.p_bonferroni)):
+        resolved = untested
+    elif at(loss.p_bonferroni) <= LEVEL:
+        resolved = BETTER if at(loss.delta) < 0 else WORSE
+    else:
+        resolved = NOT_RESOLVED
+    return {
+        f"validation_loss_minus_baseline_{word}": number(at(loss.delta), gone, both),
+        f"half_interval_95_{word}": number(math.nan if is_reference else at(loss.half_interval), untested, both),
+        f"resolved_{word}": Cell(resolved, both),
+        f"p_bonferroni_{word}": number(at(loss.p_bonferroni), untested, both),
+        f"spread_of_own_seeds_{word}": number(at(loss.spread), gone if gone != "missing" else ONE_SEED, mine),
+        f"answer_logprob_minus_baseline_{word}": number(at(logprob.delta), gone, both),
+        f"answer_logprob_p_bonferroni_{word}": number(at(logprob.p_bonferroni), untested, both),
+        f"seeds_{word}": Cell(int(loss.seeds.get(method, 0)), mine),
+    }
+
+
+def lead(
+    study: Study, reference: str, base: ScaleDifferences, large: ScaleDifferences, published: PrintedNumbers
+) -> list[str]:
+    """What the smaller scale resolves, how much of its order the larger one keeps, and how much the paper has."""
+    sentences = [_resolved(study, one, scale, reference) for scale, one in ((BASE, base), (LARGE, large))]
+    agreements = agreement(study, base, large, published)
+    kept, told = agreements["kept"], agreements["kept_where_told_apart"]
+    small, larger = study.scale_label(BASE), study.scale_label(LARGE)
+    if kept.pairs:
+        sentences.append(
+            f"Decision accuracy, {small} for {larger}: {_share(kept)}; of those that {small} tells apart (p <= "
+            f"{LEVEL}, one pair at a time), {_share(told)}."
+        )
+    for name, words in (("printed_z", "z of accuracy at 1.2B (Table 2)"), ("printed_3b", "accuracy at 3B (Table 3)")):
+        if agreements[name].pairs:
+            sentences.append(f"Beside the paper's {words}: {_share(agreements[name])}.")
+    return sentences
+
+
+def agreement(
+    study: Study, base: ScaleDifferences, large: ScaleDifferences, published: PrintedNumbers
+) -> dict[str, OrderAgreement]:
+    """How alike the smaller scale orders methods as the larger one does, and as the printed accuracies do."""
+    lower, larger = _better(base), _better(large)
+    both = [method for method in lower if math.isfinite(lower[method]) and math.isfinite(larger.get(method, math.nan))]
+    z = {method: _printed(published, "table2", method, "z") for method in study.methods}
+    delta = {method: _printed(published, "table3", method, "delta_3b") for method in study.methods}
+    return {
+        "kept": order_agreement(lower, larger),
+        "kept_where_told_apart": order_agreement(lower, larger, counted=base.told_apart(both)),
+        "printed_z": order_agreement(lower, z),
+        "printed_3b": order_agreement(lower, delta),
+    }
+
+
+def _better(one: ScaleDifferences) -> Mapping[str, float]:
+    """Method -> minus its mean loss, so that larger is better."""
+    return {str(method): -float(value) for method, value in one.means.items()}
+
+
+def _printed(published: PrintedNumbers, table: str, method: str, column: str) -> float:
+    text = printed(published.table(table), method, column)
+    return math.nan if text == NOT_PRINTED else float(text)
+
+
+def _share(found: OrderAgreement) -> str:
+    if not found.pairs:
+        return "no pair"
+    words = f"{found.alike:g} of {found.pairs} pairs of {found.methods} methods in the same order ({found.share:.0%}"
+    if math.isnan(found.p):
+        return f"{words})"
+    return (
+        f"{words}; 95 % interval over methods {found.low:.0%} to {found.high:.0%}; by chance up to {found.chance:.0%}, "
+        f"p {probability(found.p)})"
+    )
+
+
+def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -> str:
+    resolved = one.resolved()
+    steps = {run.spec.train.steps for run in study.runs.values() if run.spec.scale == scale}
+    where = f"{study.scale_label(scale)}{f' and {steps.pop()} steps' if len(steps) == 1 else ''}"
+    if not one.freedom:
+        return f"At {where}: no spread of seeds, so nothing is resolved."
+    parts = []
+    for word, chosen in ((BETTER, resolved & (one.delta < 0)), (WORSE, resolved & (one.delta > 0))):
+        found = one.delta[chosen].sort_values()
+        named = [f"{study.label(str(method))} {value:+.2f}" for method, value in found.items()]
+        parts += [f"{word}: {', '.join(named)}"] if named else []
+    others = int(one.delta.drop(reference, errors="ignore").notna().sum())
+    return (
+        f"Resolved by validation loss at {where}: {int(resolved.sum()) or 'none'} of {others} methods against "
+        f"{study.label(reference)} (all seeds, Bonferroni over {study.m})"
+        f"{f'. {parts[0][0].upper()}{parts[0][1:]}' if parts else ''}{f'; {parts[1]}' if len(parts) > 1 else ''}."
+    )
+
+
+def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> list[str]:
+    notes = [
+        "Δ: mean over a method's seeds minus the mean over the reference's; ±: half of its 95 % interval, one "
+        "comparison at a time; resolved: significant after Bonferroni. Spread of seeds: pooled over all methods about "
+        "their own means. Δ log p: log-probability in nats of the right answer, mean over items and tasks; z, Δ 3B as "
+        "printed (accuracy)."
+    ]
+    for scale in (BASE, LARGE):
+        one = found[scale, LOSS.name]
+        own = one.spread.dropna()
+        if one.freedom and len(own):
+            notes.append(
+                f"{study.scale_label(scale)}: pooled spread {one.sigma:.4f} nats ({one.freedom} degrees of freedom); "
+                f"methods' own from {own.min():.4f} ({study.label(str(own.idxmin()))}) to {own.max():.4f} "
+                f"({study.label(str(own.idxmax()))}). Where a method's own is larger, its test is too easy."
+            )
+    return notes

@@ -1,0 +1,56 @@
+"""The help of a verb is for people: as wide in every terminal, in paragraphs, without what only rules pass."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+
+import pytest
+
+from plumbline.cli import VERBS, main
+from plumbline.core import command_line
+
+
+def help_of(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"], prog_name="plumbline")
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_it_is_as_wide_in_every_terminal_and_without_what_only_rules_pass(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [verb] if verb else []
+    monkeypatch.setattr(sys, "argv", sys.argv)  # which a verb's words replace
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = help_of(*words, capsys=capsys)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert wide == help_of(*words, capsys=capsys)
+    assert [line for line in wide.splitlines() if len(line) > 80] == []
+    assert not command_line.WIRE.intersection(re.findall(r"--[a-z-]+", wide))
+
+
+def test_what_only_rules_pass_is_accepted_all_the_same() -> None:
+    from plumbline.plan.__main__ import arguments as plan
+    from plumbline.results.__main__ import arguments as results
+
+    assert plan().parse_args(["--configuration-json", "{}"]).configuration_json == "{}"
+    hidden = sorted(command_line.WIRE - {"--configuration-json"})
+    given = results().parse_args(["table", "transfer", "table2", "--out", "x.csv", *(f"{name}=abc" for name in hidden)])
+    assert [getattr(given, name[2:].replace("-", "_")) for name in hidden] == ["abc"] * len(hidden) != []
+
+
+def test_paragraphs_are_filled_and_commands_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    said = f"{'many words ' * 20}\n\n    plumbline verb   --option\n\nThe end."
+
+    def verb() -> None:
+        argparse.ArgumentParser(prog="verb", description=said).parse_args(["--help"])
+
+    with pytest.raises(SystemExit):
+        command_line.run(verb)
+    out = capsys.readouterr().out
+    assert "\n\n    plumbline verb   --option\n\nThe end.\n" in out
+    assert 70 < max(map(len, out.splitlines())) <= command_line.HELP_WIDTH

@@ -1,0 +1,99 @@
+"""Pages are short, each has a place by what a reader wants of it, and a command is spelt in one way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.cli import VERBS
+
+WORDS = 1_200
+#: Added to, and searched for a name rather than read. The API's page is made of docstrings, which are not counted
+#: either, since its file only names them; measured tables of benchmarks/ are written by commands.
+NOT_READ = ("CHANGELOG.md",)
+KINDS = ["Plumbline", "Tutorial", "How-to", "Reference", "Explanation", "Internals"]
+ELSEWHERE = {
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "studies.md": "studies/README.md",
+    "benchmarks.md": "benchmarks/README.md",
+}
+
+
+class Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, whose tags name Python's objects."""
+
+
+Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda loader, suffix, node: None)
+
+
+@pytest.fixture(scope="module")
+def nav(repository: Path) -> list[dict[str, Any]]:
+    return yaml.load((repository / "mkdocs.yml").read_text(), Loader)["nav"]
+
+
+def pages_of(part: Any) -> list[str]:
+    """The files that a part of the contents names."""
+    if isinstance(part, str):
+        return [part]
+    return [page for one in (part if isinstance(part, list) else part.values()) for page in pages_of(one)]
+
+
+def written(repository: Path) -> list[Path]:
+    """The pages that somebody wrote: those of the site, and those of folders that travel along with it."""
+    patterns = (
+        "*.md",
+        "docs/*.md",
+        "*/README.md",
+        "config/tasks/README.md",
+        "studies/*/README.md",
+        "examples/*/README.md",
+    )
+    return sorted({page for pattern in patterns for page in repository.glob(pattern)})
+
+
+def test_no_page_is_over_the_limit(repository: Path) -> None:
+    """Counted as `wc -w` does. A page that grows over it is split by what its reader wants to do."""
+    long = {
+        str(page.relative_to(repository)): words
+        for page in written(repository)
+        if (words := len(page.read_text(encoding="utf-8").split())) > WORDS
+    }
+    assert {name: words for name, words in long.items() if name not in NOT_READ} == {}
+
+
+def test_contents_are_by_kind_and_name_every_page_once(repository: Path, nav: list[dict[str, Any]]) -> None:
+    assert [kind for part in nav for kind in part] == KINDS
+    named = pages_of(nav)
+    there = {page.name for page in (repository / "docs").glob("*.md")} | ELSEWHERE.keys()
+    assert len(named) == len(set(named)) and set(named) == there
+    assert [pages_of(part[kind]) for part in nav for kind in part if kind in ("Plumbline", "Tutorial")] == [
+        ["index.md"],
+        ["tutorial.md"],
+    ]
+
+
+def test_a_verb_is_spelt_as_a_verb(repository: Path) -> None:
+    """Where `plumbline x` does it, no page says `python -m plumbline...`."""
+    modules = {verb.module for verb in VERBS.values()}
+    said = [
+        (str(page.relative_to(repository)), module)
+        for page in written(repository)
+        if page.name != "CHANGELOG.md"
+        for module in re.findall(r"python -m (plumbline(?:\.\w+)+)", page.read_text(encoding="utf-8"))
+        if module in modules
+    ]
+    assert said == []
+
+
+def test_the_first_page_asks_three_questions_shows_a_picture_and_leads_to_each_kind(repository: Path) -> None:
+    page = (repository / "docs/index.md").read_text(encoding="utf-8")
+    assert len(page.split()) < 450
+    assert len(re.findall(r"^\*\*.+\?\*\*", page, re.MULTILINE)) == 3
+    assert re.search(r"^!\[.{20,}\]\(_assets/\S+\)$", page, re.MULTILINE)
+    for page_of_a_kind in ("tutorial.md", "your-own.md", "command.md", "statistics.md", "../CONTRIBUTING.md"):
+        assert f"]({page_of_a_kind})" in page

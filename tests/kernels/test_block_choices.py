@@ -1,0 +1,113 @@
+"""The table of blocks: its defaults, what a measured row changes and where, and how the check fills it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from benchmarks.gpu_check import fill_block_choices
+from benchmarks.gpu_check.call_settings import REHEARSAL
+from benchmarks.gpu_check.measured_rows import MEASURED, MeasuredRows
+from benchmarks.gpu_check.sections.kernel_block_sizes import CHOICES
+from plumbline.core.errors import PlumblineError
+from plumbline.kernels import block_choices
+from plumbline.kernels.block_choices import NOT_MEASURED, BlockChoice, row_for
+from tests.conftest import REPOSITORY
+
+DEVICE = "NVIDIA H100 80GB HBM3"
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_defaults_are_those_that_were_compiled_and_say_that_they_are_not_measured(size: int) -> None:
+    """At most 128 rows of 64 half-precision numbers, and at least 32 rows, whatever the width."""
+    for width in (8, 16, 32, 48, 64, 72, 96, 128, 256, 512):
+        row, padded = row_for("softpick", "", width, size), block_choices.padded_width(width)
+        assert padded >= width and padded & (padded - 1) == 0
+        assert row.blocks == (max(32, min(128, 128 * 64 * 2 // (max(padded, 64) * size))), 32, 8, 2)
+        assert row.measured == NOT_MEASURED
+    assert row_for("selective", "", 64, 2).blocks == CHOICES[0]
+
+
+def test_a_measured_row_is_for_its_kernel_device_width_and_type_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = BlockChoice(
+        kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 4, 2), measured="1 ms, commit abc"
+    )
+    monkeypatch.setattr(block_choices, "MEASURED", (mine,))
+    assert row_for("softpick", DEVICE, 64, 2) is row_for("softpick", DEVICE, 48, 2) is mine
+    for other in (("sigmoid", DEVICE, 64, 2), ("softpick", "NVIDIA H200", 64, 2), ("softpick", DEVICE, 32, 2)):
+        assert row_for(*other).measured == NOT_MEASURED
+    assert row_for("softpick", DEVICE, 64, 4).measured == NOT_MEASURED
+
+
+def test_a_compiler_takes_the_look_up_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is asked while a graph is made, and breaks none."""
+    mine = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 16, 4, 2))
+    monkeypatch.setattr(block_choices, "MEASURED", (mine,))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *given: DEVICE)
+
+    def looked_up(x: torch.Tensor) -> torch.Tensor:
+        row = row_for("softpick", block_choices.device_name(), x.shape[-1], x.dtype.itemsize)
+        return x + row.blocks[1]
+
+    graph = torch.compile(looked_up, backend="eager", fullgraph=True)
+    assert graph(torch.zeros(2, 64, dtype=torch.bfloat16)).tolist() == [[16.0] * 64] * 2
+
+
+def row(kernel: str, choice: tuple[int, ...], both: float, **other: Any) -> dict[str, Any]:
+    """A row as the section leaves it."""
+    times = {"forward": both / 3, "both": both}
+    said = {"kernel": kernel, "width": 64, "choice": list(choice), "milliseconds": times, "path": kernel, "equal": True}
+    return said | other
+
+
+def measured(path: Path, rows: list[dict[str, Any]], rehearsal: str | None = None) -> MeasuredRows:
+    """What a call of the check leaves."""
+    state = MeasuredRows.read(path)
+    state.content["machine"] = {"device": DEVICE, "git_commit": "0123456789abcdef"}
+    state.content["told"] = {"device": DEVICE, "kind": "cuda", "sizes": "paper", "rehearsal": rehearsal}
+    state.plan("kernel_block_sizes", [str(number) for number in range(len(rows))])
+    for number, values in enumerate(rows):
+        state.record("kernel_block_sizes", str(number), MEASURED, **values)
+    return state
+
+
+def test_the_fastest_that_kept_its_numbers_is_written(tmp_path: Path) -> None:
+    rows = [
+        row("softpick", CHOICES[0], 2.0),
+        row("softpick", (128, 64, 8, 2), 1.5),
+        row("softpick", (64, 64, 4, 2), 1.0, equal=False),
+        row("softpick", (64, 32, 4, 2), 0.5, path="chunked"),
+        row("sigmoid", CHOICES[0], 3.0),
+    ]
+    sigmoid, softpick = fill_block_choices.fastest(measured(tmp_path / "gpu_check_x.json", rows))
+    assert (softpick.blocks, softpick.measured) == ((128, 64, 8, 2), "1.5 ms, 0.75 of the default's, commit 01234567")
+    assert (sigmoid.blocks, sigmoid.measured) == (CHOICES[0], "3 ms, 1.00 of the default's, commit 01234567")
+    assert (softpick.device, softpick.widths, softpick.size) == (DEVICE, (64, 64), 2)
+    older = BlockChoice(kernel="softpick", device=DEVICE, widths=(64, 64), size=2, blocks=(64, 64, 8, 2))
+    elsewhere = replace(older, device="A")
+    together = fill_block_choices.merged((older, elsewhere), [sigmoid, softpick])
+    assert together == [elsewhere, sigmoid, softpick]
+    source = Path(block_choices.__file__).read_text()
+    text = fill_block_choices.written(source, together)
+    space: dict[str, Any] = {"__name__": "filled"}
+    sys.modules["filled"] = type(sys)("filled")  # where a dataclass looks for its module
+    exec(compile(ast.parse(text), "filled", "exec"), space)
+    del sys.modules["filled"]
+    assert [row.blocks for row in space["MEASURED"]] == [row.blocks for row in together]
+    assert fill_block_choices.written(text, together) == text and space["DEFAULT"]
+    formatted = [sys.executable, "-m", "ruff", "format", "--line-length", "120", "--check", "-"]
+    assert subprocess.run(formatted, input=text, text=True, capture_output=True, cwd=REPOSITORY).returncode == 0
+
+
+def test_a_rehearsal_and_a_check_without_blocks_fill_nothing(tmp_path: Path) -> None:
+    with pytest.raises(PlumblineError, match="rehearsal"):
+        fill_block_choices.fastest(measured(tmp_path / "a.json", [row("softpick", CHOICES[0], 1.0)], REHEARSAL))
+    with pytest.raises(PlumblineError, match="no blocks are measured"):
+        fill_block_choices.fastest(measured(tmp_path / "b.json", []))

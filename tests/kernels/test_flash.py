@@ -1,0 +1,148 @@
+"""flash-attn in the place of torch's fused attention: when it is chosen, what it is asked, and its numbers on a GPU.
+
+Without a device a stand-in of the package's function checks the call as its documentation states it: (B, T, H, W), half
+precision, grouped heads, `softmax_scale`, a causal mask aligned to the last key.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from plumbline.kernels import selection
+from plumbline.kernels.selection import FLASH_ATTN, SDPA, fused
+from plumbline.model.decoder import create
+from plumbline.model.kernel_choice import choose
+from plumbline.model.mixers import softmax
+from plumbline.specs.spec import ModelSpec
+from tests.model.attention_cases import inputs, mixer, padded, plain
+from tests.model.transfer_methods import ALL, overlay
+
+HALF = (torch.bfloat16, torch.float16)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What a stand-in for flash-attn's function is given; the table takes the CPU for a GPU."""
+    seen: list[dict[str, Any]] = []
+
+    def flash_attn_func(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        dropout_p: float = 0.0,
+        softmax_scale: float | None = None,
+        causal: bool = False,
+        deterministic: bool = False,
+    ) -> torch.Tensor:
+        """Plain attention with the arguments that the package's function has, of those that are used here."""
+        seen.append({"shapes": (q.shape, k.shape, v.shape), "causal": causal, "strides": q.stride()})
+        assert {x.dtype for x in (q, k, v)} < {*HALF} and q.shape[2] % k.shape[2] == 0 and k.shape == v.shape
+        assert dropout_p == 0.0 and softmax_scale is not None
+        each = q.shape[2] // k.shape[2]
+        k, v = (x.repeat_interleave(each, dim=2) for x in (k, v))
+        scores = torch.einsum("bqhw,bkhw->bhqk", q.double(), k.double()) * softmax_scale
+        if causal:
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1 + k.shape[1] - q.shape[1])
+            scores = scores.masked_fill(hidden, float("-inf"))
+        return torch.einsum("bhqk,bkhw->bqhw", scores.softmax(-1), v.double()).to(q.dtype)
+
+    module = ModuleType("flash_attn")
+    module.flash_attn_func = flash_attn_func
+    monkeypatch.setitem(sys.modules, "flash_attn", module)
+    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    here = selection.KernelSupport(types=frozenset(HALF), plain=True, widest=256, width_step=8)
+    monkeypatch.setattr(selection, "FLASH_ATTN_SUPPORT", here)
+    return seen
+
+
+def test_it_is_chosen_by_its_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    for dtype in HALF:
+        for width in (8, 64, 96, 256):
+            assert fused("cuda", dtype, width) == FLASH_ATTN
+        assert fused("cuda", dtype, 264) == fused("cuda", dtype, 60) == SDPA, "heads that it does not take"
+        assert fused("cpu", dtype, 64) == fused("meta", dtype, 64) == SDPA
+        assert fused("cuda", dtype, 64, plain=False) == SDPA, "padding and caches"
+    assert fused("cuda", torch.float32, 64) == fused("cuda", torch.float64, 64) == SDPA
+    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", False)
+    assert fused("cuda", torch.bfloat16, 64) == SDPA
+
+
+def test_a_manifest_says_so_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "FLASH_ATTN_INSTALLED", True)
+    monkeypatch.setattr(selection.metadata, "version", lambda name: {"flash_attn": "2.8.3"}[name])
+    model = create(ModelSpec.from_dict(overlay("baseline")), init_seed=0)
+    said = choose(model, "auto", "cuda", torch.bfloat16)
+    assert said == {"asked": "auto", "kernel": FLASH_ATTN, "triton": None, "flash_attn": "2.8.3", "notice": None}
+    assert choose(model, "auto", "cuda", torch.float32)["kernel"] == SDPA
+    assert choose(model, "reference", "cuda", torch.bfloat16)["kernel"] == selection.CHUNKED
+
+
+FOLDED = {"softmax": {"name": "softmax"}} | {
+    name: ALL[name]["mixer"] for name in ALL if "mixer" in ALL[name] and mixer(**ALL[name]["mixer"]).kernel == SDPA
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_its_call_gives_what_torchs_gives(name: str, calls: list[dict[str, Any]]) -> None:
+    """Every mixer that folds into softmax: outputs, and gradients through the stand-in."""
+    built = mixer(**FOLDED[name]).bfloat16()
+    given = [x.detach().bfloat16().requires_grad_() for x in inputs(9, groups=built.groups)]
+    out = built(*given, plain(9))
+    (call,) = calls
+    batch, length, heads, width = call["shapes"][0]
+    assert (batch, length) == (2, 9) and call["causal"] and heads >= 8 and width % 8 == 0
+    assert call["shapes"][1][2] == built.groups or name.endswith("official")
+    found = (out, *torch.autograd.grad(out.float().sum(), given))
+    selection.FLASH_ATTN_INSTALLED = False  # monkeypatched by the fixture, which puts it back
+    expected = built(*given, plain(9))
+    assert len(calls) == 1
+    for one, other in zip(found, (expected, *torch.autograd.grad(expected.float().sum(), given)), strict=True):
+        assert one.dtype == torch.bfloat16 and one.shape == other.shape
+        torch.testing.assert_close(one, other, rtol=3e-2, atol=3e-2 * other.abs().max().item())
+
+
+def test_the_scale_is_the_mixers(calls: list[dict[str, Any]]) -> None:
+    """With a scale of its own, not one over the root of the width."""
+    q, k, v = (x.detach().bfloat16() for x in inputs(5))
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.07, enable_gqa=True)
+    found = softmax.fused_softmax(q, k, v, plain(5), 0.07)
+    assert len(calls) == 1
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+
+
+def test_mixed_types_reach_it_in_autocasts_type(calls: list[dict[str, Any]]) -> None:
+    """As under training: norms leave queries and keys in float32, values are bfloat16."""
+    q, k, v = (x.detach() for x in inputs(5))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = softmax.fused_softmax(q.float(), k.float(), v.bfloat16(), plain(5), 0.3)
+    assert len(calls) == 1 and out.dtype == torch.bfloat16
+    softmax.fused_softmax(q.float(), k.float(), v.float(), plain(5), 0.3)
+    softmax.fused_softmax(q.bfloat16(), k.bfloat16(), v.bfloat16(), padded(5, left=1, right=1), 0.3)
+    assert len(calls) == 1, "float32, and a mask of padding, are torch's"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.skipif(importlib.util.find_spec("flash_attn") is None, reason="flash-attn is not installed")
+@pytest.mark.parametrize("width", [64, 96, 128])
+def test_on_a_device_it_is_attention_in_double(width: int) -> None:
+    """The package itself: 8 heads in 2 groups, a length that no block divides, against float64."""
+    draw = torch.Generator("cuda").manual_seed(5)
+    shapes = [(2, 301, heads, width) for heads in (8, 2, 2)]
+    drawn = [torch.randn(shape, generator=draw, device="cuda").bfloat16().transpose(1, 2) for shape in shapes]
+    given = [x.requires_grad_() for x in drawn]
+    assert fused("cuda", torch.bfloat16, width) == FLASH_ATTN
+    out = softmax.fused_softmax(*given, plain(301), width**-0.5)
+    do = torch.randn(out.shape, generator=draw, device="cuda").to(out)
+    found = (out, *torch.autograd.grad(out, given, do))
+    exact = [x.detach().double().requires_grad_() for x in given]
+    expected = torch.nn.functional.scaled_dot_product_attention(*exact, is_causal=True, enable_gqa=True)
+    for one, other in zip(found, (expected, *torch.autograd.grad(expected, exact, do.double())), strict=True):
+        assert ((one.double() - other).norm() / other.norm()).item() < 2e-2

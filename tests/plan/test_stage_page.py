@@ -1,0 +1,184 @@
+"""A plan by stage: its arithmetic by hand, that it is the plan of targets in another order, and what a person reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from math import ceil
+from pathlib import Path
+
+import pytest
+
+from plumbline.plan import __main__ as plan_verb
+from plumbline.plan import data_stage, machines, model_counts, stage_page, stages
+from plumbline.plan.job_needs import need
+from plumbline.plan.run_estimate import estimator
+from plumbline.plan.stages import DataRule, bottleneck, training_jobs
+from plumbline.plan.target_costs import table
+from plumbline.project import Project, load
+from plumbline.specs.yaml_files import load_config
+from tests import run_in_process
+from tests.plan.finished_run_files import BASELINE, by_target, finish
+
+LARGE = "transfer/large/baseline/s42"
+
+
+def rules(project: Project, pack: str) -> dict[str, DataRule]:
+    smaller = stages.up_to_pack(project, "climbmix", pack)
+    return {one.rule: one for one in stages.data_rules(smaller, "climbmix")}
+
+
+def test_each_pack_of_a_corpus_is_priced_as_if_there_were_no_larger_one(paper: Project) -> None:
+    """23 and 60 billion tokens of a thousand each (appendix A), and the text that they take over a network."""
+    assert list(stages.packs(paper, "climbmix")) == ["base", "large"]
+    sequences = {"base": 22_738_794, "large": 58_637_625}
+    for pack, number in sequences.items():
+        smaller = stages.up_to_pack(paper, "climbmix", pack)
+        assert data_stage.tokens(smaller, "climbmix") == (number + 131_072) * 1024
+        text = data_stage.text_bytes(smaller, "climbmix")
+        assert text == pytest.approx(1.1 * ceil((number + 1) * 1024 / 0.97) * (3.1 + 0.36 * 4))
+        documents = rules(paper, pack)["documents"]
+        assert documents.waits and documents.wall == pytest.approx(15 + 0.0667 * text / 1e6, rel=1e-3)
+        assert documents.disk == pytest.approx(2.1 * text) and documents.extrapolated
+    small, large = rules(paper, "base"), rules(paper, "large")
+    ratio = sequences["large"] / sequences["base"]
+    assert large["pack"].disk / small["pack"].disk == pytest.approx(ratio, rel=1e-2)
+    assert large["tokenizer"] == small["tokenizer"], "it reads a sample, of whichever"
+
+
+def test_the_largest_pack_is_what_the_plan_of_targets_has(paper: Project) -> None:
+    found, whole = rules(paper, "large").values(), by_target(estimator(paper)).loc["table2"]
+    assert sum(one.cpu_seconds for one in found) / 3600 == pytest.approx(whole["data_cpu_hours"])
+    assert max(one.megabytes for one in found) / 1e3 == pytest.approx(whole["data_memory_gb"])
+    # The profile packs sixteen shards, one after another; the plan of targets has them side by side.
+    shard = need("tokenize", {"remembered": 1.0, "shard_mb": data_stage.text_bytes(paper, "climbmix") / 1e6 / 256})
+    more = 15 * shard.seconds + 3 * data_stage.START_SECONDS
+    assert sum(one.wall for one in found) == pytest.approx(3600 * whole["data_hours"] + more)
+
+
+def test_the_bottleneck_is_the_longest_of_what_a_training_waits_for() -> None:
+    def rule(name: str, wall: float | None, **other: bool) -> DataRule:
+        sizes = {"jobs": 1, "cpu_seconds": 1.0, "waits": False, "megabytes": 1.0, "disk": 1.0, "extrapolated": False}
+        return DataRule(rule=name, wall=wall, **(sizes | other))
+
+    made = [rule("documents", 5.0), rule("tokenize", 7.0), rule("items", 90.0, aside=True)]
+    assert bottleneck(made).rule == "tokenize"
+    assert bottleneck([*made, rule("pack", None)]) is None and bottleneck([]) is None
+
+
+def test_a_run_is_chained_over_slices_that_each_start_and_stop(paper: Project) -> None:
+    """Five minutes before a slice ends the trainer is told to save; a start takes two minutes."""
+    day = estimator(paper)
+    run = paper.runs[BASELINE]
+    assert training_jobs(day, run) == 1, "16 hours on eight H100"
+    assert training_jobs(day, run, 1.5) == 2, "a slice too short for it"
+    quarter = estimator(paper, dataclasses.replace(machines.load("h100"), slice_hours=6))
+    seconds = quarter.pretrain_seconds(run)
+    assert training_jobs(quarter, run) == ceil((seconds - 120) / (6 * 3600 - 300 - 120)) == 3
+    tight = dataclasses.replace(machines.load("h100"), slice_hours=(seconds + 200) / 3600)
+    assert training_jobs(estimator(paper, tight), run) == 2, "it would not be saved in time"
+
+
+def test_size_classes_add_up_to_the_plan_of_targets(paper: Project) -> None:
+    priced = estimator(paper)
+    whole = by_target(priced).loc["(whole study)"]
+    base, large = stages.run_classes(priced)
+    assert [(one.size, one.devices) for one in (base, large)] == [("node", 8), ("two_nodes", 16)]
+    assert base.runs + large.runs == whole["runs_to_do"]
+    assert base.device_hours + large.device_hours == pytest.approx(whole["training_device_hours"])
+    bytes_kept = sum(one.state + one.kept for one in (base, large))
+    assert bytes_kept == pytest.approx(sum(priced.disk_bytes(run) for run in paper.runs.values()))
+    assert large.node_mb > base.node_mb > 8000 and large.jobs == 1 and large.jobs_slower == 2
+    finish(paper, paper.runs[LARGE], seconds=10.0)
+    assert stages.run_classes(estimator(paper, calibrate_on=[]))[1].runs == large.runs - 1
+
+
+@pytest.mark.parametrize("preset", ["paper", "mini", "smoke"])
+def test_the_page_is_one_of_80_columns_and_marks_what_is_reckoned(preset: str, tmp_path: Path) -> None:
+    """Of all studies."""
+    whole = load(load_config() | {"preset": preset, "work": str(tmp_path), "machine": "h100"})
+    priced = estimator(whole)
+    text = stage_page.terminal(priced, table(priced))
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) < 90
+    for study in whole.studies:
+        assert any(line.startswith(f"{study}/") for line in lines) and any(
+            line.startswith(f"{study} ") for line in lines
+        )
+    for name in ("documents", "tokenizer", "tokenize", "pack", "items", "one_gpu"):
+        assert any(name in line.split() for line in lines), name
+    *_, marked = text.split("\n\n")
+    assert marked.startswith("RECKONED, not measured") and "stated, MFU 0.40 of 989 TFLOP/s" in marked
+    assert ("the hub: 15 MB/s" in marked) == (preset == "paper")
+    assert "operations of some runs" in marked, "none was counted here"
+
+
+def test_what_is_made_is_not_on_the_page(demo: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_stage, "to_make", lambda project, runs: [])
+    monkeypatch.setattr(type(estimator(demo)), "trained", lambda self, run: True)
+    priced = estimator(demo, calibrate_on=[])
+    text = stage_page.terminal(priced, table(priced))
+    assert "DATA, on processors\nNothing is to be made." in text and "RUNS" not in text and "hub" not in text
+
+
+def test_the_verb_shows_stages_at_paper_and_targets_elsewhere_unless_it_is_told(
+    repository: Path, tmp_path: Path
+) -> None:
+    def printed(*words: str) -> str:
+        config = ("--config", f"work={tmp_path}", "studies=[transfer]")
+        done = run_in_process.run(plan_verb.main, "--machine", "h100", *config, *words, cwd=repository)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    stage, target = "RUNS, by size class", "attention_conce"
+    assert stage in (paper := printed("--preset", "paper")) and target not in paper
+    assert "operations of some runs" not in paper, "counted, on the meta device"
+    assert target in printed("--preset", "paper", "--by", "targets")
+    assert target in printed("--preset", "demo") and stage in printed("--preset", "demo", "--by", "stages")
+    sizes = printed("--preset", "paper", "--by", "sizes").splitlines()
+    assert max(map(len, sizes)) <= 80
+    counted = {tuple(line.split()[:2]): line.split()[2] for line in sizes if line.startswith("transfer/")}
+    assert counted["transfer/base", "baseline"] == "1,216,710,656"
+    assert len([1 for scale, method in counted if scale == "transfer/base" and "." not in method]) >= 20
+
+
+def test_a_model_that_was_not_counted_is_about(paper: Project) -> None:
+    known = model_counts.ModelCostLookup({})
+    lines = stage_page.sizes(estimator(paper, sizes=known)).splitlines()
+    assert all("about" in line for line in lines if line.startswith("transfer/"))
+
+
+def test_the_page_on_the_papers_size_says_what_the_plan_says(repository: Path, paper: Project) -> None:
+    """docs/paper-size.md: its table's hours, disk and memory, to the digits that it gives."""
+    known = model_counts.ModelCostLookup(model_counts.update(Path(paper.paths.counts), paper.runs.values()))
+    priced = estimator(paper, sizes=known)
+    text = (repository / "docs/paper-size.md").read_text()
+    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| ")}
+
+    def stated(row: str) -> list[float]:
+        """The numbers of a row, its first cell left out."""
+        cells = next(line for name, line in rows.items() if name.startswith(row)).split("|", 2)[2]
+        return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?", cells)]
+
+    base, large = stages.run_classes(priced)
+    for rule in ("documents", "tokenizer", "tokenize", "pack"):
+        small, big = (rules(paper, pack)[rule] for pack in ("base", "large"))
+        expected = [small.wall / 3600, big.wall / 3600]
+        if rule != "tokenizer":
+            expected = [small.wall / 3600, small.disk / 1e9, big.wall / 3600, big.disk / 1e9]
+        assert stated(f"`{rule}`")[: len(expected)] == pytest.approx(expected, rel=0.03, abs=0.06), rule
+    assert stated("a run")[:1] + stated("a run")[1:2] == pytest.approx(
+        [base.longest / 3600, large.longest / 3600], rel=0.01
+    )
+    assert stated("a run")[2:] == pytest.approx([base.node_mb / 1e3, large.node_mb / 1e3], rel=0.01)
+    assert stated("whole study")[:2] == pytest.approx([base.device_hours, large.device_hours], rel=0.01)
+    assert stated("Table 2")[0] == pytest.approx(by_target(priced).loc["table2", "device_hours"], rel=0.01)
+    one, other = (paper.runs[f"transfer/{scale}/baseline/s42"] for scale in ("base", "large"))
+    parameters = [priced.size(run).parameters for run in (one, other)]
+    kept = [size * number for number in parameters for size in (3 * 12e-9, 2 * 4e-9)]
+    assert stated("its checkpoints") == pytest.approx(kept, rel=0.05)
+    names = [name for name in paper.studies["transfer"].methods if "." not in name]
+    methods = [run for run in paper.runs.values() if run.spec.scale == "base" and run.spec.method in names]
+    models = {priced.size(run).parameters for run in methods}
+    for number in (min(models), max(models)):
+        assert f"{number:,}" in text

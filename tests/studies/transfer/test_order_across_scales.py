@@ -1,0 +1,89 @@
+"""What two scales say of the methods: by hand, in a world without an order, with gaps, and with nothing at all."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from plumbline.results.tables.table import Table
+from plumbline.specs import study_parts
+from tests.studies.transfer.synthetic_runs import PUBLISHED, World
+
+#: Baseline, six seeds.
+SEEDS = (0.00, 0.02, -0.02, 0.01, -0.01, 0.00)
+
+
+def made(world: World) -> Table:
+    groups = world.study.definition["targets"]["order_across_scales"]["runs"]
+    return study_parts.function("transfer", "tables", "order_across_scales")(
+        world.load(*groups), world.study, PUBLISHED
+    )
+
+
+def world_of(root: Path, base: dict[str, float], large: dict[str, float]) -> World:
+    """Six seeds of the baseline at both scales, and of each method one mean with three and two seeds about it."""
+    world = World(root, "evening")
+    for scale, at, effects, seeds in (("base", 5.2, base, (42, 43, 44)), ("large", 5.0, large, (42, 43))):
+        for seed, noise in enumerate(SEEDS, 42):
+            world.completed(scale, "baseline", seed, None, at + noise)
+        for method, effect in effects.items():
+            for place, seed in enumerate(seeds):
+                noise = 0.02 * (place - (len(seeds) - 1) / 2)
+                world.completed(scale, method, seed, None, at + effect + noise)
+    return world
+
+
+def test_a_row_by_hand(tmp_path: Path) -> None:
+    table = made(world_of(tmp_path, {"softpick": -0.10, "qknorm": -0.02}, {"softpick": -0.06}))
+    row = table.frame.set_index("method").loc["softpick"]
+    # Five degrees of freedom of the baseline, and two of each method.
+    squares = 5 * np.var(SEEDS, ddof=1) + 2 * 2 * 0.02**2
+    error = math.sqrt(squares / 9) * math.sqrt(1 / 3 + 1 / 6)
+    assert row["validation_loss_minus_baseline_base"] == pytest.approx(-0.10)
+    assert row["half_interval_95_base"] == pytest.approx(stats.t.isf(0.025, 9) * error)
+    assert row["p_bonferroni_base"] == pytest.approx(2 * 19 * stats.t.sf(0.10 / error, 9))
+    assert row["resolved_base"] == "lower" and row["seeds_base"] == 3 and row["seeds_large"] == 2
+    assert row["spread_of_own_seeds_base"] == pytest.approx(0.02)
+    assert list(table.frame["method"][:3]) == ["softpick", "qknorm", "baseline"], "lowest loss first"
+    assert table.cell("qknorm", "resolved_base").value == "not resolved"
+    assert table.cell("qknorm", "resolved_large").value == "missing" == table.cell("geglu_ffn", "resolved_base").value
+    assert table.cell("baseline", "p_bonferroni_base").word == "reference"
+    assert row["z_published"] == 4.47
+    assert "Resolved by validation loss at 1.2M and 330 steps: 1 of 2 methods" in table.warnings[0]
+    assert "Lower: Softpick -0.10." in table.warnings[0]
+
+
+METHODS = ("softpick", "qknorm", "geglu_ffn", "layerscale", "hyper", "ssmax", "relu_squared", "sandwich_norm")
+
+
+@pytest.mark.parametrize(
+    ("order", "kept", "said"),
+    [(1, "36 of 36 pairs of 9 methods in the same order (100%", "p 1"), (-1, "0 of 36 pairs", "p 1.00")],
+    ids=["kept", "reversed"],
+)
+def test_how_much_of_the_order_is_kept(order: int, kept: str, said: str, tmp_path: Path) -> None:
+    base = {method: 0.1 * (place - 3.5) for place, method in enumerate(METHODS)}
+    table = made(world_of(tmp_path, base, {method: order * effect for method, effect in base.items()}))
+    (words,) = [line for line in table.warnings if line.startswith("Decision accuracy, 1.2M for 2.8M")]
+    assert kept in words and "tells apart" in words
+    assert (said in words) if order < 0 else ("p 1.00" not in words)
+    assert any("z of accuracy at 1.2B (Table 2): " in line and "of 36 pairs" in line for line in table.warnings)
+
+
+def test_without_a_spread_of_seeds_nothing_is_resolved(tmp_path: Path) -> None:
+    world = World(tmp_path, "evening")
+    world.completed("base", "baseline", 42, None, 5.2)
+    world.completed("base", "softpick", 42, None, 4.0)
+    table = made(world)
+    assert table.cell("softpick", "resolved_base").value == "no spread of seeds"
+    assert table.warnings[0] == "At 1.2M and 330 steps: no spread of seeds, so nothing is resolved."
+    assert not any("Decision accuracy" in line for line in table.warnings)
+
+
+def test_a_world_without_any_run(tmp_path: Path) -> None:
+    table = made(World(tmp_path, "evening"))
+    assert set(table.frame["resolved_base"]) == {"missing", "reference"}
