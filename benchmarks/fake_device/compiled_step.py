@@ -4,8 +4,8 @@
     python -m benchmarks.fake_device.compiled_step --write-page-only  # with what a GPU has measured meanwhile
     python -m benchmarks.fake_device.compiled_step --methods qknorm --json
 
-The baseline is planned whole. Other methods are planned with few layers, twice, and what a layer adds is multiplied,
-unless layers read all earlier ones, as in `WHOLE`, which are planned whole.
+The baseline is planned whole. Other methods are planned with few layers, twice, and what a layer adds is multiplied;
+three times where a layer reads all earlier ones, so that each adds as much more than the one before.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).resolve().parents[1] / "compiled_step.md"
 ROWS = PAGE.with_suffix(".jsonl")
 SEQUENCES = 8
-#: Methods whose layers are not alike.
-WHOLE = ("denseformer", "attnres")
-#: Layers that the others are planned with.
-FEW = (2, 4)
+#: Methods that are planned whole: `denseformer` as well, to hold the others against.
+WHOLE = ("baseline", "denseformer")
+#: Those whose layers read all earlier ones.
+GROWING = ("attnres",)
+#: Layers that the others are planned with, in equal steps; the third only for those that grow.
+FEW = (2, 4, 6)
 #: Files of the model -> what their kernels are called, the first that fits.
 GROUPS = (
     ("ffn/", "activation of the FFN"),
@@ -79,20 +81,28 @@ def row(name: str, sequences: int, layers: int | None) -> dict[str, Any]:
         layers: of the model, in place of its own: then nothing is multiplied.
     """
     from benchmarks.fake_device.compiled_kernels import planned
-    from benchmarks.fake_device.compiled_page import COUNTED
     from benchmarks.gpu_check import base_scale_specs
 
     spec = base_scale_specs.runs("paper")[name]
-    if layers is not None or name in (base_scale_specs.BASELINE, *WHOLE):
+    if layers is not None or name in WHOLE:
         return {"method": name, "planned": "whole", "groups": totals(planned(spec, sequences, layers=layers))}
-    few, more = (totals(planned(spec, sequences, layers=count)) for count in FEW)
-    beyond = (spec.model.layers - FEW[0]) / (FEW[1] - FEW[0])
-    nothing = dict.fromkeys(COUNTED, 0.0)
-    grown = {
-        kind: {key: (least := few.get(kind, nothing)[key]) + beyond * (value - least) for key, value in entry.items()}
-        for kind, entry in more.items()
-    }
-    return {"method": name, "planned": f"with {FEW[0]} and {FEW[1]} layers", "groups": grown}
+    counts = FEW if name in GROWING else FEW[:2]
+    tables = [totals(planned(spec, sequences, layers=count)) for count in counts]
+    words = f"with {', '.join(map(str, counts[:-1]))} and {counts[-1]} layers"
+    return {"method": name, "planned": words, "groups": grown(tables, spec.model.layers)}
+
+
+def grown(tables: list[dict[str, dict[str, float]]], layers: int) -> dict[str, dict[str, float]]:
+    """Totals of so many layers from those of `FEW`: by the straight line through two, the parabola through three."""
+    steps = (layers - FEW[0]) / (FEW[1] - FEW[0])
+    found: dict[str, dict[str, float]] = {}
+    for kind, entry in tables[-1].items():
+        found[kind] = {}
+        for key in entry:
+            first, second, *more = (table.get(kind, {}).get(key, 0.0) for table in tables)
+            bend = more[0] - 2 * second + first if more else 0.0
+            found[kind][key] = first + steps * (second - first) + steps * (steps - 1) / 2 * bend
+    return found
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.fake_device import method_rows
+from benchmarks.fake_device.compiled_step import FEW, grown
 from tests.conftest import REPOSITORY
 
 COMPILER = shutil.which("g++")
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 #: Each of a kind: fused attention, two kernels of ours, float32 products that are listed, a gate, another norm's place.
-FEW = ("baseline", "softpick", "sigmoid_attn", "relu_squared", "attnres", "gated_attn_qknorm", "sandwich_norm")
+CHOSEN = ("baseline", "softpick", "sigmoid_attn", "relu_squared", "attnres", "gated_attn_qknorm", "sandwich_norm")
 
 
 def asked(module: str, *words: str) -> list[dict[str, Any]]:
@@ -41,8 +42,8 @@ def assert_sound(rows: list[dict[str, Any]]) -> None:
 
 def test_steps_wait_for_nothing_and_compute_in_bfloat16() -> None:
     """Two layers of 1.2B's width."""
-    rows = {row["method"]: row for row in asked("benchmarks.fake_device", "--layers=2", "--json", "--methods", *FEW)}
-    assert list(rows) == list(FEW)
+    rows = {row["method"]: row for row in asked("benchmarks.fake_device", "--layers=2", "--json", "--methods", *CHOSEN)}
+    assert list(rows) == list(CHOSEN)
     assert_sound([*rows.values()])
     baseline = rows["baseline"]
     # 6 operations a weight and token, and those of the visible pairs.
@@ -117,8 +118,18 @@ def test_inductor_plans_the_loss_without_float32_logits() -> None:
     (row,) = asked("benchmarks.fake_device.compiled_step", "--layers=1", "--json", "--methods", "baseline")
     groups, logits = row["groups"], 2 * 8 * 1023 * 65664
     assert groups["loss"]["bytes"] < 8 * logits, "17 times where float32 logits are stored"
-    assert groups["attention"]["kernels"] == 2 and groups["matrix products"]["operations"] > 1e13
+    assert groups["attention"]["kernels"] == 2 and groups["matrix products"]["operations"] > 8e12
     assert sum(entry["bytes"] for entry in groups.values()) < 25e9
+
+
+def test_few_layers_tell_of_many() -> None:
+    """Where each layer adds as much, and where it adds as much more than the one before."""
+
+    def table(layers: int, bend: float) -> dict[str, dict[str, float]]:
+        return {"loss": {"bytes": 7.0}, "rest": {"bytes": 5.0 + 3.0 * layers + bend * layers**2}}
+
+    for bend, counts in ((0.0, FEW[:2]), (0.5, FEW)):
+        assert grown([table(count, bend) for count in counts], 24) == table(24, bend)
 
 
 def test_a_measured_step_stands_in_the_table(tmp_path: Path) -> None:
