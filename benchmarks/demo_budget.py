@@ -35,7 +35,7 @@ from plumbline.stats.distributions import t_isf
 from plumbline.train import pretrain as training
 from plumbline.train.trainer_settings import TrainerSettings
 
-STEPS = (22, 44, 66, 88)
+STEPS = (22, 44, 88)
 SEEDS = (3, 4, 6, 8, 10)
 LEVEL, DRAWS = 0.05, 20_000
 

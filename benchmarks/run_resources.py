@@ -18,8 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 #: Widths of models of eight layers: 26 M, 102 M and 228 M parameters; the last of a training alone.
 WIDTHS = (512, 1024, 1536)
-#: Widths of the models that a verdict looks at, at a context of 1,024: 2, 7 and 15 M parameters.
-LOOKED_AT = (128, 256, 384)
+#: Widths of the models that a verdict looks at, at a context of 1,024: 2 M and 7 M parameters.
+LOOKED_AT = (128, 256)
 
 LOOK = """
 import sys

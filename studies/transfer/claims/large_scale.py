@@ -66,6 +66,7 @@ def _ranks(e: Evidence, method: str) -> tuple[float, float]:
     """Among all methods at the base scale, and among those that completed the large one."""
     for name in e.methods:
         e.climb(name)
+    e.behind(method, "large")  # where a preset has it at one scale alone, it is missing
     return float(e.two_scales.loc[method, "rank_base"]), float(e.two_scales.loc[method, "rank_large"])
 
 

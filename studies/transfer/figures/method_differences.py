@@ -88,7 +88,6 @@ def _draw_ours(
     axes: Axes, frame: pd.DataFrame, study: Study, found: dict[str, ScaleDifferences], reference: str
 ) -> None:
     axes.axvline(0, color=GREY, linewidth=0.8)
-    seeds = []
     for scale, (mark, colour, shift) in MARKS.items():
         x, there = frame[f"lower_loss_{scale}"], frame[f"lower_loss_{scale}"].notna().to_numpy(dtype=bool)
         if not there.any():
@@ -100,11 +99,11 @@ def _draw_ours(
         for chosen, face in ((resolved & there, colour), (~resolved & there, "white")):
             axes.scatter(x[chosen], y[chosen], s=22, marker=mark, facecolor=face, edgecolor=colour, zorder=4)
         # For the legend: its own colours, whichever marks there are.
-        axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=study.scale_label(scale))
-        seeds.append(int(found[scale].seeds.get(reference, 0)))
+        words = f"{study.scale_label(scale)}, {int(found[scale].seeds.get(reference, 0))} seeds of the baseline"
+        axes.scatter([], [], s=22, marker=mark, facecolor=colour, edgecolor=colour, label=words)
     axes.scatter([], [], s=22, marker="o", facecolor="white", edgecolor=GREY, label="open: not resolved")
     axes.set_xscale("symlog", linthresh=LINEAR_NATS, linscale=1.2)
-    axes.set_xticks([-1, -0.4, -0.2, -0.1, 0, 0.1, 0.2, 0.4])
+    axes.set_xticks([-1, -0.2, -0.1, 0, 0.1, 0.2, 0.4])
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
     axes.set_yticks(np.arange(len(frame)), frame["label"])
@@ -112,8 +111,7 @@ def _draw_ours(
     axes.set_xlabel(f"validation loss lower than the baseline's by\n(nats a token; log beyond ±{LINEAR_NATS})")
     axes.legend(loc="lower right", fontsize=7)
     scales = [scale for scale in MARKS if frame[f"lower_loss_{scale}"].notna().any()]
-    extra = f"{' and '.join(map(str, seeds))} seeds of the baseline" if seeds else "no baseline"
-    figure_style.name_preset(axes, study, "Trained here, with 95 % intervals", *(scales or [BASE]), extra=extra)
+    figure_style.name_preset(axes, study, "Trained here, with 95 % intervals", *(scales or [BASE]))
 
 
 def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:
