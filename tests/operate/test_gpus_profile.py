@@ -66,7 +66,7 @@ def test_the_workflow_launches_by_size(repository: Path) -> None:
 
     def planned(preset: str) -> subprocess.CompletedProcess[str]:
         scores = f"work/{preset}/scores/transfer/base/baseline/s42/scores.parquet"
-        words = ("--dry-run", scores, "--profile", "profiles/gpus", "--config", f"preset={preset}")
+        words = ("--dry-run", "-p", scores, "--profile", "profiles/gpus", "--config", f"preset={preset}")
         return snakemake(repository, *words, "studies=[transfer]", devices="0,1,2")
 
     paper = planned("paper")
