@@ -14,12 +14,11 @@ from benchmarks.gpu_check.call_settings import SectionCall
 from benchmarks.gpu_check.measured_rows import FAILED, GOES_ON, MeasuredRows
 from benchmarks.gpu_check.section_worker import EXIT_FRESH_PROCESS
 from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.runtime.allocator import GPU_ALLOCATOR
 
 FINISHED, OUT_OF_TIME = "finished", "out of time; the next call goes on"
 #: Seconds that a process may go beyond its time to finish its row, and then to end when it is told to.
 GRACE = 12.0
-#: So that memory is not lost to fragments between rows of different shapes.
-ENVIRONMENT = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
 #: Seconds that every section has, where there are any left: a process needs some to begin.
 LEAST = 15.0
 #: A row that was cut off so often is given up.
@@ -93,7 +92,7 @@ def _process(name: str, module: str, path: Path, setting: SectionCall, grace: fl
     log = log_of(path)
     with log.open("a", encoding="utf-8") as output:
         print(f"== {name}", file=output, flush=True)
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT | os.environ)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=GPU_ALLOCATOR | os.environ)
         try:
             return process.wait(max(setting.until - time.time(), 0) + grace)
         except subprocess.TimeoutExpired:

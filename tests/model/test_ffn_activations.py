@@ -11,6 +11,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
 from plumbline.model.ffn.relu_squared import ReLUSquared
 from tests.model_specs import small
+from tests.operator_calls import Calls
 
 X = torch.randn(2, 5, 64, generator=torch.Generator().manual_seed(0))
 
@@ -65,6 +66,20 @@ class TestReLUSquared:
         torch.testing.assert_close(module(X), (hidden @ module.down.weight.T) ** 2)
         torch.testing.assert_close(module(3 * X), 9 * module(X))
         assert (module(X) >= 0).all() and all(map(torch.equal, module.parameters(), inside.parameters()))
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+    def test_the_square_is_a_product_with_the_bits_of_a_power(self, dtype):
+        """Autocast of a GPU takes a power in float32, and what comes of it back to bfloat16: the same bits."""
+        module, narrow = ffn(name="relu_squared"), X.to(dtype)
+        module.to(dtype)
+        found = torch.autograd.grad(module(narrow).sum(), [*module.parameters()])
+        hidden = module.up(narrow).relu()
+        wanted = module.down(hidden.float().square().to(dtype))
+        assert torch.equal(module(narrow), wanted)
+        assert all(map(torch.equal, found, torch.autograd.grad(wanted.sum(), [*module.parameters()])))
+        with Calls() as calls:
+            module(narrow).sum().backward()
+        assert "pow" not in calls.names and "mul" in calls.names
 
     def test_negative_units_add_nothing(self):
         module = ffn(name="relu_squared")

@@ -112,3 +112,22 @@ def test_what_attention_computes_in(name, precision, inner):
         model(torch.zeros(1, 8, dtype=torch.long), loss=True).backward()
     assert set(seen) == {inner}
     assert all(value.grad is None or value.grad.dtype == torch.float32 for value in model.parameters())
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_what_is_compiled_has_the_same_bits_and_writes_to_no_single_places(case, precision):
+    """Single places are a kernel of their own, between which logits are stored in float32."""
+    given = (case[0].float(), case[1].float(), case[2])
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.extend(part.code for part in graph.modules() if isinstance(part, torch.fx.GraphModule))
+        return graph
+
+    torch.compiler.reset()
+    compiled = torch.compile(module.next_token_loss, backend=backend, fullgraph=True)
+    with autocast(precision, torch.device("cpu")):
+        found, expected = (gradients(loss, *given) for loss in (compiled, module.next_token_loss))
+    assert all(map(torch.equal, found, expected))
+    code = "".join(graphs)
+    assert "where" in code and "scatter" not in code

@@ -80,3 +80,9 @@ def test_relative_step_times_name_components_that_there_are() -> None:
         for slot, times in machines.load(name).relative_step_time.items():
             if slot != "precision":
                 assert set(times) <= set(available(slot)), name
+
+
+def test_whether_step_times_are_measured_is_said() -> None:
+    assert machines.load("core").relative_in_words == "measured for this machine"
+    assert machines.load("h100").relative_in_words == "reckoned for this machine, not measured"
+    assert machines.load("one_h100").relative_in_words.startswith("by their operations alone")

@@ -10,17 +10,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from plumbline.model import decoder, flops
 from plumbline.model.decoder import on_meta
-from plumbline.plan import model_counts
-from plumbline.plan.model_cost import estimated
+from plumbline.plan import machines, model_counts
+from plumbline.plan.model_cost import estimated, training_tokens, update_operations
 from plumbline.plan.run_estimate import estimator
 from plumbline.project import Project, load
 from plumbline.specs import study_config
 from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Run
 from plumbline.specs.yaml_files import load_config
+from plumbline.train.optimizers._orthogonal import orthogonalised
+from plumbline.train.optimizers.muon import Muon
 
 BASELINE = "transfer/base/baseline/s42"
 
@@ -157,3 +161,34 @@ def test_a_dry_run_reads_counts_without_torch(repository: Path, tmp_path: Path) 
     known = model_counts.update(Path(whole.paths.counts), whole.runs.values())
     assert said() == "True []"
     assert json.loads((tmp_path / "counts.json").read_text()) == known
+
+
+def test_muons_products_are_counted_as_torch_sees_them(tmp_path: Path) -> None:
+    """One step of orthogonalising every matrix of a run that has Muon, stacked as the run stacks them."""
+    for study, options in (("key_norms", "concatenated"), ("quack", "separate")):
+        run = next(run for run in study_config.load(study, "smoke").runs.values() if run.spec.optimizer.name == "muon")
+        spec = run.spec.optimizer
+        assert spec.options["matrices"] == options
+        model = on_meta(run.spec.model)
+        optimizer = Muon([{"params": [*model.parameters()], "roles": [*model.parameter_roles.values()],
+                           "weight_decay": 0.0, "decay": 0.0}], spec, **spec.options)  # fmt: skip
+        with FlopCounterMode(display=False) as counter:
+            for stack in optimizer.stacks:
+                orthogonalised(torch.cat(stack), optimizer.polynomials)
+        cost = model_counts.ModelCostLookup(model_counts.update(tmp_path / "counts.json", [run]))(run.spec.model)
+        assert update_operations(spec, cost) == counter.get_total_flops()
+    assert update_operations(study_config.load("transfer", "smoke").runs[BASELINE].spec.optimizer, cost) == 0
+
+
+def test_muons_updates_cost_every_device_of_a_gpus_run_as_much() -> None:
+    """46.9 TFLOP a step at quack's paper size: a 26th of the step's own, which has as many again for each device."""
+    paper = load(load_config() | {"preset": "paper", "machine": "h100"})
+    run = next(run for key, run in paper.runs.items() if key.startswith("quack/mha/default"))
+    priced, known = estimator(paper), estimated(run.spec.model)
+    update = update_operations(run.spec.optimizer, known)
+    assert update == pytest.approx(46.9e12, rel=0.01)
+    assert priced.training_flops(run) == pytest.approx(training_tokens(run) * known.training + 5000 * update)
+    eight = dataclasses.replace(run, size="node")
+    assert priced.training_flops(eight) - priced.training_flops(run) == pytest.approx(7 * 5000 * update)
+    core = estimator(paper, machines.load("core"))
+    assert core.training_flops(run) == pytest.approx(training_tokens(run) * known.training)

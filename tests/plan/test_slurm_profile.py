@@ -20,6 +20,7 @@ from plumbline.train.__main__ import arguments
 from plumbline.train.batches.micro_batches import MicroBatching
 from tests.workflow.project_copy import Project
 
+STUDIES = ("transfer", "premature", "query_free", "quack", "key_norms")
 SIZES = {"node": ("paper", "base"), "two_nodes": ("paper", "large"), "one_gpu": ("mini", "large")}
 
 
@@ -28,10 +29,14 @@ def profile(repository: Path) -> dict[str, Any]:
     return yaml.safe_load((repository / "profiles" / "slurm" / "config.v9+.yaml").read_text(encoding="utf-8"))
 
 
+def wildcards_of(run: Run) -> SimpleNamespace:
+    spec = run.spec
+    return SimpleNamespace(study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed))
+
+
 def asked(profile: dict[str, Any], run: Run, rule: str = "pretrain") -> dict[str, Any]:
     """What a rule's job for a run asks for, as Snakemake evaluates it."""
-    spec = run.spec
-    wildcards = SimpleNamespace(study=spec.study, scale=spec.scale, method=spec.method, seed=str(spec.init_seed))
+    wildcards = wildcards_of(run)
     wanted = {"threads": profile["set-threads"][rule]} | profile["set-resources"][rule]
     wanted.pop("slurm_extra", None)  # asks SLURM's queue
     return {
@@ -84,16 +89,24 @@ def test_micro_batches_divide_what_each_device_has_of_a_batch(profile: dict[str,
         assert batching.accumulation >= 1
 
 
-def test_runs_of_whole_nodes_are_compiled(profile: dict[str, Any]) -> None:
-    sizes = set()
-    for run in planned("paper").runs.values():
-        flags = asked(profile, run)["trainer_flags"].split()
+@pytest.mark.parametrize("name", ["slurm", "gpus"])
+@pytest.mark.parametrize(("preset", "left_out"), [("paper", {"key_norms"}), ("mini", set(STUDIES))])
+def test_runs_of_hours_are_compiled_on_one_gpu_as_on_many(
+    repository: Path, name: str, preset: str, left_out: set[str]
+) -> None:
+    text = (repository / "profiles" / name / "config.v9+.yaml").read_text(encoding="utf-8")
+    (expression,) = re.findall(r'^    trainer_flags: "(.*)"$', text, re.M)
+    sizes, compiled = set(), set()
+    for run in planned(preset).runs.values():
+        flags = eval(expression, {"wildcards": wildcards_of(run)}).split()
         needed = [
             word for name in ("spec", "training-pack", "validation-pack", "state", "out") for word in (f"--{name}", "x")
         ]
-        assert arguments().parse_args([*needed, *flags]).compile == (run.size != "one_gpu")
+        if arguments().parse_args([*needed, *flags]).compile:
+            compiled.add(run.spec.study)
         sizes.add(run.size)
-    assert sizes == {"one_gpu", "node", "two_nodes"}
+    assert compiled == set(STUDIES) - left_out
+    assert sizes == ({"one_gpu", "node", "two_nodes"} if preset == "paper" else {"one_gpu"})
 
 
 def test_no_expression_goes_by_the_name_of_a_scale(repository: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 
 from plumbline.core.command_line import EXIT_RUN_AGAIN
 from plumbline.core.errors import PlumblineError
@@ -24,6 +25,7 @@ from plumbline.train.batches.batch_prefetch import BatchReader
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_saving import BackgroundSaving, CheckpointContents
+from plumbline.train.checkpoint.host_copies import HostCopies
 from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints, damage
 from plumbline.train.checkpoint.training_state import SavedLoopState
 from plumbline.train.monitoring.run_metrics import RunMetrics
@@ -255,16 +257,43 @@ def test_the_copy_of_a_checkpoint_has_twelve_bytes_a_parameter(
     packs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights and two moments of AdamW's; of each tensor its count of steps comes on top."""
-    original, sizes = weight_files.copied, []
+    original, sizes = HostCopies.copied, []
 
-    def copied(files: list[weight_files.TensorFile], device: torch.device) -> Any:
-        copies, wait = original(files, device)
+    def copied(self: HostCopies, files: list[weight_files.TensorFile]) -> Any:
+        copies, wait = original(self, files)
         (parameters,) = (
             sum(map(torch.numel, each.tensors.values())) for each in copies if each.path.name == "model.safetensors"
         )
         sizes.append(sum(value.nbytes for each in copies for value in each.tensors.values()) / parameters)
         return copies, wait
 
-    monkeypatch.setattr(weight_files, "copied", copied)
+    monkeypatch.setattr(HostCopies, "copied", copied)
     assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=6, background_io=True)) == 0
     assert sizes and sizes == pytest.approx([12] * len(sizes), rel=0.01)
+
+
+def test_pinned_memory_is_got_once_and_not_by_the_thread_that_trains(
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory of a processor stands in for what a GPU copies into; the run, and its checkpoints, are the same."""
+    got: list[bool] = []
+
+    def pinned(value: torch.Tensor) -> torch.Tensor:
+        got.append(threading.current_thread() is threading.main_thread())
+        return torch.empty_like(value)
+
+    def begun(self: HostCopies, device: torch.device) -> None:
+        original(self, torch.device("cuda"))
+
+    original = HostCopies.__init__
+    event = SimpleNamespace(record=lambda stream: None, synchronize=lambda: None)
+    monkeypatch.setattr(HostCopies, "__init__", begun)
+    monkeypatch.setattr("plumbline.train.checkpoint.host_copies._pinned", pinned)
+    monkeypatch.setattr(torch.cuda, "Event", lambda: event)
+    for name in ("current_stream", "set_device"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+    assert train(run_spec(), settings(packs, tmp_path, checkpoint_steps=3, background_io=True)) == 0
+    with safe_open(tmp_path / "state/step-0000012/model.safetensors", "pt") as weights:
+        parameters = len(weights.keys())
+    assert got == [False] * 4 * parameters, "weights, two moments and a count of steps, for all four checkpoints"
+    assert products(tmp_path) == products(undisturbed)

@@ -10,10 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import distributed
+from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from plumbline.core import frames
 from plumbline.core.command_line import EXIT_RUN_AGAIN
+from plumbline.model.decoder import create
+from plumbline.runtime.distributed import RankGroup, gradient_sync, parallel
 from tests.model_specs import run_spec
+from tests.operator_calls import Calls
 from tests.train.intervention_cases import MUON
 from tests.train.small_runs import PROBES, read, settings, start_ranks, train, train_ranks
 
@@ -54,6 +59,27 @@ def test_two_ranks_train_as_one(packs: Path, tmp_path: Path, probed: Path, strat
     assert_probed_alike(tmp_path, probed)
     manifest = read(tmp_path / "out/manifest.json")
     assert (manifest["world_size"], manifest["micro_batch"], manifest["accumulation"]) == (2, 2, 2)
+
+
+def test_sharded_layers_are_gathered_once_a_micro_batch() -> None:
+    """But for the first of a step, which gathers them for its forward pass too; what is in no layer once a step."""
+    if distributed.is_initialized():
+        pytest.skip("a process group is already there")
+    spec = run_spec().model
+    distributed.init_process_group("fake", rank=0, world_size=2, store=FakeStore())
+    try:
+        model = parallel(create(spec, 0), RankGroup(rank=0, world=2, device=torch.device("cpu")), "fsdp")
+        tokens_BT = torch.zeros(1, spec.context, dtype=torch.long)
+        for _ in range(2):  # steps
+            with Calls() as calls:
+                for last in (False, False, True):
+                    with gradient_sync(model, last):
+                        model(tokens_BT, loss=True).backward()
+            made = [name for name, _ in calls.made]
+            assert made.count("_allgather_base_") == (2 + 1 + 1) * spec.layers + 1
+            assert made.count("_reduce_scatter_base_") == spec.layers + 1
+    finally:
+        distributed.destroy_process_group()
 
 
 def test_sharded_state_resumes_on_any_number_of_ranks(packs: Path, tmp_path: Path, undisturbed: Path) -> None:

@@ -13,13 +13,17 @@ from safetensors.torch import load_file
 
 from plumbline.core.errors import PlumblineError
 from plumbline.model.decoder import create
-from plumbline.model.roles import MATRICES, OTHERS, ParameterRole
+from plumbline.model.roles import ATTENTION, MATRICES, ORTHOGONALISED, OTHERS, ParameterRole
+from plumbline.runtime.distributed import ranks
+from plumbline.runtime.stop_request import StopRequest
 from plumbline.specs.components import options
 from plumbline.train.interventions import Intervention, build
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
-from plumbline.train.optimizers.muon import ATTENTION, ORTHOGONALISED
+from plumbline.train.optimizers.muon import Muon
+from plumbline.train.pretrain import untrained
 from plumbline.train.run_optimizer import RunOptimizer
 from tests.model_specs import RUN, run_spec
+from tests.operator_calls import Calls
 from tests.train.small_runs import read, settings, train, train_ranks
 from tests.train.test_distributed import assert_alike
 
@@ -88,6 +92,50 @@ class TestOrthogonalisation:
 
     def test_a_matrix_of_zeros_stays(self):
         assert not orthogonalised(torch.zeros(3, 5), POLAR_EXPRESS).any()
+
+    def test_in_bfloat16_it_is_torchs(self):
+        """But for where the norm is rounded, which moves a matrix by as much as bfloat16 itself: a fiftieth."""
+        given = matrix(96, 64)
+        found = orthogonalised(given, (QUINTIC,) * 5, narrow=True)
+        torchs = torch.zeros(96, 64, requires_grad=True)
+        torchs.grad = given
+        torch.optim.Muon([torchs], lr=1.0, weight_decay=0.0, momentum=0.0, nesterov=False).step()
+        torchs = -torchs.detach() / math.sqrt(96 / 64)
+        exact = orthogonalised(given, (QUINTIC,) * 5)
+        assert found.dtype == torch.float32
+        for other in (torchs, exact):
+            assert (found - other).norm() < 0.03 * other.norm()
+
+
+@pytest.mark.parametrize(
+    ("precision", "device", "dtype"),
+    [
+        ("bfloat16", "meta", torch.bfloat16),
+        ("bfloat16_products", "meta", torch.bfloat16),
+        ("float32", "meta", torch.float32),
+        ("bfloat16", "cpu", torch.float32),
+    ],
+)
+def test_its_products_go_by_the_device_and_the_runs_precision(monkeypatch, precision, device, dtype):
+    """The meta device stands for a GPU."""
+    monkeypatch.setattr(Muon, "adamw_update", lambda *given, **named: None)
+    spec = run_spec(optimizer=MUON)
+    model = create(spec.model, spec.init_seed).to(device)
+    optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=precision)
+    for value in model.parameters():
+        value.grad = torch.ones_like(value)
+    with Calls() as calls:
+        optimizer.step(1, RATE)
+    products = [types for name, types in calls.made if name in ("mm", "addmm")]
+    assert len(products) > 10 and {found for types in products for found in types} == {dtype}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16_products"])
+def test_a_run_tells_its_optimizer_how_precise_it_is(packs: Path, tmp_path: Path, precision: str) -> None:
+    spec = run_spec(optimizer=MUON, train__precision=precision)
+    with ranks("cpu") as group:
+        loop = untrained(spec, settings(packs, tmp_path), StopRequest(), group)
+    assert loop.parts.optimizer.inner.narrow == (precision != "float32")
 
 
 @pytest.mark.parametrize("nesterov", [True, False])

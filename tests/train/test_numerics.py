@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,10 +11,12 @@ import torch.utils.deterministic
 
 from plumbline.model.decoder import create
 from plumbline.model.next_token_loss import ROWS
+from plumbline.runtime.distributed import ranks
 from plumbline.runtime.numerics import numerics
 from plumbline.specs.spec import ModelSpec
 from tests.golden.method_runs import tokens
 from tests.model.transfer_methods import ALL, overlay
+from tests.operator_calls import Calls
 
 
 @pytest.fixture
@@ -59,3 +62,47 @@ def test_no_step_reads_memory_that_nobody_wrote(method: str):
     assert len(unfilled) == len(filled) > 1
     assert all(value.isfinite().all() for value in filled)
     assert all(torch.equal(one, other) for one, other in zip(unfilled, filled, strict=True))
+
+
+def test_the_embeddings_gradient_sorts_no_tokens():
+    """A look-up's gradient in place of an index's, which a GPU makes by sorting; the same bits."""
+    spec = ModelSpec.from_dict(overlay("baseline"))
+    model, batch_BT = create(spec, init_seed=42), tokens(1, spec.vocabulary, spec.context)
+    with Calls() as calls:
+        hidden_BTD = model.hidden(batch_BT, model.context(batch_BT, None, None))
+        found = torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0]
+    assert "embedding_dense_backward" in calls.names and not {"index_put", "_index_put_impl_"} & calls.names
+    hidden_BTD = model.carried(model.embedding[batch_BT], model.context(batch_BT, None, None))
+    assert torch.equal(found, torch.autograd.grad(hidden_BTD.square().sum(), model.embedding)[0])
+
+
+@pytest.mark.parametrize(
+    ("device", "before", "after"),
+    [
+        ("cpu", {}, {}),
+        ("cuda", {}, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+        ("auto", {}, {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+        ("cuda", {"PYTORCH_ALLOC_CONF": "backend:native"}, {"PYTORCH_ALLOC_CONF": "backend:native"}),
+    ],
+)
+def test_a_gpus_memory_grows_by_segments_unless_it_is_configured(monkeypatch, device, before, after):
+    """Before anything is asked of CUDA, which reads it once."""
+
+    def found() -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if name.endswith("_ALLOC_CONF")}
+
+    def asked() -> bool:
+        assert found() == after
+        return True
+
+    for name in found():
+        monkeypatch.delenv(name)
+    for name in after:
+        monkeypatch.setenv(name, "")  # so that it goes when the test ends
+        monkeypatch.delenv(name)
+    for name, value in before.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", asked)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked())
+    with ranks(device):
+        assert found() == after

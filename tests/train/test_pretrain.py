@@ -27,6 +27,7 @@ from plumbline.train.interventions import Intervention, InterventionInputs
 from plumbline.train.training_context import TrainingContext
 from tests.model_specs import run_spec
 from tests.train.small_runs import PROBES, products, read, settings, start_child, train
+from tests.train.test_distributed import assert_alike
 
 
 def test_a_run_leaves_weights_metrics_manifest_and_outcome(undisturbed: Path) -> None:
@@ -399,17 +400,68 @@ def test_a_run_that_makes_no_progress_is_given_up(packs: Path, tmp_path: Path) -
     assert train(run_spec(), chosen) == 0
 
 
-def test_out_of_memory_in_the_first_step_is_not_tried_again(packs: Path, tmp_path: Path) -> None:
-    def greedy(self: loop_module.TrainingLoop) -> None:
-        torch.empty(1 << 60)
+class Memory:
+    """What holds so many sequences at a time in a training step, and what was tried."""
 
+    def __init__(self, patch: pytest.MonkeyPatch, room: int, *, holds_at: int = 1) -> None:
+        self.room, self.holds_at, self.tried = room, holds_at, []
+        self.original = loop_module.TrainingLoop.train_step
+        patch.setattr(loop_module.TrainingLoop, "train_step", lambda loop: self.step(loop))
+
+    def step(self, loop: loop_module.TrainingLoop) -> tuple[bool, bool]:
+        if loop.step + 1 >= self.holds_at:
+            micro_batch = loop.parts.batching.micro_batch
+            self.tried += [micro_batch] if micro_batch not in self.tried else []
+            if micro_batch > self.room:
+                torch.empty(1 << 60)
+        return self.original(loop)
+
+
+@pytest.mark.parametrize("room", [4, 1])
+def test_a_micro_batch_that_nobody_asked_for_gives_way_to_a_smaller_one(
+    packs: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    memory = Memory(monkeypatch, room)
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
+    assert memory.tried == [number for number in (8, 4, 2, 1) if number >= room]
+    manifest, starts = read(tmp_path / "out/manifest.json"), read(tmp_path / "state/starts.json")
+    assert manifest["micro_batch"] == room
+    assert [start["ended"] for start in starts] == ["out of memory"] * (len(starts) - 1) + ["completed"]
+    assert_alike(tmp_path, undisturbed)
+
+
+def test_one_that_was_asked_for_does_not_and_is_not_tried_again(packs: Path, tmp_path: Path) -> None:
+    chosen = settings(packs, tmp_path, micro_batch=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop_module.TrainingLoop, "train_step", greedy)
+        memory = Memory(patch, 2)
+        with pytest.raises(PlumblineError, match=r"out of memory in the first step.*smaller --micro-batch"):
+            train(run_spec(), chosen)
+        assert memory.tried == [4]
+    with pytest.raises(PlumblineError, match=r"out of memory.*delete .*fault.json"):
+        train(run_spec(), chosen)
+    assert train(run_spec(), settings(packs, tmp_path, micro_batch=2)) == 0  # other circumstances
+
+
+def test_out_of_memory_in_the_first_step_is_not_tried_again(packs: Path, tmp_path: Path) -> None:
+    """Where not even one sequence fits."""
+    with pytest.MonkeyPatch.context() as patch:
+        memory = Memory(patch, 0)
         with pytest.raises(PlumblineError, match=r"out of memory in the first step.*smaller --micro-batch"):
             train(run_spec(), settings(packs, tmp_path))
+        assert memory.tried == [8, 4, 2, 1]
     with pytest.raises(PlumblineError, match=r"out of memory.*delete .*fault.json"):
         train(run_spec(), settings(packs, tmp_path))
     assert train(run_spec(), settings(packs, tmp_path, micro_batch=2)) == 0  # other circumstances
+
+
+def test_out_of_memory_in_a_later_step_is_a_fault_of_that_start(packs: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        memory = Memory(patch, 2, holds_at=3)
+        with pytest.raises(RuntimeError, match="allocate memory"):
+            train(run_spec(), settings(packs, tmp_path))
+        assert memory.tried == [8]
+    assert [start["ended"] for start in read(tmp_path / "state/starts.json")] == ["fault"]
+    assert train(run_spec(), settings(packs, tmp_path)) == 0
 
 
 def test_bad_input_is_named(packs: Path, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def method(spec: RunSpec, setting: SectionCall, compiled: bool = False) -> dict[
     began = time.perf_counter()
     forward = _compiled(model, spec, size.sequences, device) if compiled else model
     taken_by_compiler = {"compiled_in_seconds": round(time.perf_counter() - began, 1)} if compiled else {}
-    optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, [])
+    optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, precision=spec.train.precision)
     tokens_BT = torch.randint(spec.model.vocabulary, (size.sequences, spec.model.context), device=device)
     losses: list[torch.Tensor] = []
 

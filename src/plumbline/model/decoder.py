@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn.functional import embedding
 from torch.utils.checkpoint import checkpoint
 
 from plumbline.core.errors import PlumblineError
@@ -83,7 +84,8 @@ class Decoder(nn.Module):
 
     def hidden(self, tokens_BT: torch.Tensor, context: ForwardContext) -> torch.Tensor:
         """The normalised residual stream after the last layer (B, T, D)."""
-        return self.carried(self.embedding[tokens_BT], context)
+        # The gradient of an index, embedding[tokens], is on a GPU the general one, which sorts all places first.
+        return self.carried(embedding(tokens_BT, self.embedding), context)
 
     def carried(
         self, embedded_BTD: torch.Tensor, context: ForwardContext, streams: list[torch.Tensor] | None = None

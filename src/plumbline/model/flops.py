@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from plumbline.model.decoder import Decoder, on_meta
 from plumbline.model.mixers._base import Mixer
+from plumbline.model.roles import ATTENTION, ORTHOGONALISED
 from plumbline.specs.spec import ModelSpec
 
 
@@ -55,6 +56,26 @@ def products_per_token(model: Decoder, *, head: bool) -> int:
 def products_per_pair(mixer: Mixer, spec: ModelSpec) -> int:
     """Multiplications of a mixer per pair of query and key: scores of all heads, values of its output heads, extras."""
     return (spec.heads + mixer.output_heads) * spec.head_width + mixer.extra_products
+
+
+def orthogonalisation(model: Decoder, *, concatenated: bool) -> int:
+    """Operations of one of Muon's steps of orthogonalising all matrices: X X^T, its square, their product with X.
+
+    Args:
+        concatenated: attention's four matrices of a layer as one, wherever they have as many columns.
+    """
+    shapes: list[tuple[int, int]] = []
+    values = dict(model.named_parameters())
+    stacks: dict[int | None, list[tuple[int, int]]] = {}
+    for name, role in model.parameter_roles.items():
+        if role.role in ORTHOGONALISED:
+            rows, columns = values[name].shape
+            together = concatenated and role.role in ATTENTION
+            (stacks.setdefault(role.layer, []) if together else shapes).append((rows, columns))
+    for stack in stacks.values():
+        alike = len({columns for _, columns in stack}) == 1
+        shapes += [(sum(rows for rows, _ in stack), stack[0][1])] if alike else stack
+    return sum(2 * short * short * (2 * long + short) for short, long in map(sorted, shapes))
 
 
 def measured(spec: ModelSpec, *, sequences: int = 1, head: bool = True) -> int:

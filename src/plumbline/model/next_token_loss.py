@@ -57,7 +57,14 @@ class _NextTokenLoss(torch.autograd.Function):
                 losses.append((sum_C1.log() - chosen_C1)[:, 0])
                 if grad_VD is not None:
                     z_CV /= sum_C1
-                    difference_CV = z_CV.scatter_add_(1, targets_C[:, None], -torch.ones_like(sum_C1)).to(narrow)
+                    if torch.compiler.is_compiling():
+                        # What writes to single places is a kernel of its own, for which all is stored in float32 before
+                        # and read after it. So this has the same bits, and goes into one kernel with all of the above.
+                        hit_CV = torch.arange(len(w_VD), device=z_CV.device) == targets_C[:, None]
+                        z_CV = torch.where(hit_CV, z_CV - 1, z_CV)
+                    else:
+                        z_CV.scatter_add_(1, targets_C[:, None], -torch.ones_like(sum_C1))
+                    difference_CV = z_CV.to(narrow)
                     hidden_parts.append(product(difference_CV, w_VD.T))
                     grad_VD += weight_gradient(difference_CV, h_CD)
         if grad_VD is not None:

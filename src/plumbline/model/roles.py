@@ -51,6 +51,10 @@ QUERY_KEY = frozenset(
 )
 #: Roles of weights that are multiplied with activations; all of them are decayed.
 MATRICES = QUERY_KEY | {"value", "output", "attention_gate", "gate", "up", "down", "head", "stream_mixing"}
+#: The four matrices of attention, in the order in which Muon stacks them.
+ATTENTION = ("query", "key", "value", "output")
+#: Roles that Muon orthogonalises. Embeddings and heads are not: their rows stand for tokens, not for directions.
+ORTHOGONALISED = QUERY_KEY | {*ATTENTION, "attention_gate", "gate", "up", "down"}
 #: The other roles.
 OTHERS = frozenset({"embedding", "norm", "scalar", "bias", "pseudo_query"})
 

@@ -12,7 +12,7 @@ from typing import Any
 from plumbline.core.permissions import denied
 from plumbline.plan.evaluation_workload import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.model_cost import Sizes, training_tokens
+from plumbline.plan.model_cost import Sizes, training_operations
 from plumbline.plan.plan_warnings import warn, warn_unread
 from plumbline.project import Project
 from plumbline.specs.experiment_runs import own_scale
@@ -68,7 +68,7 @@ def calibrate(project: Project, machine: Machine, sizes: Sizes, runs: Iterable[R
             continue
         seconds, size = manifest["wall_seconds"], sizes(run.spec.model)
         if manifest["tokens"] == run.spec.train.steps * run.spec.train.batch_tokens:
-            effort = training_tokens(run) * size.training * machine.relative(run)
+            effort = training_operations(run, size, machine.updating(manifest["world_size"])) * machine.relative(run)
             speeds.setdefault(group(run), []).append(effort / (seconds * manifest["world_size"]))
         job, evaluation = (job_seconds(work, rule, run) for rule in ("pretrain", "evaluate"))
         if job is not None and manifest["attempts"] == 1:

@@ -41,6 +41,13 @@ class Machine:
         """How fast a device evaluates relative to how fast it trains, as config/machines.yaml states it."""
         return self.evaluation_tflops * self.evaluation_mfu / (self.peak_tflops * self.mfu)
 
+    @property
+    def relative_in_words(self) -> str:
+        """Say where the step times of methods come from; no GPU's were measured yet."""
+        if not self.relative_step_time:
+            return "by their operations alone, as for the baseline"
+        return "measured for this machine" if self.device == "cpu" else "reckoned for this machine, not measured"
+
     def relative(self, run: Run) -> float:
         """Estimate the time of a run's step relative to a step of the baseline with as many operations.
 
@@ -50,6 +57,13 @@ class Machine:
         chosen["precision"] = run.spec.train.precision
         times = [known.get(chosen[slot], 1.0) for slot, known in self.relative_step_time.items()]
         return 1.0 + sum(time - 1.0 for time in times)
+
+    def updating(self, devices: int) -> int:
+        """Give the number of devices, of so many, whose updates count beside the tokens that are read.
+
+        None of processors: their stated speed is of whole steps, and Muon's products are done at twice that there.
+        """
+        return 0 if self.device == "cpu" else devices
 
     def devices_of(self, run: Run) -> int:
         """Look up how many devices train a run.

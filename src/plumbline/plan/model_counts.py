@@ -20,10 +20,11 @@ from plumbline.specs.spec import ModelSpec
 from plumbline.specs.study_config import Run
 
 #: Raised when `plumbline.model.flops` counts otherwise: what was counted before is then counted again.
-COUNTING = 1
+COUNTING = 2
 
-#: Key of a model -> `training` operations a token, and `parameters`.
+#: Key of a model -> what is counted of it: `_PARTS` of a `ModelCost`.
 Known = dict[str, dict[str, int]]
+_PARTS = ("training", "parameters", "separate", "concatenated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def read(path: Path) -> Known:
         return {}
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        found = {name: {part: int(entry[part]) for part in ("training", "parameters")} for name, entry in known.items()}
+        found = {name: {part: int(entry[part]) for part in _PARTS} for name, entry in known.items()}
         if any(not 0 < number < 1e30 for entry in found.values() for number in entry.values()):
             raise ValueError("a number that no model has")
         return found
@@ -89,11 +90,16 @@ def _count(run: Run) -> dict[str, int] | None:
     model = run.spec.model
     try:
         from plumbline.model.decoder import on_meta
-        from plumbline.model.flops import operations
+        from plumbline.model.flops import operations, orthogonalisation
 
         decoder = on_meta(model)
         training = operations(decoder) // model.context
-        return {"training": training, "parameters": sum(value.numel() for value in decoder.parameters())}
+        return {
+            "training": training,
+            "parameters": sum(value.numel() for value in decoder.parameters()),
+            "separate": orthogonalisation(decoder, concatenated=False),
+            "concatenated": orthogonalisation(decoder, concatenated=True),
+        }
     except Exception as error:  # of a component's own code, or of a machine without torch
         warn(f"{run.key}: its model cannot be counted and is estimated from its sizes ({error!r})")
         return None

@@ -51,11 +51,7 @@ def terminal(priced: RunEstimator, frame: pd.DataFrame) -> str:
 def notes(priced: RunEstimator, frame: pd.DataFrame) -> list[str]:
     """Say in a few sentences what the plan rests on, and what its figures mean."""
     machine = priced.machine
-    relative = (
-        "Methods differ by the step times measured for this machine."
-        if machine.relative_step_time
-        else "Methods count by their operations alone: their step times are not measured on this machine."
-    )
+    relative = f"Step times of methods: {machine.relative_in_words}."
     said = [
         f"Preset `{priced.project.name}` on {machine.label}, {machine.devices_at_once} at once; speed "
         f"{speed_in_words(priced)}. {relative}",

@@ -14,7 +14,7 @@ from plumbline.plan import data_stage, machines, model_counts
 from plumbline.plan.calibration import Calibration, calibrate, finished, group
 from plumbline.plan.evaluation_workload import amount, inside_evaluation
 from plumbline.plan.machines import Machine
-from plumbline.plan.model_cost import ModelCost, Sizes, probe_points, training_tokens
+from plumbline.plan.model_cost import ModelCost, Sizes, probe_points, training_operations
 from plumbline.plan.plan_warnings import warn
 from plumbline.project import Project
 from plumbline.results.measurements import measurement_file
@@ -66,8 +66,8 @@ class RunEstimator:
         return all(self.size(run).exact for run in runs)
 
     def training_flops(self, run: Run) -> float:
-        """Estimate the floating-point operations of a run's training, its validations included."""
-        return training_tokens(run) * self.size(run).training
+        """Estimate the floating-point operations of a run's training, its validations and updates included."""
+        return training_operations(run, self.size(run), self.machine.updating(self.machine.devices_of(run)))
 
     def pretrain_seconds(self, run: Run) -> float:
         """Estimate the wall seconds of a run's training, as if it were one job."""

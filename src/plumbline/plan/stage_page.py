@@ -219,11 +219,7 @@ def reckoned(priced: RunEstimator, making: list[_Corpus]) -> list[str]:
     machine, project = priced.machine, priced.project
     named = [one.name for one in making]
     said = [f"training speed: {speed_in_words(priced)} (config/machines.yaml)"]
-    said.append(
-        "step times of methods: those measured for this machine"
-        if machine.relative_step_time
-        else "step times of methods: by their operations alone, as for the baseline"
-    )
+    said.append(f"step times of methods: {machine.relative_in_words} (config/machines.yaml)")
     said.append(
         f"evaluation and probes: {machine.evaluation_mfu:g} of {machine.evaluation_tflops:g} TFLOP/s, in float32; a "
         f"job's start {machine.start_seconds['pretrain']:g} s; no waiting in queues"

@@ -8,6 +8,9 @@ from plumbline.project.configuration import Configuration
 from plumbline.project.paths import WorkflowPaths
 from plumbline.project.planned_measurements import PlannedMeasurements
 
+#: Training tokens from which a run is compiled. Those of the studies that read fewer take a GPU a minute at most, as
+#: long as compiling does; those that read more take hours (both reckoned).
+LONG_RUN = 100_000_000
 #: What this process loaded last: a profile's expressions see a job's wildcards and nothing else.
 _LOADED: Configuration | None = None
 
@@ -22,6 +25,13 @@ def size_of(wildcards: Any) -> str:
     """Look up the size class of the run that a job's wildcards name: one_gpu, node or two_nodes."""
     assert _LOADED is not None, "a profile is read after the configuration was loaded"
     return _LOADED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).size
+
+
+def compile_flag(wildcards: Any) -> str:
+    """Give the trainer's flag that compiles the run that a job's wildcards name, where it is long; else nothing."""
+    assert _LOADED is not None, "a profile is read after the configuration was loaded"
+    train = _LOADED.run(wildcards.study, wildcards.scale, wildcards.method, wildcards.seed).spec.train
+    return "--compile" if train.steps * train.batch_tokens >= LONG_RUN else ""
 
 
 def on_gpu(wildcards: Any) -> bool:

@@ -18,6 +18,7 @@ from torch import nn
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import of_disk
+from plumbline.runtime.allocator import grow_segments
 from plumbline.runtime.stop_request import StopRequest, StopRequested
 
 Strategy = Literal["ddp", "fsdp"]
@@ -147,6 +148,8 @@ def ranks(device: str) -> Iterator[RankGroup]:
     """
     world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
+    if device != "cpu":
+        grow_segments()
     kind = device if device != "auto" else ("cuda" if torch.cuda.is_available() else "cpu")
     if kind == "cuda":
         if not torch.cuda.is_available():
@@ -240,9 +243,14 @@ def parallel(model: nn.Module, ranks: RankGroup, strategy: Strategy) -> nn.Modul
 
 @contextlib.contextmanager
 def gradient_sync(model: nn.Module, last: bool) -> Iterator[None]:
-    """Exchange the gradients of the block between ranks only if it computes the `last` micro-batch of a step."""
+    """Exchange the gradients of the block between ranks only if it computes the `last` micro-batch of a step.
+
+    Sharded parameters that are gathered for the gradient of any other stay so for the next one's forward pass: one
+    gather less for each, at the price of the whole model in memory while no activations are.
+    """
     if hasattr(model, "set_requires_gradient_sync"):
         model.set_requires_gradient_sync(last)
+        model.set_reshard_after_backward(last)
         yield
     elif hasattr(model, "no_sync") and not last:
         with model.no_sync():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from plumbline.runtime.stop_request import StopRequest, StopRequested
 from plumbline.specs.spec import RunSpec, require_present_code
 from plumbline.train import interventions, model_weights, randomness, run_outputs
 from plumbline.train.batches import packs
-from plumbline.train.batches.micro_batch_search import fitted
+from plumbline.train.batches.micro_batch_search import TooLarge, fitted, next_smaller, out_of_memory
 from plumbline.train.batches.micro_batches import MicroBatching
 from plumbline.train.checkpoint.checkpoint_saver import CheckpointSaver
 from plumbline.train.checkpoint.resume_run import RunLock, RunResumer, locked
@@ -51,7 +52,16 @@ def pretrain(spec: RunSpec, settings: TrainerSettings, stop: StopRequest) -> int
             group.poll(stop)
             if settings.mlflow is not None and group.leader:
                 stack.enter_context(mirrored(settings.mlflow, settings.state, spec))
-            return _Run(spec, settings, stop, group, run_lock).carry_out()
+            most: int | None = None
+            while True:
+                try:
+                    return _Run(spec, settings, stop, group, run_lock, most).carry_out()
+                except TooLarge as found:
+                    most = found.smaller
+                # What the error's traceback held is gone with it; what holds itself is not.
+                gc.collect()
+                if group.device.type == "cuda":
+                    torch.cuda.empty_cache()
         except StopRequested:
             if group.leader:
                 print(f"{spec.key}: asked to stop before a step was taken; run me again", file=sys.stderr)
@@ -73,9 +83,17 @@ def untrained(
 
 class _Run:
     def __init__(
-        self, spec: RunSpec, settings: TrainerSettings, stop: StopRequest, group: RankGroup, run_lock: RunLock | None
+        self,
+        spec: RunSpec,
+        settings: TrainerSettings,
+        stop: StopRequest,
+        group: RankGroup,
+        run_lock: RunLock | None,
+        most: int | None = None,
     ) -> None:
-        self.spec, self.settings, self.stop, self.group = spec, settings, stop, group
+        """`most`: the most sequences at a time, where more were tried and did not fit."""
+        self.spec, self.settings, self.stop, self.group, self.most = spec, settings, stop, group, most
+        self.batching: MicroBatching | None = None
         self.packages = peak_memory.held()
         self.pack = packs.open_pack(settings.training_pack, spec, "--training-pack", spec.sequences_per_batch)
         self.validation = packs.open_pack(
@@ -114,7 +132,12 @@ class _Run:
             reason = self.group.explained(error)
             progress.event("fault", loop.step, reason=f"{type(reason).__name__}: {reason}")
             memory = peak_memory.recorded(self.group, self.packages, alone=True)
-            directory.end_by(reason, loop.step, memory, in_loop=self.in_loop)
+            less = next_smaller(error, self.batching, self.settings.micro_batch) if loop.step == started_at else None
+            if less is None:
+                directory.end_by(reason, loop.step, memory, in_loop=self.in_loop)
+            else:
+                directory.end("out of memory", loop.step, memory | {"reason": str(error)})
+                progress.say(str(TooLarge(less)))
             self._memory_fault(error, made_progress=loop.step > started_at)
             self._raise_in_words(error)
             raise
@@ -148,15 +171,16 @@ class _Run:
     def build(self) -> TrainingLoop:
         """Everything that the loop works with, at the checkpoint that was found or at the start."""
         spec, settings, group = self.spec, self.settings, self.group
-        batching = MicroBatching.derive(spec.sequences_per_batch, settings.micro_batch, group.world)
+        asked = self.most if settings.micro_batch is None else settings.micro_batch
+        batching = self.batching = MicroBatching.derive(spec.sequences_per_batch, asked, group.world)
         hooks = interventions.build(spec.interventions)
         randomness.seed(spec.init_seed, group.rank)
         model = create(spec.model, spec.init_seed, group.device)
         model.recompute = settings.recompute_activations
         dtype = torch.bfloat16 if spec.train.precision == "bfloat16" else torch.float32
         attention = choose(model, settings.attention, group.device.type, dtype)
-        if settings.micro_batch is None and group.device.type == "cuda" and settings.strategy == "ddp":
-            batching = fitted(batching, model, spec, group)
+        if asked is None and group.device.type == "cuda" and settings.strategy == "ddp":
+            batching = self.batching = fitted(batching, model, spec, group)
         group.poll(self.stop)
         forward: Callable[..., torch.Tensor] = parallel(model, group, settings.strategy)
         progress = TrainingProgress(
@@ -193,7 +217,7 @@ class _Run:
             reason = compiled.attempt(batching.micro_batch, spec.train.precision)
             compilation = {"compiled": reason is None, "not_compiled": reason}
             group.poll(self.stop)
-        optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks)
+        optimizer = RunOptimizer(model, model.parameter_roles, spec.optimizer, hooks, precision=spec.train.precision)
         saver = CheckpointSaver(
             self.resumption.directory, model=model, optimizer=optimizer, interventions=hooks, progress=progress
         )
@@ -302,11 +326,12 @@ class _Run:
             raise
 
     def _memory_fault(self, error: BaseException, made_progress: bool) -> None:
-        """Out of memory before the first step of a start happens again at every start."""
-        text = str(error)
-        memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text
-        if not memory or made_progress:
+        """Out of memory before the first step of a start happens again at every start with as large a micro-batch."""
+        if not out_of_memory(error) or made_progress:
             return
+        if (less := next_smaller(error, self.batching, self.settings.micro_batch)) is not None:
+            raise TooLarge(less) from error
+        text = str(error)
         reason = (
             f"{self.spec.key}: out of memory in the first step: {text.splitlines()[0] if text else 'MemoryError'}. "
             f"Use a smaller --micro-batch, more ranks or --strategy fsdp"

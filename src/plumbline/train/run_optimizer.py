@@ -12,7 +12,7 @@ from plumbline.core.errors import PlumblineError
 from plumbline.model.roles import ParameterRole
 from plumbline.runtime.distributed import local, local_rows
 from plumbline.specs.components import load
-from plumbline.specs.spec import OptimizerSpec
+from plumbline.specs.spec import OptimizerSpec, Precision
 from plumbline.train.interventions import Intervention
 from plumbline.train.optimizers._base import undone_where
 
@@ -36,8 +36,10 @@ class RunOptimizer:
         roles: dict[str, ParameterRole],
         spec: OptimizerSpec,
         interventions: Sequence[Intervention] = (),
+        *,
+        precision: Precision = "float32",
     ) -> None:
-        """`model`'s parameters must have the names of `roles`, sharded or not."""
+        """`model`'s parameters must have the names of `roles`, sharded or not; `precision` is the run's."""
         self.spec = spec
         self.interventions = interventions
         self.parameters: dict[str, nn.Parameter] = dict(model.named_parameters())
@@ -56,6 +58,7 @@ class RunOptimizer:
             for (decay, labels), members in grouped.items()
         ]
         self.inner: Any = load("optimizer", spec.name)(groups, spec, **spec.options)
+        self.inner.narrow = precision != "float32"
 
     def describe(self) -> str:
         """Say for the log how many tensors and parameters are decayed and how many are not."""

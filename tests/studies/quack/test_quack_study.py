@@ -150,7 +150,7 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
     assert len({interpretation["id"] for interpretation in interpretations}) == len(interpretations) >= 35
     bare = [interpretation["id"] for interpretation in interpretations if not interpretation["alternatives"]]
     assert bare == [
-        "separate_matrices", "orthogonalisation_precision", "initial_norms", "lemma_shapes", "qk_clip",
+        "separate_matrices", "initial_norms", "lemma_shapes", "qk_clip",
     ]  # fmt: skip
     known = {f"{name}.{variant}" for name, entry in study_at().definition["methods"].items() for variant in
              entry.get("variants", {})}  # fmt: skip

@@ -46,4 +46,6 @@ class ReLUSquared(nn.Module):
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
         """Compute the network's output (B, T, D)."""
         hidden_BTF = self.up(x_BTD).relu()
-        return self.down(hidden_BTF.square()) if self.square == "hidden" else self.down(hidden_BTF).square()
+        # Autocast on a GPU takes a power in float32, which doubles what is moved; the product has the same bits.
+        # Of the output, which goes into a stream of float32, the square stays one.
+        return self.down(hidden_BTF * hidden_BTF) if self.square == "hidden" else self.down(hidden_BTF).square()

@@ -1,7 +1,8 @@
 """Finds the micro-batch where none is given, by trying: the largest that a GPU's memory holds.
 
 A processor takes its whole share of a batch at once: that is the fastest there (measured at the demo's sizes), and
-memory is not short.
+memory is not short. Where the first step then runs out of memory all the same (interventions may add to it), a run of
+one rank is tried with smaller ones. Several ranks cannot: the others wait in a collective for the one that failed.
 """
 
 from __future__ import annotations
@@ -21,19 +22,45 @@ from plumbline.train.batches.micro_batches import MicroBatching
 
 #: Bytes that a parameter takes beside itself and its gradient: an optimizer's two moments, and what ranks exchange.
 BESIDE = 12
+#: Bytes that are left free beside that, for the libraries' own and for fragments (reckoned, not measured).
+SPARE = 2**30
+
+
+class TooLarge(Exception):
+    """Raised where a micro-batch that nobody asked for did not fit, and one of `smaller` sequences is to be tried."""
+
+    def __init__(self, smaller: int) -> None:
+        super().__init__(f"out of memory in the first step; {smaller} sequence{'s' * (smaller > 1)} at a time next")
+        self.smaller = smaller
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that the memory of a device, or of the host, is too small."""
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+
+
+def next_smaller(error: BaseException, batching: MicroBatching | None, asked_for: int | None) -> int | None:
+    """What to try after an error in the first step: the next smaller micro-batch that divides a rank's share.
+
+    None where a micro-batch was asked for, there are several ranks, or the error is not a lack of memory.
+    """
+    if asked_for is not None or batching is None or batching.ranks > 1 or not out_of_memory(error):
+        return None
+    share = batching.micro_batch * batching.accumulation
+    return next((number for number in range(batching.micro_batch - 1, 0, -1) if share % number == 0), None)
 
 
 def fitted(batching: MicroBatching, model: Decoder, spec: RunSpec, ranks: RankGroup) -> MicroBatching:
     """Try which micro-batch is the largest that fits the device of every rank, and return `batching` with it.
 
     The model is whole on each device while it is tried. Nothing of a trial stays: no gradient, and no random number
-    drawn. What interventions add to a step is not tried; where that is too much, the run says so at its first step, and
-    wants a `--micro-batch`.
+    drawn. What interventions add to a step is not tried.
     """
 
     def attempt(micro_batch: int) -> None:
         parameters = sum(value.numel() for value in model.parameters())
-        reserve = torch.empty(BESIDE * parameters, dtype=torch.uint8, device=ranks.device)
+        spare = SPARE if ranks.device.type == "cuda" else 0
+        reserve = torch.empty(BESIDE * parameters + spare, dtype=torch.uint8, device=ranks.device)
         tokens_BT = torch.zeros(micro_batch, spec.model.context, dtype=torch.long, device=ranks.device)
         with randomness.preserved(ranks.device):
             with autocast(spec.train.precision, ranks.device):

@@ -21,6 +21,7 @@ from typing import Any
 from plumbline.runtime.distributed import RankGroup
 from plumbline.train.checkpoint import weight_files
 from plumbline.train.checkpoint.background_thread import BackgroundThread
+from plumbline.train.checkpoint.host_copies import HostCopies
 from plumbline.train.checkpoint.rolling_checkpoints import RollingCheckpoints
 from plumbline.train.checkpoint.run_lock import RunLock
 from plumbline.train.checkpoint.training_state import SavedLoopState
@@ -50,7 +51,8 @@ class BackgroundSaving:
         self, checkpoints: RollingCheckpoints, ranks: RankGroup, run_lock: RunLock | None, progress: TrainingProgress
     ) -> None:
         self.checkpoints, self.ranks, self.run_lock, self.progress = checkpoints, ranks, run_lock, progress
-        self._writer = BackgroundThread()
+        self._writer = BackgroundThread("checkpoint writer")
+        self._copies = HostCopies(ranks.device)
         self._shards: tuple[CheckpointContents, Path] | None = None
         self._steps = self._ask_after = 0
         self._done: int | None = None
@@ -60,13 +62,17 @@ class BackgroundSaving:
         """Whether a checkpoint is being written and has no name yet, as far as this rank knows."""
         return self._shards is not None or self._writer.busy
 
+    def prepare(self, files: list[weight_files.TensorFile]) -> None:
+        """Get ready for checkpoints of such files, in another thread, as far as that takes time on this device."""
+        self._copies.prepare(files)
+
     def begin(self, saved: CheckpointContents, *, beside: bool) -> None:
         """Begin to write a checkpoint, and wait until it is there; with `beside`, copy it now and return at once.
 
         Raises:
             Exception: as `wait`, without `beside`.
         """
-        copies = weight_files.copied(saved.files, self.ranks.device) if beside else (saved.files, lambda: None)
+        copies = self._copies.copied(saved.files) if beside else (saved.files, lambda: None)
         saved, there = replace(saved, files=copies[0]), copies[1]
         if saved.sharded:
             self._begin_shards(saved, there)

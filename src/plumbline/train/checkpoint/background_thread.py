@@ -13,7 +13,8 @@ class BackgroundThread:
     what was half written is a temporary directory, as after a kill.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
@@ -29,7 +30,7 @@ class BackgroundThread:
             Exception: what the work before it raised, which nobody has asked for yet.
         """
         self.wait()
-        self._thread = threading.Thread(target=self._run, args=(work,), name="checkpoint writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(work,), name=self.name, daemon=True)
         self._thread.start()
 
     def wait(self) -> None:

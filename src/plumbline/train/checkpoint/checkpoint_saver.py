@@ -46,6 +46,7 @@ class CheckpointSaver:
         default = 15.0 if ranks.device.type == "cpu" else 600.0
         self._every_seconds = default if settings.checkpoint_seconds is None else settings.checkpoint_seconds
         self._saved_at = time.monotonic()
+        self._prepared = not settings.background_io
 
     def check(self) -> None:
         """Make sure, before anything is written, that the lock is still this trainer's.
@@ -106,10 +107,15 @@ class CheckpointSaver:
     def note_progress(self, step: int) -> None:
         """Check, before the step after `step`, how the writing goes; never waits for the disk (a collective).
 
+        What a checkpoint will need is got ready as soon as a step has made the optimizer's state.
+
         Raises:
             Exception: as `wait`.
         """
         self._background.note_progress(step)
+        if not self._prepared and self.optimizer.tensors():
+            self._prepared = True
+            self._background.prepare(weight_files.files(self.model, self.optimizer, self.directory.ranks))
 
     def wait(self, step: int) -> None:
         """Wait until every checkpoint that was begun is there, on all ranks (a collective).

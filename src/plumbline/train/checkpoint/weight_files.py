@@ -7,7 +7,7 @@ form can be read into either kind of model: a run that was saved by N ranks resu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -42,7 +42,7 @@ class TensorFile:
 def files(model: nn.Module, optimizer: RunOptimizer, ranks: RankGroup) -> list[TensorFile]:
     """Collect the files that this rank writes of weights and optimizer.
 
-    Training goes on changing their tensors (`copied`).
+    Training goes on changing their tensors (`plumbline.train.checkpoint.host_copies`).
     """
     weights = {name: value.detach() for name, value in model.named_parameters()}
     state = optimizer.tensors()
@@ -53,26 +53,6 @@ def files(model: nn.Module, optimizer: RunOptimizer, ranks: RankGroup) -> list[T
     if ranks.leader:
         return [TensorFile(path=Path(MODEL), tensors=weights), TensorFile(path=Path(OPTIMIZER), tensors=state)]
     return []
-
-
-def copied(files: list[TensorFile], device: torch.device) -> tuple[list[TensorFile], Callable[[], None]]:
-    """Copy the tensors of files into the host's memory.
-
-    Returns the copies, and a function that waits until they are there. From a GPU they are copied into pinned memory in
-    the order of its work, so that the caller need not wait.
-    """
-    copies = [replace(file, tensors={name: _copy(value) for name, value in file.tensors.items()}) for file in files]
-    if device.type != "cuda":
-        return copies, lambda: None
-    there = torch.cuda.Event()
-    there.record(torch.cuda.current_stream(device))
-    return copies, there.synchronize
-
-
-def _copy(value: torch.Tensor) -> torch.Tensor:
-    if value.device.type == "cpu":
-        return value.clone(memory_format=torch.contiguous_format)
-    return torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value, non_blocking=True)
 
 
 def write(directory: Path, files: list[TensorFile]) -> None:

@@ -30,6 +30,8 @@ class OptimizerBase:
 
     #: Whether `step` takes a `skip`.
     can_skip = False
+    #: Whether matrix products may be in bfloat16 on a device that is no processor: the run's precision is.
+    narrow = False
 
     def __init__(self, groups: list[dict[str, Any]]) -> None:
         self.param_groups = groups

@@ -26,17 +26,21 @@ POLAR_EXPRESS: tuple[Coefficients, ...] = (
 EPS = 1e-7
 
 
-def orthogonalised(matrix: torch.Tensor, coefficients: tuple[Coefficients, ...], margin: float = 1.0) -> torch.Tensor:
+def orthogonalised(
+    matrix: torch.Tensor, coefficients: tuple[Coefficients, ...], margin: float = 1.0, *, narrow: bool = False
+) -> torch.Tensor:
     """Return `matrix` (rows, columns) with its singular values moved to about 1, in float32 or wider.
 
-    X <- a X + (b X X^T + c (X X^T)^2) X for each (a, b, c), from X = matrix / (margin |matrix|_F). What is done in
-    bfloat16 elsewhere is done in float32 here: deterministic, and faster on a CPU.
+    X <- a X + (b X X^T + c (X X^T)^2) X for each (a, b, c), from X = matrix / (margin |matrix|_F). `narrow`: the
+    products, and X between them, are in bfloat16, as in the originals; otherwise all is in float32 or wider.
     """
     wide = widened(matrix)
     tall = wide.shape[0] > wide.shape[1]
     x = wide.T if tall else wide  # the smaller of the two Gram matrices
     x = x / (x.norm() * margin).clamp(min=EPS)
+    if narrow:
+        x = x.to(torch.bfloat16)
     for a, b, c in coefficients:
         gram = x @ x.T
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if tall else x
+    return (x.T if tall else x).to(wide.dtype)

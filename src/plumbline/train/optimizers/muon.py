@@ -8,18 +8,12 @@ from typing import Any, Literal
 import torch
 
 from plumbline.core.errors import PlumblineError
-from plumbline.model.roles import QUERY_KEY, ParameterRole
+from plumbline.model.roles import ATTENTION, ORTHOGONALISED, ParameterRole
 from plumbline.runtime.distributed import full
 from plumbline.specs.components import component
 from plumbline.specs.spec import OptimizerSpec
 from plumbline.train.optimizers._base import OptimizerBase, undone_where
 from plumbline.train.optimizers._orthogonal import POLAR_EXPRESS, QUINTIC, orthogonalised
-
-#: The four matrices of attention, in the order in which they are stacked.
-ATTENTION = ("query", "key", "value", "output")
-
-#: Roles that are orthogonalised. Embeddings and heads are not: their rows stand for tokens, not for directions.
-ORTHOGONALISED = QUERY_KEY | {*ATTENTION, "attention_gate", "gate", "up", "down"}
 
 
 @component
@@ -32,7 +26,8 @@ class Muon(OptimizerBase):
         W <- W (1 - lr wd) - lr s U.
 
     Sources: Keller Jordan's Muon (2024) and torch.optim.Muon; where the options mean the same, so do the numbers, up to
-    the precision of the orthogonalisation (float32 here). Options:
+    the precision of the orthogonalisation: float32 on a processor, which is faster there and deterministic; elsewhere
+    bfloat16, as in both, unless the run is float32. Options:
 
     - `coefficients`: "quintic" is Jordan's and torch's; "polar_express" the key_norms study's, with its margin of 1 %.
     - `scale`: s by the matrix's rows r and columns c. "original" is sqrt(max(1, r / c)); "match_rms_adamw" (Moonlight)
@@ -104,7 +99,9 @@ class Muon(OptimizerBase):
         if not stack:
             return
         directions = torch.cat([full(self._direction(value, skip)) for value in stack])
-        updates = orthogonalised(directions, self.polynomials, self.margin).mul_(self.scale(*directions.shape))
+        narrow = self.narrow and directions.device.type != "cpu"
+        updates = orthogonalised(directions, self.polynomials, self.margin, narrow=narrow)
+        updates.mul_(self.scale(*directions.shape))
         for value, update in zip(stack, updates.split([value.shape[0] for value in stack]), strict=True):
             group = self.group_of[value]
             with undone_where(skip, value):

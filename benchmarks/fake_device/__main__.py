@@ -1,0 +1,67 @@
+"""What each method's step would ask of a GPU at paper size, counted on one that is not there.
+
+    python -m benchmarks.fake_device                         # all methods and variants: half an hour of a core
+    python -m benchmarks.fake_device --write-page-only       # the same page, with what a GPU has measured meanwhile
+    python -m benchmarks.fake_device --methods baseline qknorm --layers 2 --json
+
+A row is one micro-batch of the transfer study's base scale under bfloat16 autocast: forward and backward pass, then
+clipping and the update. The table is written to benchmarks/fake_device.md; with `--json` the rows are printed, one on a
+line, and nothing is written. Exit code 1 where a step waits for the device, makes a float32 product that is not listed,
+leaves a parameter without a gradient of its type, or is not one graph of torch.compile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.fake_device import absent_cuda
+from plumbline.core import command_line
+
+PAGE = Path(__file__).resolve().parents[1] / "fake_device.md"
+#: What the page was written from: with the times of a GPU that was there meanwhile it can be written again.
+ROWS = PAGE.with_suffix(".jsonl")
+SEQUENCES = 8
+
+
+def main() -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.fake_device",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="methods, variants or runs (default: all of the first two)"
+    )
+    parser.add_argument("--layers", type=command_line.positive, help="of each model (default: its own)")
+    parser.add_argument("--sequences", type=command_line.positive, default=SEQUENCES, help="default: %(default)s")
+    parser.add_argument("--no-graphs", action="store_true", help="do not have torch.compile trace the models")
+    parser.add_argument("--json", action="store_true", help="print the rows, and write no page")
+    parser.add_argument("--write-page-only", action="store_true", help="from the rows that are there; count nothing")
+    given = parser.parse_args()
+    absent_cuda.enter()
+    from benchmarks.fake_device import method_rows, page
+
+    chosen, found, wrong = method_rows.specs(given.methods), [], []
+    if given.write_page_only:
+        taken = map(json.loads, ROWS.read_text(encoding="utf-8").splitlines())
+    else:
+        taken = method_rows.rows(chosen, given.sequences, given.layers, not given.no_graphs)
+    for row in taken:
+        found.append(row)
+        wrong += [f"{row['method']}: {fault}" for fault in method_rows.faults(row)]
+        told = (json.dumps(row), sys.stdout) if given.json else (row["method"], sys.stderr)
+        print(told[0], file=told[1], flush=True)
+    if not given.json:
+        ROWS.write_text("".join(f"{json.dumps(row)}\n" for row in found), encoding="utf-8")
+        PAGE.write_text(page.page(found, chosen, given.sequences, wrong), encoding="utf-8")
+    for fault in wrong:
+        print(fault, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    command_line.run(main)

@@ -1,0 +1,45 @@
+"""A step with each fault that the counts are to find, on a device that is not there; what was found, as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+from benchmarks.fake_device import absent_cuda
+
+absent_cuda.enter()
+
+import torch  # noqa: E402
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode  # noqa: E402
+
+from benchmarks.fake_device import step_counts  # noqa: E402
+
+step_counts.OURS = (*step_counts.OURS, str(step_counts.ROOT / "tests"))
+
+
+def main() -> None:
+    """Make each fault once, and print what was counted."""
+    counts = step_counts.StepCounts()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        single = torch.empty(64, 32, device="cuda")
+        half = torch.empty(64, 32, device="cuda", dtype=torch.bfloat16)
+        counts.hold(single)
+        with counts:
+            with contextlib.suppress(DataDependentOutputException):
+                single.sum().item()
+            single.cpu()
+            torch.zeros(64).to("cuda")
+            single @ single.T
+            half @ half.T
+            single.view(32, 64).transpose(0, 1).expand(2, 64, 32)
+            single.add_(1.0)
+            torch._foreach_mul_([single, half], 2.0)
+            held, peak = counts.held, counts.peak
+    print(json.dumps({
+        "waits": dict(counts.waits), "single": dict(counts.single_products), "held": held, "peak": peak,
+        "calls": [(call.name, call.kernels, call.bytes, call.operations) for call in counts.calls],
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
