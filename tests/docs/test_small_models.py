@@ -45,7 +45,7 @@ def test_ls_methods_says_by_how_much() -> None:
     assert set(found) == set(study_config.load("transfer", "demo").methods)
     assert found["softpick"] == "0.26 ± 0.07 lower at 1.2M" and found["hyper"] == "not resolved"
     assert found["baseline"] == "reference" and found["hybrid_norm"].endswith("higher at 1.2M")
-    assert "validation loss of small models" not in ls.rows("methods", "key_norms", "demo")[0]
+    assert not ls.rows("methods", "key_norms", "demo")[0]["validation loss of small models"]
 
 
 def test_the_pictures_are_the_records_and_their_dark_ones(pictures: ModuleType) -> None:

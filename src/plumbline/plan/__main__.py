@@ -25,7 +25,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=prog("python -m plumbline.plan"), description=described(__doc__))
     parser.add_argument("--preset", choices=PRESETS, help="default: config/config.yaml's")
     machine = (
-        f"an entry of config/machines.yaml (default: config/config.yaml's, and {PAPER_MACHINE} at `paper` where that "
+        f"an entry of config/machines.yaml (default: config/config.yaml's, and {PAPER_MACHINE} at paper where that "
         "is a processor)"
     )
     parser.add_argument("--machine", help=machine)
@@ -37,14 +37,14 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--configuration-json", metavar="JSON", help="the whole configuration, instead of config/config.yaml"
     )
-    views = "what is shown: stages (default at `paper`), targets (default elsewhere), or sizes of the models"
+    views = "what is shown: stages (default at paper), targets (default elsewhere), or sizes of the models"
     parser.add_argument("--by", choices=("stages", "targets", "sizes"), help=views)
     parser.add_argument("--out", type=Path, metavar="PLAN.csv", help="also write PLAN.csv and PLAN.md")
     return parser
 
 
 def main() -> None:
-    """Run `plumbline plan`: print the plan for a terminal, by stage at the preset `paper`, else by target.
+    """Run `plumbline plan`: print the plan for a terminal, by stage at the preset paper, else by target.
 
     With ``--out`` the plan is also written, with all columns, as csv and md.
     """
@@ -85,7 +85,7 @@ def _configuration(given: argparse.Namespace) -> dict[str, Any]:
         config["machine"] = given.machine
     if config["preset"] == "paper" and not named and machines.load(config["machine"]).device == "cpu":
         print(
-            f"planned for {PAPER_MACHINE}, since the preset `paper` is for GPUs and config/config.yaml names the "
+            f"planned for {PAPER_MACHINE}, since the preset paper is for GPUs and config/config.yaml names the "
             f"processor {config['machine']!r}; --machine names another",
             file=sys.stderr,
         )

@@ -133,7 +133,7 @@ def _scale_cells(
         f"spread_of_own_seeds_{word}": number(at(loss.spread), gone if gone != "missing" else ONE_SEED, mine),
         f"answer_logprob_minus_baseline_{word}": number(at(logprob.delta), gone, both),
         f"answer_logprob_p_bonferroni_{word}": number(at(logprob.p_bonferroni), untested, both),
-        f"seeds_{word}": Cell(int(loss.seeds.get(method, 0)), mine),
+        f"seeds_{word}": number(int(loss.seeds[method]) if mine else None, gone, mine),
     }
 
 
