@@ -63,8 +63,9 @@ class ScaleDifferences:
     def told_apart(self, methods: list[str]) -> np.ndarray:
         """Pairs of methods whose difference is significant at the level, one pair at a time: methods x methods."""
         mean, n = self.means[methods].to_numpy(), self.seeds[methods].to_numpy(dtype=float)
-        error = self.sigma * np.sqrt(1 / n[:, None] + 1 / n[None, :])
-        return two_sided_t((mean[:, None] - mean[None, :]) / error, self.freedom) <= LEVEL
+        with np.errstate(divide="ignore", invalid="ignore"):  # without seeds, or without a spread, nothing is told
+            error = self.sigma * np.sqrt(1 / n[:, None] + 1 / n[None, :])
+            return two_sided_t((mean[:, None] - mean[None, :]) / error, self.freedom) <= LEVEL
 
 
 def scale_differences(

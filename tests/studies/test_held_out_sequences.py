@@ -60,8 +60,10 @@ def of_interventions(spec: RunSpec, model: Decoder | None, sequences: int) -> se
     return pack.read
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("study", studies())
+@pytest.mark.parametrize(
+    ("study", "preset"),
+    [(study, preset) for study in studies() for preset in PRESETS if study_config.has_preset(study, preset)],
+)
 def test_interventions_read_no_sequence_of_the_validation_loss(study: str, preset: str) -> None:
     whole = study_config.load(study, preset)
     held = corpus.load(whole.corpus, preset).validation

@@ -39,12 +39,15 @@ from .signals import METRICS
 LOSS, LOGPROB = (next(one for one in METRICS if one.name == name) for name in ("validation_loss", "answer_logprob"))
 
 #: The words of a method's difference.
-BETTER, WORSE, NOT_RESOLVED, ONE_SEED = "lower", "higher", "not resolved", "no spread of seeds"
+BETTER, WORSE, NOT_RESOLVED, ONE_SEED = "lower", "higher", "not resolved", "no spread"
+
+#: The word of a method that has no run at a scale.
+NOT_RUN = "not run"
 
 
 def _columns(scale: str, word: str) -> list[Column]:
     return [
-        ours(f"validation_loss_minus_baseline_{scale}", f"Δ val. loss, {word}", "+.3f", narrow=True),
+        ours(f"validation_loss_minus_baseline_{scale}", f"Δ, {word}", "+.3f", narrow=True),
         ours(f"half_interval_95_{scale}", f"±, {word}", ".3f", narrow=True),
         said(f"resolved_{scale}", f"resolved, {word}", narrow=True),
         ours(f"p_bonferroni_{scale}", f"p Bonferroni, {word}", PROBABILITY, readable=False),
@@ -60,7 +63,7 @@ COLUMNS = [
     *_columns("base", "small"),
     *_columns("large", "larger"),
     published_column("z", "z", narrow=True),
-    published_column("delta_3b", "Δ 3B", narrow=True),
+    published_column("delta_3b", "Δ 3B"),
     *CONTEXT,
 ]
 
@@ -112,7 +115,7 @@ def _scale_cells(
     """The cells of one scale."""
     runs = frames.select(scale, [method])
     mine, both = loss.runs.get(method, ()), (*loss.runs.get(method, ()), *loss.runs.get(reference, ()))
-    gone = absent(runs["outcome"]) if len(runs) else "not at this scale"
+    gone = absent(runs["outcome"]) if len(runs) else NOT_RUN
     is_reference = method == reference
 
     def at(values: pd.Series) -> float:
@@ -215,10 +218,10 @@ def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -
 
 def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> list[str]:
     notes = [
-        "Δ: mean over a method's seeds minus the mean over the reference's; ±: half of its 95 % interval, one "
-        "comparison at a time; resolved: significant after Bonferroni. Spread of seeds: pooled over all methods about "
-        "their own means. Δ log p: log-probability in nats of the right answer, mean over items and tasks; z, Δ 3B as "
-        "printed (accuracy)."
+        "Δ: mean validation loss over a method's seeds minus the mean over the reference's; ±: half of its 95 % "
+        "interval, one comparison at a time; resolved: significant after Bonferroni. Spread of seeds: pooled "
+        "over all methods about their own means. Δ log p: log-probability in nats of the right answer, mean over items and tasks; "
+        "z, Δ 3B as printed (accuracy)."
     ]
     for scale in (BASE, LARGE):
         one = found[scale, LOSS.name]

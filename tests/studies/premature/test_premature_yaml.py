@@ -7,10 +7,13 @@ import pytest
 from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus, suites
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.premature.run_values import EARLY, FIFTH
 from plumbline.train.interventions._release_rule import ReleaseRule, release_step
 from tests.studies.premature.synthetic_runs import study_at
+
+PRESETS_HERE = [preset for preset in PRESETS if has_preset("premature", preset)]
 
 #: Parameters of each architecture at the paper's size, counted by hand from its widths (and printed: 270M, 700M).
 PARAMETERS = {
@@ -48,7 +51,7 @@ def test_the_budget_is_the_papers():
     assert len(suites.suite("premature7").task_names) == 7
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_every_preset_keeps_the_arms_and_the_shape(preset):
     study = study_at(preset)
     assert set(study.runs) == set(study_at("paper").runs) and len(study.runs) == 31

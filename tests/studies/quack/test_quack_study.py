@@ -9,10 +9,13 @@ import pytest
 from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.quack.decoding_memory import materialised, model_of, remembered
 from plumbline.theory.logit_change import SCALES
 from tests.studies.quack.synthetic_runs import ETAS, PUBLISHED, TAUS, key, study_at
+
+PRESETS_HERE = [preset for preset in PRESETS if has_preset("quack", preset)]
 
 #: Parameters at the summary's size, counted by hand from its widths (printed: about 1B).
 PARAMETERS = {"mha": 1_040_246_784, "mla": 998_041_600}
@@ -55,7 +58,7 @@ def test_the_budget_is_the_summarys() -> None:
     assert read.packs["base"] == 5000 * 96 and read.tokenizer.vocabulary == 49152
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_every_preset_has_every_method_at_every_point(preset: str) -> None:
     study = study_at(preset)
     assert set(study.runs) == set(study_at().runs)
@@ -83,7 +86,7 @@ def test_every_preset_has_every_method_at_every_point(preset: str) -> None:
                 assert fixed.interventions[1] == {"name": "query_key_rate", "tau": tau}
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_every_preset_keeps_the_shape(preset: str) -> None:
     document, latent_document = model_of(study_at(), "mha"), model_of(study_at(), "mla").slot("projections").options
     model, latent = model_of(study_at(preset), "mha"), model_of(study_at(preset), "mla")

@@ -9,11 +9,14 @@ import pytest
 from plumbline.model.decoder import on_meta
 from plumbline.specs import corpus
 from plumbline.specs.spec import RunSpec
+from plumbline.specs.study_config import has_preset
 from plumbline.specs.yaml_files import PRESETS
 from plumbline.studies.query_free.run_values import CONFIGURATIONS, NONLINEAR, counts, divisor, smallest_rate
 from plumbline.theory import query_elimination_rules
 from plumbline.theory.initial_scores import neutral_divisor
 from tests.studies.query_free.synthetic_runs import STUDY, study_at
+
+PRESETS_HERE = [preset for preset in PRESETS if has_preset("query_free", preset)]
 
 #: Parameters of each configuration at the paper's size, counted by hand from its widths, with and without the
 #: embeddings of tokens and positions (printed: 117.30, 117.92, 117.30, 124.37 and 124.37 M; 77.88, 79.73, 77.88, 84.95
@@ -55,7 +58,7 @@ def test_parameters_at_the_documents_size(method: str) -> None:
     assert (counts(spec(method).model).total, counts(spec(method).model).body) == (total, body)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_what_w_q_had_goes_into_the_feed_forward_network_exactly(preset: str) -> None:
     full, reduced = (counts(spec(method, preset).model) for method in ("baseline", "wq_identity"))
     larger, smaller = (counts(spec(m, preset).model) for m in ("wq_identity_large_mlp", "baseline_small_mlp"))
@@ -121,7 +124,7 @@ def test_arms_differ_by_what_they_say() -> None:
     }
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_under_another_models_schedule_an_architecture_has_exactly_that(preset: str) -> None:
     """Both architectures under each other's rates: nothing else is another."""
     schedules = {"reduced": "wq_identity", "large": "wq_identity_large_mlp", "baseline": "baseline"}
@@ -140,7 +143,7 @@ def test_under_another_models_schedule_an_architecture_has_exactly_that(preset: 
     }
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_every_preset_keeps_the_arms_and_the_shape(preset: str) -> None:
     study, paper = study_at(preset), study_at("paper")
     assert set(study.runs) == set(paper.runs) and len(study.runs) == 18
@@ -162,7 +165,7 @@ def test_every_preset_keeps_the_arms_and_the_shape(preset: str) -> None:
     assert narrow.width * 32 == wide.width * 31 and narrow.heads == wide.heads
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_the_matched_scale_is_the_one_that_its_width_and_start_ask_for(preset: str) -> None:
     model = spec("wq_identity_matched", preset).model
     assert divisor(model) == pytest.approx(neutral_divisor(width=model.width, init_std=model.init_std), rel=2e-3)
@@ -191,7 +194,7 @@ def test_each_interpretation_has_an_alternative_or_says_nothing_else_is_possible
     assert bare == ["smaller_d", "table_1_rows", "transfer_optimizer", "norm_free"]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", PRESETS_HERE)
 def test_the_model_of_the_theorems_can_do_without_its_queries_and_no_other_can(preset: str) -> None:
     """By the rules of `plumbline.theory.eliminate_query`; norms stand in the way of all five."""
     assert query_elimination_rules.attention_skip_only(spec("norm_free", preset).model) == []

@@ -51,7 +51,7 @@ def test_a_row_by_hand(tmp_path: Path) -> None:
     assert list(table.frame["method"][:3]) == ["softpick", "qknorm", "baseline"], "lowest loss first"
     assert table.cell("qknorm", "resolved_base").value == "not resolved"
     assert table.cell("geglu_ffn", "resolved_base").value == table.cell("ssmax", "resolved_large").value == "missing"
-    assert table.cell("qknorm", "resolved_large").value == "not at this scale"
+    assert table.cell("qknorm", "resolved_large").value == "not run"
     assert table.cell("baseline", "p_bonferroni_base").word == "reference"
     assert row["z_published"] == 4.47
     assert "Resolved by validation loss at 1.2M and 330 steps: 1 of 2 methods" in table.warnings[0]
@@ -80,7 +80,7 @@ def test_without_a_spread_of_seeds_nothing_is_resolved(tmp_path: Path) -> None:
     world.completed("base", "baseline", 42, None, 5.2)
     world.completed("base", "softpick", 42, None, 4.0)
     table = made(world)
-    assert table.cell("softpick", "resolved_base").value == "no spread of seeds"
+    assert table.cell("softpick", "resolved_base").value == "no spread"
     assert table.warnings[0] == "At 1.2M and 330 steps: no spread of seeds, so nothing is resolved."
     assert not any("Decision accuracy" in line for line in table.warnings)
 
