@@ -219,9 +219,9 @@ def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -
 def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> list[str]:
     notes = [
         "Δ: mean validation loss over a method's seeds minus the mean over the reference's; ±: half of its 95 % "
-        "interval, one comparison at a time; resolved: significant after Bonferroni. Spread of seeds: pooled "
-        "over all methods about their own means. Δ log p: log-probability in nats of the right answer, mean over items and tasks; "
-        "z, Δ 3B as printed (accuracy)."
+        "interval, one comparison at a time; resolved: significant after Bonferroni. Spread of seeds: pooled over all "
+        "methods about their own means. Δ log p: log-probability in nats of the right answer, mean over items and "
+        "tasks; z, Δ 3B as printed (accuracy)."
     ]
     for scale in (BASE, LARGE):
         one = found[scale, LOSS.name]
