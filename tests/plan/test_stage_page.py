@@ -148,7 +148,7 @@ def test_the_verb_shows_stages_at_paper_and_targets_elsewhere_unless_it_is_told(
 def test_the_papers_size_is_planned_for_a_gpu_unless_a_machine_is_named(repository: Path, tmp_path: Path) -> None:
     where = ("--config", f"work={tmp_path}", "studies=[key_norms]")
     alone = run_in_process.run(plan_verb.main, "--preset", "paper", *where, cwd=repository)
-    assert "on NVIDIA H100 SXM" in alone.stdout and "planned for h100, since the preset `paper`" in alone.stderr
+    assert "on NVIDIA H100 SXM" in alone.stdout and "planned for h100, since the preset paper" in alone.stderr
     for words in (("--machine", "core"), ("--config", "machine=core")):
         named = run_in_process.run(plan_verb.main, "--preset", "paper", *where, *words, cwd=repository)
         assert "on one CPU core" in named.stdout and named.stderr == ""
