@@ -45,6 +45,7 @@ gpus = "0+1, 2+3"
         ("[where]", "[decide]\nalpha = nan\n[where]", r"decide\.alpha: nan cannot be meant"),
         ("[where]", "where = 3\n[decide]", r"where"),
         ("[run]", "[run", r"is not TOML"),
+        ("[run]", ".".join("a" * 400) + " = 1\n[run]", r"a key has more than 20 parts"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_its_key(old: str, new: str, said: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ says how far the number was rounded. What a paper does not print is an empty cel
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -190,3 +191,9 @@ def printed(frame: pd.DataFrame, row: Any, column: str) -> str:
     if row not in frame.index:
         return NOT_PRINTED
     return frame.loc[row, column] or NOT_PRINTED
+
+
+def printed_value(frame: pd.DataFrame, row: Any, column: str) -> float:
+    """A printed number as a float; NaN where the paper prints none."""
+    text = printed(frame, row, column)
+    return math.nan if text == NOT_PRINTED else float(text)

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.structs import convert
+from plumbline.core.toml_keys import check_keys
 from plumbline.experiment.decision.outcome import Session
 
 NAME = "plumbline.toml"
@@ -157,10 +158,12 @@ def load(folder: Path) -> TrainerFile:
     """
     path = folder.absolute() / NAME
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        check_keys(text)
+        said = tomllib.loads(text)
     except FileNotFoundError:
         raise PlumblineError(f"{folder} has no {NAME}; plumbline setup-trainer COMMAND writes one") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # decoding, TOML, and keys that would take hours
         raise PlumblineError(f"{path} is not TOML ({error}); regular expressions go in 'single quotes'") from None
     return parsed(said, path)
 

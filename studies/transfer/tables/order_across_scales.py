@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from plumbline.audit.printed_numbers import NOT_PRINTED, PrintedNumbers, printed
+from plumbline.audit.printed_numbers import PrintedNumbers, printed_value
 from plumbline.results.runs.finished_runs import RunFrames
 from plumbline.results.tables.number_formats import PROBABILITY, probability
 from plumbline.results.tables.shared_columns import labels, make_table, ours, said
@@ -165,8 +165,8 @@ def agreement(
     """How alike the smaller scale orders methods as the larger one does, and as the printed accuracies do."""
     lower, larger = _better(base), _better(large)
     both = [method for method in lower if math.isfinite(lower[method]) and math.isfinite(larger.get(method, math.nan))]
-    z = {method: _printed(published, "table2", method, "z") for method in study.methods}
-    delta = {method: _printed(published, "table3", method, "delta_3b") for method in study.methods}
+    z = {method: printed_value(published.table("table2"), method, "z") for method in study.methods}
+    delta = {method: printed_value(published.table("table3"), method, "delta_3b") for method in study.methods}
     return {
         "kept": order_agreement(lower, larger),
         "kept_where_told_apart": order_agreement(lower, larger, counted=base.told_apart(both)),
@@ -178,11 +178,6 @@ def agreement(
 def _better(one: ScaleDifferences) -> Mapping[str, float]:
     """Method -> minus its mean loss, so that larger is better."""
     return {str(method): -float(value) for method, value in one.means.items()}
-
-
-def _printed(published: PrintedNumbers, table: str, method: str, column: str) -> float:
-    text = printed(published.table(table), method, column)
-    return math.nan if text == NOT_PRINTED else float(text)
 
 
 def _share(found: OrderAgreement) -> str:
