@@ -11,7 +11,8 @@ import math
 from mpmath import iv
 
 from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval, high, low, monotone, span
+from plumbline.audit.interval_arithmetic import Interval, high, low, monotone, span, up_to_1, whole_numbers
+from plumbline.core.errors import PlumblineError
 
 Intervals = list[Interval]
 
@@ -73,16 +74,21 @@ def between(*x: Interval) -> Interval:
 @function("exp(z_i) / sum_j exp(z_j), i counted from 0")
 def softmax(z: Intervals, i: Interval) -> Interval:
     """Softmax weight exp(z_i) / sum_j exp(z_j) of entry `i`, counted from 0."""
-    return 1 / sum((iv.exp(other - z[round(low(i))]) for other in z), start=iv.mpf(0))
+    place, last = whole_numbers(i)
+    if not 0 <= place == last < len(z):
+        raise PlumblineError(f"there is no entry {low(i):g} to {high(i):g}: they are counted from 0 to {len(z) - 1}")
+    # Less its own score before all: a score does not part from itself.
+    others = [other for at, other in enumerate(z) if at != place]
+    return 1 / sum((iv.exp(other - z[place]) for other in others), start=iv.mpf(1))
 
 
 @function("angle in degrees that has this cosine")
 def arccos(x: Interval) -> Interval:
     """Angle in degrees that has the cosine `x`."""
-    return monotone(lambda cosine: math.degrees(math.acos(cosine)), x)
+    return monotone(lambda cosine: math.degrees(math.acos(cosine)), up_to_1(x))
 
 
 @function("cosine of an angle in degrees, from 0 to 180")
 def cos(x: Interval) -> Interval:
     """Cosine of an angle `x` in degrees, from 0 to 180."""
-    return monotone(lambda degrees: math.cos(math.radians(degrees)), x)
+    return iv.cos(x * iv.pi / 180)

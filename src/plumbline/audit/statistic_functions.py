@@ -5,21 +5,70 @@ from __future__ import annotations
 import itertools
 import math
 
+from mpmath import iv
+
 from plumbline.audit.expression import function
-from plumbline.audit.interval_arithmetic import Interval, high, low, monotone, over_corners, span
+from plumbline.audit.interval_arithmetic import (
+    Interval,
+    high,
+    low,
+    meet,
+    monotone,
+    over_corners,
+    span,
+    up_to_1,
+    whole_numbers,
+)
 from plumbline.audit.math_functions import Intervals
+from plumbline.core.errors import PlumblineError
 from plumbline.stats.distributions import normal_sf, t_sf
 from plumbline.stats.multiplicity import adjust
 from plumbline.stats.noise_floor import noise_floor
 from plumbline.stats.rank_correlation import spearman
-from plumbline.stats.welch_and_stouffer import welch
 
 
 @function("sqrt(sum (x - mean)^2 / (n - 1))")
 def sample_sd(x: Intervals) -> Interval:
     """Sample standard deviation sqrt(sum (x - mean)^2 / (n - 1)) of a list."""
-    # Monotone in each value as long as no rounding carries a value across the mean.
-    return over_corners(lambda *values: noise_floor(values).sigma, *x)
+    return _sd(x)
+
+
+def _sd(x: Intervals) -> Interval:
+    """Range of the sample standard deviation: convex, it is largest at a corner and smallest where the values crowd."""
+    corners = over_corners(lambda *values: noise_floor(values).sigma, *x)
+    if all(low(value) == high(value) for value in x):
+        return corners
+    # The values nearest to m, for the m that is their own mean: found by halving, for mean less m falls in m.
+    below, above = min(map(low, x)), max(map(high, x))
+    for _ in range(80):
+        middle = (below + above) / 2
+        if sum(_nearest(value, middle) - middle for value in x) > 0:
+            below = middle
+        else:
+            above = middle
+    crowded = noise_floor([_nearest(value, (below + above) / 2) for value in x]).sigma
+    return span(min(crowded, low(corners)), high(corners))
+
+
+def _mean(x: Intervals) -> Interval:
+    return sum(x, start=iv.mpf(0)) / len(x)
+
+
+def _nearest(interval: Interval, value: float) -> float:
+    return min(max(value, low(interval)), high(interval))
+
+
+def p_of_t(t: Interval, df: Interval, *, sides: int) -> Interval:
+    """Range of the p of a t (of its magnitude, for two sides): it falls in t, and in df on either side of 0.
+
+    Raises:
+        PlumblineError: the degrees of freedom can be 0.
+    """
+    if not low(df) > 0:
+        raise PlumblineError(
+            f"the degrees of freedom are {low(df):g} to {high(df):g} within rounding; exact(...) is not rounded"
+        )
+    return over_corners(lambda value, freedom: float(sides * t_sf(value, freedom)), t, df)
 
 
 def _two_sided(z: float) -> float:
@@ -39,12 +88,13 @@ def one_sided_p(z: Interval) -> Interval:
 
 
 def _survivors(correction: str, z: Intervals, m: Interval, alpha: Interval) -> Interval:
-    # Every adjusted p falls when any |z| grows: the smallest and largest |z| bound the count.
+    # Every adjusted p falls when any |z| grows or m falls: the ends of all three bound the count.
+    fewest, most = whole_numbers(m)
     counts = []
-    for side in (low, high):
+    for side, tests in ((low, most), (high, fewest)):
         p = [_two_sided(side(abs(value))) for value in z]
-        counts.append(int((adjust(p, correction, m=round(low(m))) <= low(alpha)).sum()))  # type: ignore[arg-type]
-    return span(min(counts), max(counts))
+        counts.append(int((adjust(p, correction, m=tests) <= side(alpha)).sum()))  # type: ignore[arg-type]
+    return span(*counts)
 
 
 @function("how many Bonferroni-adjusted p of z are <= alpha, m tests")
@@ -69,34 +119,48 @@ def bh_survivors(z: Intervals, m: Interval, alpha: Interval) -> Interval:
 def bh_from_bonferroni(p: Intervals, alpha: Interval) -> Interval:
     """Number of Benjamini-Hochberg survivors, from Bonferroni-adjusted p: the largest k with p(k) / k <= alpha."""
     counts = []
-    for side in (high, low):
+    for side, level in ((high, low), (low, high)):
         ordered = sorted(side(value) for value in p)
-        passing = [k for k, value in enumerate(ordered, start=1) if value / k <= low(alpha)]
+        passing = [k for k, value in enumerate(ordered, start=1) if value / k <= level(alpha)]
         counts.append(max(passing, default=0))
-    return span(min(counts), max(counts))
-
-
-def _welch_p(t: float, sd_a: float, sd_b: float, n: float) -> float:
-    a, b = sd_a**2 / n, sd_b**2 / n
-    return float(2 * t_sf(abs(t), (a + b) ** 2 / ((a**2 + b**2) / (n - 1))))
+    return span(*counts)
 
 
 @function("2 (1 - T_df(|t|)), df of Welch and Satterthwaite from the two sd of n runs each")
 def welch_p(t: Interval, sd_a: Interval, sd_b: Interval, n: Interval) -> Interval:
     """Two-sided p of a Welch t, degrees of freedom by Welch and Satterthwaite from the sd of `n` runs each."""
-    return over_corners(_welch_p, t, sd_a, sd_b, n)
+    return p_of_t(abs(t), _welch_df(sd_a, sd_b, n, n), sides=2)
+
+
+def _welch_df(sd_a: Interval, sd_b: Interval, n_a: Interval, n_b: Interval) -> Interval:
+    """Range of the degrees of freedom: they rise with n, and with the share a / b up to the one that gives most."""
+
+    def df(sd_a: float, sd_b: float, n_a: float, n_b: float) -> float:
+        a, b = sd_a**2 / n_a, sd_b**2 / n_b
+        return (a + b) ** 2 / (a**2 / (n_a - 1) + b**2 / (n_b - 1))
+
+    ends = []
+    for side in (low, high):
+        n, m = side(n_a), side(n_b)
+        if not (n > 1 and m > 1):
+            raise PlumblineError(f"a test of {n:g} and {m:g} runs has no degrees of freedom; exact(...) is not rounded")
+        corners = over_corners(lambda a, b, n=n, m=m: df(a, b, n, m), sd_a, sd_b)
+        a, b = (abs(sd) / math.sqrt(runs * (runs - 1)) for sd, runs in ((sd_a, n), (sd_b, m)))
+        ends.append((low(corners), n + m - 2 if meet(a, b) else high(corners)))
+    return span(ends[0][0], ends[1][1])
 
 
 @function("Welch t of two lists")
 def welch_t_of_seeds(a: Intervals, b: Intervals) -> Interval:
-    """Welch's t of two lists of seeds' values."""
-    return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).t, *a, *b)
+    """Welch's t of two lists of seeds' values: (mean a - mean b) / sqrt(sd_a^2 / n_a + sd_b^2 / n_b)."""
+    return (_mean(a) - _mean(b)) / iv.sqrt(_sd(a) ** 2 / len(a) + _sd(b) ** 2 / len(b))
 
 
 @function("two-sided p of the Welch t of two lists")
 def welch_p_of_seeds(a: Intervals, b: Intervals) -> Interval:
     """Two-sided p of Welch's t of two lists of seeds' values."""
-    return over_corners(lambda *x: welch(x[: len(a)], x[len(a) :]).p, *a, *b)
+    t = (_mean(a) - _mean(b)) / iv.sqrt(_sd(a) ** 2 / len(a) + _sd(b) ** 2 / len(b))
+    return p_of_t(abs(t), _welch_df(_sd(a), _sd(b), iv.mpf(len(a)), iv.mpf(len(b))), sides=2)
 
 
 @function("share of pairs (a, b) with a <= b: 0 if and only if the bootstrap probability is 0")
@@ -126,18 +190,24 @@ def spearman_rho(x: Intervals, y: Intervals) -> Interval:
 @function("2 (1 - T_(n-2)(|rho| sqrt((n - 2) / (1 - rho^2))))")
 def p_of_rho(rho: Interval, n: Interval) -> Interval:
     """Two-sided p of a rank correlation of `n` pairs, by t with n - 2 degrees of freedom."""
+    fewest, most = whole_numbers(n)
+    if fewest < 3:
+        raise PlumblineError(f"a correlation of {fewest} pairs has no p; it takes three pairs or more")
 
-    def p(value: float) -> float:
-        pairs = low(n)
+    def p(value: float, pairs: float) -> float:
+        if value == 1:
+            return 0.0
         return float(2 * t_sf(value * math.sqrt((pairs - 2) / (1 - value**2)), pairs - 2))
 
-    return monotone(p, abs(rho))
+    return over_corners(p, abs(up_to_1(rho)), span(fewest, most))
 
 
 @function("rho = 1 - 6 D / (n (n^2 - 1)), D even: the one next to the printed rho")
 def nearest_possible_rho(rho: Interval, n: Interval) -> Interval:
     """The value nearest to a printed rho that `n` untied pairs can have: 1 - 6 D / (n (n^2 - 1)), D even."""
-    pairs = round(low(n))
-    scale = pairs * (pairs**2 - 1) / 6
-    target = (low(rho) + high(rho)) / 2
-    return span(*(2 * [1 - 2 * round((1 - target) * scale / 2) / scale]))
+    found = []
+    fewest, most = whole_numbers(n)
+    for pairs in range(fewest, most + 1):
+        scale = pairs * (pairs**2 - 1) / 6
+        found += [1 - 2 * round((1 - end) * scale / 2) / scale for end in (low(rho), high(rho))]
+    return span(min(found), max(found))

@@ -44,6 +44,24 @@ def test_p_from_t_and_n(tmp_path: Path) -> None:
     assert broken(audited(tmp_path, wrong)) == ["t, m3, p"]
 
 
+@pytest.mark.parametrize(("head", "more"), [("n", ""), ("# seeds", ""), ("n", "C,1.0,2.5,0.4\n"), ("size", "")])
+def test_a_column_of_counts_is_exact_and_contains_what_it_gives(tmp_path: Path, head: str, more: str) -> None:
+    check = f"[checks]\np = 't[:].p = t_two_sided_p(t[:].t, 2 * t[:].\"{head}\" - 2)'\n"
+    audit = audited(tmp_path, f"name,t,{head},p\nA,-1.4,3,0.22\nB,2.0,5,0.0805\n" + more, check)
+    row = audit.rows[0]
+    value, low, high = (float(row[key]) for key in ("recomputed", "recomputed_low", "recomputed_high"))
+    assert value == pytest.approx(2 * stats.t.sf(1.4, 4)) and low < value < high and broken(audit) == []
+    exact = stats.t.sf([1.45, 1.35], 4) * 2  # of t alone; where n is rounded, df is 3 to 5
+    wide = [2 * stats.t.sf(1.45, 5), 2 * stats.t.sf(1.35, 3)]
+    assert (low, high) == pytest.approx(exact if head != "size" and not more else wide)
+
+
+def test_a_count_that_is_itself_recomputed_is_a_rounded_result(tmp_path: Path) -> None:
+    table, check = "name,tokens,batch,steps\na,1000,3,333\n", "[checks]\ns = 't[:].steps = exact(t[:].tokens) / 3'\n"
+    assert broken(audited(tmp_path, table, check)) == []
+    assert len(broken(audited(tmp_path, table, check.replace("t[:].steps", "exact(t[:].steps)")))) == 1
+
+
 SHAPE = """[model]
 layers = 12
 width = 768

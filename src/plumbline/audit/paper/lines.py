@@ -28,7 +28,7 @@ class Line:
 
     Attributes:
         place: its number in the table, from 0.
-        numbers: printed numbers, without bounds such as "< 0.01".
+        numbers: printed numbers, without bounds such as "< 0.01"; each as rounded, for nobody says what is a count.
         cells: every cell, also those without a number.
     """
 
@@ -143,7 +143,9 @@ def _lines(
     found: list[Line] = []
     for name, place, cells, where in given:
         shown = {
-            key: table.number(*where[key]) for key, cell in cells.items() if cell.number is not None and not cell.bound
+            key: table.number(*where[key]).rounded()
+            for key, cell in cells.items()
+            if cell.number is not None and not cell.bound
         }
         if len(shown) >= 2 and len(found) < LINES:
             found.append(Line(name=name, place=place, numbers=shown, cells=cells))

@@ -12,7 +12,7 @@ from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
 from plumbline.audit.paper.audit_file import AuditFile, CheckPart, decoder, stated
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
-from plumbline.audit.paper.grammar import parse_check
+from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.relations import look_at
@@ -139,7 +139,9 @@ def _told(said: AuditFile, names: Names, ledger: Ledger) -> None:
                 if not isinstance(printed, PrintedNumber):
                     made.fail(left, "the left side of = is what the paper prints: a cell, a column or a number by name")
                 assert isinstance(printed, PrintedNumber)
-                target, formula, what = printed, row.right, check.what or f"{printed.name or printed} of check {id}"
+                # A printed count may itself be a rounded result: only exact(...) says that it is not.
+                target = printed.rounded() if isinstance(left, ReferenceNode) and left.column else printed
+                formula, what = row.right, check.what or f"{printed.name or printed} of check {id}"
                 place = check.where or printed.where
             else:
                 formula = printed < row.right if sign == "<" else printed > row.right

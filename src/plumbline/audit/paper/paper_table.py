@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,12 @@ from plumbline.core.files import parse_json, sha256_text
 
 #: Most bytes of a file, tables of a folder, rows and columns of a table, and cells of all tables.
 BYTES, TABLES, ROWS, COLUMNS, CELLS = 4_000_000, 200, 2_000, 200, 60_000
+
+#: Names of columns that count something, where all of their numbers are whole; words that may stand beside one.
+COUNTS = frozenset(
+    ("n", "df", "dof", "seed", "seeds", "run", "runs", "layer", "layers", "head", "heads", "step", "steps")
+)
+_BESIDE = frozenset(("number", "num", "no", "of", "the"))
 
 #: Where the cells of tables that were read from LaTeX stand in it.
 SOURCES = "sources.json"
@@ -86,6 +93,7 @@ class PaperTable:
         end = f".{part}" if part else ""
         return PrintedNumber(
             text=text,
+            exact=not part and column in self.counts,
             relation="<" if cell.bound and not part else "=",
             name=f"{quoted(self.name)}.{quoted(row)}.{quoted(column)}{end}",
             where=self.place(row, column),
@@ -125,6 +133,17 @@ class PaperTable:
                 found.append(column)
         return frozenset(found)
 
+    @cached_property
+    def counts(self) -> frozenset[str]:
+        """Columns of counts, whose numbers are not rounded: by their name, where every number in them is whole."""
+        found = []
+        for column in self.columns:
+            words = frozenset(re.findall(r"[^\W\d_]+", column.lower())) - _BESIDE
+            cells = [line[column] for line in self.cells.values() if line[column].number is not None]
+            if words and words <= COUNTS and all(map(_whole, cells)):
+                found.append(column)
+        return frozenset(found)
+
     @property
     def half_read(self) -> list[str]:
         """Cells that have digits and are no number in full, in columns that are mostly numbers: nothing checks them."""
@@ -152,6 +171,11 @@ class PaperTable:
             for part in ("", *PARTS)
             if self.cells[row][column].part(part) is not None
         ]
+
+
+def _whole(cell: PrintedCell) -> bool:
+    """Whether a cell prints a whole number and nothing with it."""
+    return (cell.number or "").isdigit() and not (cell.unit or cell.sd or cell.bracket or cell.bound)
 
 
 def _empty(cell: PrintedCell) -> bool:

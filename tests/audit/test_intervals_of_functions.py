@@ -1,0 +1,86 @@
+"""Every named function: its interval holds its value at the printed numbers, and at numbers that round to them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbline.audit.expression import FUNCTIONS, Expression
+from plumbline.audit.interval_arithmetic import high, low
+from plumbline.audit.paper.evaluate import named_function
+from plumbline.audit.printed_number import PrintedNumber
+from plumbline.core.errors import PlumblineError
+
+
+def printed(lowest: str, highest: str) -> st.SearchStrategy[PrintedNumber]:
+    """Numbers of no digit after the point or of up to three."""
+    return st.integers(0, 3).flatmap(
+        lambda places: st.decimals(Decimal(lowest), Decimal(highest), places=places).map(
+            lambda value: PrintedNumber(text=f"{value:f}")
+        )
+    )
+
+
+ANY, SHARE = printed("-9", "9"), printed("0", "1")
+WHOLE = st.integers(3, 40).map(lambda n: PrintedNumber(text=str(n)))
+SPREAD, MANY = printed("0.6", "9"), st.lists(printed("-9", "9"), min_size=3, max_size=4)
+SCORES = st.lists(printed("-9", "9"), min_size=4, max_size=4)
+SIGNED = printed("-1", "1")
+
+#: What each function is given.
+GIVEN = {
+    "sqrt": (SPREAD,), "exp": (ANY,), "log": (SPREAD,), "log10": (SPREAD,), "arccos": (SIGNED,),
+    "cos": (printed("0", "180"),), "two_sided_p": (ANY,), "one_sided_p": (ANY,),
+    **dict.fromkeys(("total", "mean", "largest", "smallest", "rising", "falling", "sample_sd"), (MANY,)),
+    "between": (ANY, ANY), "softmax": (SCORES, st.integers(0, 3).map(lambda n: PrintedNumber(text=str(n)))),
+    "rank": (ANY, MANY), "in_same_order": (SCORES, SCORES), "spearman_rho": (SCORES, SCORES),
+    "p_of_rho": (SIGNED, WHOLE), "nearest_possible_rho": (SIGNED, WHOLE), "t_two_sided_p": (ANY, WHOLE),
+    "t_one_sided_p": (ANY, WHOLE), "bonferroni_survivors": (MANY, WHOLE, SHARE),
+    "holm_survivors": (MANY, WHOLE, SHARE), "bh_survivors": (MANY, WHOLE, SHARE), "bh_from_bonferroni": (MANY, SHARE),
+    "welch_p": (ANY, SPREAD, SPREAD, WHOLE), "welch_t_of_seeds": (MANY, MANY), "welch_p_of_seeds": (MANY, MANY),
+    "share_of_overlap": (MANY, MANY),
+}  # fmt: skip
+
+
+def near(number: PrintedNumber, draw: random.Random) -> PrintedNumber:
+    """An exact number that rounds to the printed one."""
+    interval = number.interval()
+    if Decimal(number.text) == Decimal(number.text).to_integral_value() and "." not in number.text:
+        return number.exactly()  # a count is what it is
+    return PrintedNumber(text=repr(draw.uniform(low(interval), high(interval))), exact=True)
+
+
+def called(name: str, numbers: list[object]) -> Expression:
+    return named_function(name)(*numbers)
+
+
+def test_every_function_is_here() -> None:
+    named_function("t_two_sided_p")
+    ours = {name for name, one in FUNCTIONS.items() if one.module.startswith("plumbline.audit")}
+    assert ours == {*GIVEN, "count"}  # a count is a sum of comparisons: tests/audit/test_counting.py
+
+
+@pytest.mark.parametrize("name", GIVEN)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), seed=st.integers(0, 10**6))
+def test_its_interval_holds_what_the_printed_numbers_give(name: str, data: st.DataObject, seed: int) -> None:
+    numbers = [data.draw(strategy) for strategy in GIVEN[name]]
+    try:
+        value, ranges = called(name, numbers).one()
+    except (PlumblineError, ArithmeticError):
+        return  # refused, not answered
+    draw = random.Random(seed)
+    drawn = [[near(x, draw) for x in one] if isinstance(one, list) else near(one, draw) for one in numbers]
+    values = [value]
+    with contextlib.suppress(PlumblineError, ArithmeticError):
+        values.append(called(name, drawn).one()[0])
+    for one in values:
+        middle = (low(one) + high(one)) / 2
+        slack = 1e-9 * max(1.0, abs(middle))
+        if middle == middle and abs(middle) != float("inf"):  # welch's t of two lists without spread is none
+            assert low(ranges) - slack <= middle <= high(ranges) + slack, (value, ranges)
