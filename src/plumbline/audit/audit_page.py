@@ -15,6 +15,7 @@ from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
 from plumbline.audit.numbered_sentences import RULE
+from plumbline.audit.printed_number import THOUSANDS
 from plumbline.audit.sentences import REASONS, SentenceOfAudit, count_sentences
 from plumbline.specs.paper import Paper
 
@@ -197,11 +198,15 @@ def item(text: str) -> list[str]:
 
 
 def recomputed(row: Row) -> str:
-    """A recomputed number, one digit longer than the printed one, with its range where rounding leaves one."""
-    digits = max(4, len(Decimal(row["printed"].removeprefix("< ")).as_tuple().digits) + 1)
-    numbers = [row[name] for name in ("recomputed", "recomputed_low", "recomputed_high")]
-    form = ".0f" if all(number == round(number) for number in numbers) else f".{digits}g"
-    value, low, high = (format(number, form) for number in numbers)
+    """A recomputed number, one digit longer than the printed one, in its unit, with its range where rounding leaves
+    one."""
+    printed = row["printed"].removeprefix("< ")
+    unit = printed[-1:] if printed[-1:] in THOUSANDS else ""
+    digits = max(4, len(Decimal(printed.removesuffix(unit)).as_tuple().digits) + 1)
+    numbers = [row[name] / 10 ** THOUSANDS.get(unit, 0) for name in ("recomputed", "recomputed_low", "recomputed_high")]
+    whole = not unit and "e" not in printed.lower() and all(number == round(number) for number in numbers)
+    shown = (format(number, ".0f" if whole else f".{digits}g").replace("e+", "e") + unit for number in numbers)
+    value, low, high = shown
     if row["recomputed_kind"] == MIDDLE:
         return f"possible from {low} to {high}"
     return f"recomputed {value}" + f" ({low} to {high})" * (low != high)

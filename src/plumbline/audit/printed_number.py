@@ -16,6 +16,9 @@ from plumbline.audit.expression import ATOM, SIGN, Expression, ExpressionInput, 
 from plumbline.audit.interval_arithmetic import Cell, Interval
 from plumbline.core.errors import PlumblineError
 
+#: Units that multiply, as powers of ten.
+THOUSANDS = {"K": 3, "k": 3, "M": 6, "G": 9, "B": 9, "T": 12}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrintedNumber(ExpressionOperand):
@@ -28,6 +31,7 @@ class PrintedNumber(ExpressionOperand):
         name: its name in the text of expressions; empty: they write out the number.
         where: where it is printed.
         cells: the printed cells that it is read from; none for a setting or a constant.
+        shown: how the paper prints it, where that is not the text: "124.4M".
     """
 
     text: str
@@ -36,6 +40,7 @@ class PrintedNumber(ExpressionOperand):
     name: str = ""
     where: str = ""
     cells: tuple[Cell, ...] = ()
+    shown: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -62,7 +67,7 @@ class PrintedNumber(ExpressionOperand):
 
     def without_sign(self) -> Self:
         """The number's magnitude, with the same digits."""
-        return replace(self, text=self.text.lstrip("-"))
+        return replace(self, text=self.text.lstrip("-"), shown=self.shown.lstrip("-"))
 
     def middle(self) -> Interval:
         """The printed value as an interval without width."""
@@ -89,7 +94,8 @@ class PrintedNumber(ExpressionOperand):
         )
 
     def __str__(self) -> str:
-        return f"< {self.text}" if self.relation == "<" else self.text
+        text = self.shown or self.text
+        return f"< {text}" if self.relation == "<" else text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from scipy import stats
 
+from plumbline.audit.audit_page import recomputed
 from plumbline.audit.paper.paper_audit import PaperAudit, audit_folder
 
 
@@ -92,7 +94,35 @@ flops = "{}"
     ],
 )
 def test_sizes_follow_from_a_stated_shape(tmp_path: Path, printed: tuple[str, ...], contradicts: list[str]) -> None:
-    assert broken(audited(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed))) == contradicts
+    said = [words.partition(", ")[0] for words in broken(audited(tmp_path, "a,b\nx,1\n", SHAPE.format(*printed)))]
+    assert said == contradicts
+
+
+@pytest.mark.parametrize(
+    ("told", "printed", "words"),
+    [
+        # What the file leaves open is counted in each way: with biases and norms of two vectors it is 124,439,808.
+        ("", "124.44M", "biases, a gain and a bias in each norm"),
+        ("", "163.04M", "a head of its own, all embeddings"),
+        ("", "85.06M", "no embeddings"),
+        ("", "117M", None),
+        ("biases = false\nnorm_vectors = 1", "124.44M", None),
+        ("tied = true", "163.04M", None),
+    ],
+)
+def test_what_a_shape_leaves_open_is_no_contradiction(
+    tmp_path: Path, told: str, printed: str, words: str | None
+) -> None:
+    shape = SHAPE.partition("[training]")[0].replace("norm_vectors = 2\nbiases = true\n", f"{told}\n")
+    audit = audited(tmp_path, "a,b\nx,1\n", shape.format(printed) + 'where = "sec 2"\n')
+    (row,) = audit.rows
+    assert row["source"] == "sec 2" and row["printed"] == printed
+    if words:
+        assert broken(audit) == [] and words in row["quantity"]
+    else:
+        assert broken(audit) == [row["quantity"]] and f"{printed} is printed. Nearest of" in row["explanation"]
+        assert "the first: 124,337,664, counted with no biases, a gain in each norm" in row["explanation"]
+        assert re.fullmatch(r"recomputed \d{3}\.\d+M", recomputed(row))  # as the paper prints it
 
 
 def test_a_bold_number_that_is_not_the_best(tmp_path: Path) -> None:

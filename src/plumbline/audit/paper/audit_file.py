@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from plumbline.audit.audit_rows import Basis
 from plumbline.audit.paper.paper_table import text_of
 from plumbline.audit.paper.printed_cell import read_cell, scaled
-from plumbline.audit.parameter_counts import DecoderSize
 from plumbline.audit.printed_number import PrintedNumber
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 from plumbline.core.structs import convert
@@ -57,7 +56,10 @@ class TablePart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelPart(Struct, frozen=True, forbid_unknown_fields=True):
-    """The shape of a decoder, and its parameters as printed ("124M")."""
+    """The shape of a decoder, its parameters as printed ("124M"), and where they stand.
+
+    `biases`, `norm_vectors` and `tied`: None where the file does not say, and each of them is then counted.
+    """
 
     layers: int
     width: int
@@ -69,11 +71,12 @@ class ModelPart(Struct, frozen=True, forbid_unknown_fields=True):
     key_value_heads: int = 0
     head_width: int = 0
     ffn_matrices: int = 2
-    norm_vectors: int = 1
+    norm_vectors: int | None = None
     learned_positions: int = 0
-    biases: bool = False
-    tied: bool = True
+    biases: bool | None = None
+    tied: bool | None = None
     query_key_norm: bool = False
+    where: str = ""
 
 
 class TrainingPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +89,7 @@ class TrainingPart(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: int | str = ""
     parameters: int | str = ""
     flops: float | str = ""
+    where: str = ""
 
 
 class CheckPart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -178,7 +182,7 @@ def _check_values(parts: dict[str, object], path: Path) -> None:
             if not 0 < getattr(model, key) < 10**9:
                 raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a size from 1 on")
         for key in ("key_value_heads", "head_width", "ffn_matrices", "norm_vectors", "learned_positions"):
-            if not 0 <= getattr(model, key) < 10**9:
+            if not 0 <= (getattr(model, key) or 0) < 10**9:
                 raise UsageError(f"{path}: model.{key}: {_short(getattr(model, key))}; write a count from 0 on")
         if not model.head_width and model.width % model.heads:
             raise UsageError(
@@ -189,25 +193,6 @@ def _check_values(parts: dict[str, object], path: Path) -> None:
 def _short(number: int) -> str:
     """A number for a message; Python writes none of thousands of digits."""
     return str(number) if abs(number) < LARGEST else "a number of more than 40 digits"
-
-
-def decoder(model: ModelPart) -> DecoderSize:
-    """The sizes of a decoder with all that follows from others filled in."""
-    return DecoderSize(
-        layers=model.layers,
-        width=model.width,
-        heads=model.heads,
-        key_value_heads=model.key_value_heads or model.heads,
-        head_width=model.head_width or model.width // model.heads,
-        ffn_width=model.ffn_width,
-        vocabulary=model.vocabulary,
-        ffn_matrices=model.ffn_matrices,
-        norm_vectors=model.norm_vectors,
-        biases=model.biases,
-        learned_positions=model.learned_positions,
-        tied=model.tied,
-        query_key_norm=model.query_key_norm,
-    )
 
 
 def stated(given: str | int | float | NumberPart, name: str, where: str) -> PrintedNumber:
@@ -225,6 +210,7 @@ def stated(given: str | int | float | NumberPart, name: str, where: str) -> Prin
     if cell.number is None or cell.sd or cell.bracket:
         raise UsageError(f'{where}: {text!r} is no number; write it as printed: "0.4829", "124M", "1.2e20"')
     part = given if isinstance(given, NumberPart) else NumberPart(printed=text)
-    number = scaled(cell.number, cell.unit)
-    relation = "<" if cell.bound else "="
-    return PrintedNumber(text=number, exact=part.exact, relation=relation, name=name, where=part.where)
+    number, relation = scaled(cell.number, cell.unit), "<" if cell.bound else "="
+    return PrintedNumber(
+        text=number, exact=part.exact, relation=relation, name=name, where=part.where, shown=cell.number + cell.unit
+    )

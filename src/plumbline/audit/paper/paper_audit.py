@@ -7,15 +7,15 @@ from pathlib import Path
 
 from plumbline.audit.audit_csv import Row
 from plumbline.audit.audit_rows import COLUMNS, MISMATCH
-from plumbline.audit.expression import Given
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper import audit_file
-from plumbline.audit.paper.audit_file import AuditFile, CheckPart, decoder, stated
+from plumbline.audit.paper.audit_file import AuditFile, CheckPart, stated
 from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
 from plumbline.audit.paper.relations import look_at
+from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.audit.printed_number import PrintedNumber, exact
 from plumbline.core.errors import PlumblineError, UsageError, nearest
 
@@ -70,7 +70,7 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
     ledger = Ledger(folder)
     numbers = _numbers(said)
     _told(said, Names(tables=tables, numbers=numbers), ledger)
-    _sizes(said, numbers, ledger)
+    check_sizes(said, numbers, ledger)
     told = len(ledger.rows.rows)
     ledger.told = frozenset(ledger.tested)
     if untold:
@@ -118,7 +118,7 @@ def _numbers(said: AuditFile) -> dict[str, PrintedNumber]:
         given = getattr(said, part)
         for key in given.__struct_fields__ if given else ():
             value = getattr(given, key)
-            if value != "" and not isinstance(value, bool):
+            if key != "where" and value not in ("", None) and not isinstance(value, bool):
                 found[f"{part}.{key}"] = stated(value, f"{part}.{key}", f"{said.path}: {part}.{key}")
     return found
 
@@ -159,39 +159,3 @@ def _told(said: AuditFile, names: Names, ledger: Ledger) -> None:
             ledger.find(id, f"{check.what or check.check}: does not hold{held}.", broken)
         if made.left_out:
             ledger.dropped.append(f"check {id}: {made.left_out} rows left out that do not print each number")
-
-
-def _sizes(said: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -> None:
-    """Recompute parameters from the shape, tokens from steps and batch, and training operations from both."""
-    got = numbers.get
-    path = said.path.name
-
-    def check(id: str, what: str, printed: PrintedNumber | None, *formulas: Given) -> None:
-        """Check against the first formula that gives the number, or the first of all."""
-        if printed is None or not formulas:
-            return
-        trial = Ledger(Path(ledger.rows.study))
-        right = [n for n, one in enumerate(formulas) if trial.add(f"{id}{n}", what, path, printed, one) != MISMATCH]
-        chosen = formulas[right[0] if right else 0]
-        if ledger.add(id, what, path, printed, chosen) == MISMATCH:
-            ledger.find(id, f"{what}: {printed} is printed, and its parts give another number.", [id])
-
-    if said.model:
-        size = decoder(said.model)
-        total, body = (
-            exact(size.total(), "parameters of the shape"),
-            exact(size.body(), "parameters without embeddings"),
-        )
-        check("model_parameters", "parameters of the stated shape", got("model.parameters"), total)
-        check("model_non_embedding", "the same without embeddings", got("model.non_embedding"), body)
-    steps, tokens, flops = got("training.steps"), got("training.tokens"), got("training.flops")
-    batch_tokens, batch, sequence = got("training.batch_tokens"), got("training.batch"), got("training.sequence")
-    if batch and sequence and batch_tokens:
-        check("training_batch", "tokens of a batch: sequences times their length", batch_tokens, batch * sequence)
-    per_step = batch_tokens or (batch * sequence if batch and sequence else None)
-    if steps and per_step:
-        check("training_tokens", "tokens trained on: steps times batch", tokens, steps * per_step)
-    counts = [one for key in ("training.parameters", "model.parameters", "model.non_embedding") if (one := got(key))]
-    seen = tokens or (steps * per_step if steps and per_step else None)
-    if counts and seen:
-        check("training_flops", "training operations: 6 N D", flops, *(6 * count * seen for count in counts))

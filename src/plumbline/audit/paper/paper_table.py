@@ -88,8 +88,9 @@ class PaperTable:
             raise UsageError(
                 f"{self.name}.csv: {row!r}, {column!r} {said}: no number{f' as its {part}' if part else ''}"
             )
+        shown = ""
         if not part and column in self.mixed:
-            text = scaled(text, cell.unit)
+            text, shown = scaled(text, cell.unit), text + cell.unit
         end = f".{part}" if part else ""
         return PrintedNumber(
             text=text,
@@ -98,6 +99,7 @@ class PaperTable:
             name=f"{quoted(self.name)}.{quoted(row)}.{quoted(column)}{end}",
             where=self.place(row, column),
             cells=((self.name, row, f"{column}{end}"),),
+            shown=shown,
         )
 
     def column(self, column: str, rows: Sequence[str], part: str = "", where: str = "") -> PrintedColumn:

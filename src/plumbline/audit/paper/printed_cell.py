@@ -10,11 +10,10 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from plumbline.audit.printed_number import THOUSANDS
+
 #: Texts of a cell in which nothing is printed.
 NOTHING = frozenset(("", "-", "--", "---", "–", "—", "−", "n/a", "N/A", "n.a.", "/", "·", "..."))
-
-#: Units that multiply, as powers of ten.
-THOUSANDS = {"K": 3, "k": 3, "M": 6, "G": 9, "B": 9, "T": 12}
 
 #: Longest text that is looked at as a number.
 LONGEST = 120

@@ -1,0 +1,135 @@
+"""Recomputes the sizes that an audit file states: parameters of a shape, tokens of a run, training operations.
+
+What a shape leaves open (biases, a norm's second vector, a tied head, which embeddings count) is counted in each way;
+a printed number that one of them gives is no contradiction, and the row says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from plumbline.audit.audit_rows import MATCH, MISMATCH
+from plumbline.audit.expression import Given, lift
+from plumbline.audit.interval_arithmetic import low
+from plumbline.audit.paper.audit_file import AuditFile, ModelPart
+from plumbline.audit.paper.ledger import Ledger
+from plumbline.audit.parameter_counts import DecoderSize
+from plumbline.audit.printed_number import PrintedNumber, exact
+
+#: What of the embeddings counts.
+ALL, NO_POSITIONS, NONE = "all embeddings", "token embeddings alone", "no embeddings"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Way:
+    """A way to give a number: its formula, and the words that are added to what the row is."""
+
+    formula: Given
+    words: str = ""
+
+
+def check_sizes(said: AuditFile, numbers: dict[str, PrintedNumber], ledger: Ledger) -> None:
+    """Recompute parameters from the shape, tokens from steps and batch, and training operations from both."""
+    got = numbers.get
+    if said.model:
+        model, where = said.model, said.model.where or said.path.name
+        every = [ALL, NO_POSITIONS, NONE] if model.learned_positions else [ALL, NONE]
+        for key, what, counted in (
+            ("parameters", "parameters of the stated shape", every),
+            ("non_embedding", "the same without embeddings", [NONE]),
+        ):
+            _check(ledger, f"model_{key}", what, where, got(f"model.{key}"), list(_counts(model, counted)))
+    if said.training:
+        where = said.training.where or said.path.name
+        steps, tokens, flops = got("training.steps"), got("training.tokens"), got("training.flops")
+        batch_tokens, batch, sequence = got("training.batch_tokens"), got("training.batch"), got("training.sequence")
+        product_of = batch * sequence if batch and sequence else None
+        if product_of is not None and batch_tokens:
+            what = "tokens of a batch: sequences times their length"
+            _check(ledger, "training_batch", what, where, batch_tokens, [_Way(formula=product_of)])
+        per_step = batch_tokens or product_of
+        given = steps * per_step if steps and per_step else None
+        if given is not None:
+            what = "tokens trained on: steps times batch"
+            _check(ledger, "training_tokens", what, where, tokens, [_Way(formula=given)])
+        counts = [
+            one for key in ("training.parameters", "model.parameters", "model.non_embedding") if (one := got(key))
+        ]
+        seen = tokens or given
+        if counts and seen is not None:
+            ways = [_Way(formula=6 * count * seen, words=f", N {count.name}") for count in counts]
+            _check(ledger, "training_flops", "training operations: 6 N D", where, flops, ways)
+
+
+def _check(ledger: Ledger, id: str, what: str, where: str, printed: PrintedNumber | None, ways: list[_Way]) -> None:
+    """Check against the first way that gives the number, or the one that comes nearest."""
+    if printed is None:
+        return
+    trial = Ledger(Path(ledger.rows.study))
+    verdicts = [trial.add(f"{id}{n}", what, where, printed, way.formula) for n, way in enumerate(ways)]
+    right = [way for wanted in (MATCH, "") for way, verdict in zip(ways, verdicts, strict=True)
+             if verdict == wanted or (not wanted and verdict != MISMATCH)]  # fmt: skip
+    chosen = right[0] if right else min(ways, key=lambda way: abs(_value(way) - printed.value))
+    if ledger.add(id, f"{what}{chosen.words}", where, printed, chosen.formula) == MISMATCH:
+        text = f"{what}: {printed} is printed, and its parts give another number."
+        if len(ways) > 1:
+            text = f"{what}: {printed} is printed. Nearest of {len(ways)} ways to count: {_shown(_value(chosen))}"
+            text += f"{chosen.words}; the first: {_shown(_value(ways[0]))}{ways[0].words}."
+        ledger.find(id, text, [id])
+
+
+def _value(way: _Way) -> float:
+    return low(lift(way.formula).one()[0])
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e15 else f"{value:.4g}"
+
+
+def _counts(model: ModelPart, embeddings: list[str]) -> Iterator[_Way]:
+    """The parameters of a shape, the plainest way to count them first; what the file says is not varied."""
+    open_ones = (
+        [False, True] if model.biases is None else [model.biases],
+        [1, 2] if model.norm_vectors is None else [model.norm_vectors],
+        [True, False] if model.tied is None else [model.tied],
+    )
+    ways = sorted(product(embeddings, *open_ones), key=lambda way: (embeddings.index(way[0]), way[3] is False))
+    seen: set[int] = set()
+    for counted, biases, norms, tied in ways:
+        size = _decoder(model, biases=biases, norm_vectors=norms, tied=tied)
+        number = size.body() if counted == NONE else size.total()
+        if counted == NO_POSITIONS:
+            number -= size.learned_positions * size.width
+        if number in seen:
+            continue
+        seen.add(number)
+        parts = [
+            "biases" if biases else "no biases",
+            {1: "a gain in each norm", 2: "a gain and a bias in each norm"}.get(norms, f"{norms} vectors in each norm"),
+            *([] if counted == NONE else ["a tied head" if tied else "a head of its own"]),
+            *([] if len(embeddings) == 1 else [counted]),
+        ]
+        words = ", ".join(parts)
+        yield _Way(formula=exact(number, f"count ({words})"), words=f", counted with {words}")
+
+
+def _decoder(model: ModelPart, *, biases: bool, norm_vectors: int, tied: bool) -> DecoderSize:
+    """The sizes of a decoder with all that follows from others filled in."""
+    return DecoderSize(
+        layers=model.layers,
+        width=model.width,
+        heads=model.heads,
+        key_value_heads=model.key_value_heads or model.heads,
+        head_width=model.head_width or model.width // model.heads,
+        ffn_width=model.ffn_width,
+        vocabulary=model.vocabulary,
+        ffn_matrices=model.ffn_matrices,
+        norm_vectors=norm_vectors,
+        biases=biases,
+        learned_positions=model.learned_positions,
+        tied=tied,
+        query_key_norm=model.query_key_norm,
+    )
