@@ -10,7 +10,7 @@ from decimal import Decimal
 from tabulate import tabulate
 
 from plumbline.audit.audit_csv import Row, as_markdown, counts, summary
-from plumbline.audit.audit_rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS
+from plumbline.audit.audit_rows import CLASSES, EDGE, MIDDLE, MISMATCH, VERDICTS, WITHIN
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.expression import FUNCTIONS
 from plumbline.audit.findings import BEARINGS, Finding
@@ -25,9 +25,15 @@ WIDTH = 100
 INTRODUCTION = (
     "Each row recomputes a printed number from other printed numbers, or from a stated configuration. "
     'A printed number means everything that rounds to its text: "0.4829" is 0.48285 to 0.48295. '
-    "Nothing was trained for this page: it is the same at every preset. "
     "All rows, with inputs, class and finding, are in the CSV next to it."
 )
+
+#: What is said besides of the studies' papers.
+UNTRAINED = " Nothing was trained for this page: it is the same at every preset."
+
+#: What the sections of rows that hold only with rounding say.
+KNIFE_EDGES = "These hold only if every number involved was rounded from the very end of its range."
+WITHIN_ROUNDING = "These do not hold for the inputs as printed, and do for some numbers that round to them."
 
 #: What "read" means of a sentence.
 READ = (
@@ -43,6 +49,8 @@ def to_markdown(
     covered: Mapping[str, AuditCoverage],
     papers: Mapping[str, Paper | None],
     sentences: Mapping[str, Sequence[SentenceOfAudit]] | None = None,
+    *,
+    judged: bool = True,
 ) -> str:
     """The page.
 
@@ -53,8 +61,10 @@ def to_markdown(
         covered: coverage of each paper.
         papers: what each paper is.
         sentences: sentences with a number of each paper.
+        judged: the studies' papers, where somebody wrote what each finding bears on. Of any other paper the findings
+            are in one section, and the rows within rounding are shown.
     """
-    parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION), ""]
+    parts = ["# Audit of the printed numbers", "", *_wrapped(INTRODUCTION + UNTRAINED * judged), ""]
     parts += [line for name, meaning in VERDICTS.items() for line in item(f"**{name}**: {meaning}.")]
     parts += ["", as_markdown(summary(rows, studies)), ""]
     parts += [
@@ -62,9 +72,11 @@ def to_markdown(
     ]
     parts += [""]
     for bearing, meaning in BEARINGS.items():
-        parts += _findings_that_bear_on(bearing, meaning, rows, studies, told)
+        head = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
+        parts += _findings_that_bear_on(bearing, head if judged else ["## Findings", ""], rows, studies, told)
     parts += _mismatches_without_finding(rows)
-    parts += _knife_edges(rows)
+    parts += _that_are(EDGE, "Knife edges", KNIFE_EDGES, rows)
+    parts += [] if judged else _that_are(WITHIN, "Within rounding", WITHIN_ROUNDING, rows)
     parts += _classes(rows, studies) + _unread(studies, covered) + _sentences(sentences or {}) + _functions(rows)
     return "\n".join(parts).rstrip("\n") + "\n"
 
@@ -94,12 +106,12 @@ def _of(rows: Sequence[Row], study: str) -> list[Row]:
 
 
 def _findings_that_bear_on(
-    bearing: str, meaning: str, rows: Sequence[Row], studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
+    bearing: str, head: list[str], rows: Sequence[Row], studies: Sequence[str], told: Mapping[str, Sequence[Finding]]
 ) -> list[str]:
     shown = [(study, finding) for study in studies for finding in told[study] if finding.bears_on == bearing]
     if not shown:
         return []
-    lines = [f"## Findings: {bearing}", "", *_wrapped(f"{meaning[0].upper()}{meaning[1:]}."), ""]
+    lines = head
     for study, finding in shown:
         own = _of(rows, study)
         about = [row for row in own if row["id"] in finding.rows]
@@ -126,13 +138,13 @@ def _mismatches_without_finding(rows: Sequence[Row]) -> list[str]:
     return [*lines, ""]
 
 
-def _knife_edges(rows: Sequence[Row]) -> list[str]:
-    edges = [row for row in rows if row["verdict"] == EDGE]
-    if not edges:
+def _that_are(verdict: str, head: str, said: str, rows: Sequence[Row]) -> list[str]:
+    """A section of the rows with a verdict."""
+    shown = [row for row in rows if row["verdict"] == verdict]
+    if not shown:
         return []
-    said = "These hold only if every number involved was rounded from the very end of its range."
-    lines = ["## Knife edges", "", *_wrapped(said), ""]
-    for row in edges:
+    lines = [f"## {head}", "", *_wrapped(said), ""]
+    for row in shown:
         lines += _row(row, f"{row['study']}: ")
     return [*lines, ""]
 

@@ -73,10 +73,11 @@ def test_rows_pair_by_name_and_lists_stay_whole(table: PaperTable) -> None:
 
 
 def test_rows_without_a_number_are_left_out_and_counted(table: PaperTable) -> None:
-    left, _, right = parse_check("t[:].d = t[:].a", "x")
-    made = Evaluation(Names(tables={"t": table}, numbers={}), "x", Work())
-    assert [row.name for row in made.rows(left, right)] == ["two", "base"]
-    assert made.left_out == 1
+    for check, left_out in (("t[:].a = t[:].d", 1), ("t[:].d = t[:].a", 0)):  # a dash on the left is nothing to check
+        left, _, right = parse_check(check, "x")
+        made = Evaluation(Names(tables={"t": table}, numbers={}), "x", Work())
+        assert [row.name for row in made.rows(left, right)] == ["two", "base"]
+        assert made.left_out == left_out
 
 
 def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None:

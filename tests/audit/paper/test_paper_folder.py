@@ -42,6 +42,23 @@ def test_what_holds_ends_with_0_and_what_contradicts_with_10(tmp_path: Path) -> 
     assert "1 number contradicts the others." in console and "printed 5.02" in console
 
 
+def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Path) -> None:
+    table = "m,a,b,sum,Δ,note\nBase,1.0,2.0,3.0,--,7\nx,2.0,3.0,5.1,+2.1,8\ny,3.00,2.00,5.05,+2.05,9\n"
+    checks = "[checks]\ns = 't[:].sum = t[:].a + t[:].b'\nd = 't[:].\"Δ\" = t[:].sum - t.Base.sum'\n"
+    folder = folder_of(tmp_path / "paper", {"t.csv": table, "audit.toml": checks})
+    done = audit(folder)
+    page = (folder / "audit/audit.md").read_text()
+    assert done.returncode == 10 and "not checked" not in done.stdout + page  # Δ is told; its own dash is no row
+    assert "## Findings\n" in page and "detail" not in page and "preset" not in page
+    assert "## Within rounding" in page and "`s.x`: t.x.sum of check s; t.csv\n  printed 5.1, recomputed 5" in page
+    assert "- `t`: 3 rows, 6 columns, 14 numbers, of which rows read 11. Not read: note." in page
+    assert "Running text is not read" in page
+    sound = audit(folder_of(tmp_path / "sound", {"t.csv": table.replace("5.05", "5.00").replace("2.05", "2.00")} | {
+        "audit.toml": checks}))  # fmt: skip
+    assert sound.returncode == 0
+    assert sound.stdout.splitlines()[4] == "Nothing contradicts among the 11 of 14 numbers that were read."
+
+
 @pytest.mark.parametrize(
     ("files", "words", "said"),
     [

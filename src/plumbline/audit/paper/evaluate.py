@@ -112,7 +112,9 @@ class Evaluation:
             picked = [(one[0], tuple(one)) for one in zip(*named, strict=True)]
         else:
             common = [name for name in named[0] if all(name in each for each in named[1:])]
-            self.left_out = len({name for each in named for name in each}) - len(common)
+            # Where the left side prints nothing, as a baseline's own difference, there is nothing to check.
+            printed = named[: len(self._choices(left))] or named
+            self.left_out = len({name for each in printed for name in each} - set(common))
             picked = [(name, (name,) * len(named)) for name in common]
         if not picked:
             self.fail(choices[0], "no row prints a number in each column that the check names")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from plumbline.audit.paper.evaluate import Evaluation, Names, Work
 from plumbline.audit.paper.grammar import ReferenceNode, parse_check
 from plumbline.audit.paper.ledger import Ledger
 from plumbline.audit.paper.paper_table import PaperTable, check_inside, few, read_tables
+from plumbline.audit.paper.printed_cell import PARTS
 from plumbline.audit.paper.relations import look_at
 from plumbline.audit.paper.stated_sizes import check_sizes
 from plumbline.audit.printed_number import PrintedNumber, exact
@@ -28,6 +30,7 @@ class PaperAudit:
         told: how many rows are checks of `audit.toml`; the others were found without being told.
         relations: a sentence for each relation that was found, and one for each that was looked at and dropped.
         printed, read: numbers of the tables, and how many of them some row reads.
+        unread: table -> column -> how many of its numbers no row reads.
     """
 
     folder: Path
@@ -40,6 +43,7 @@ class PaperAudit:
     dropped: list[str]
     printed: int
     read: int
+    unread: dict[str, dict[str, int]]
 
     @property
     def contradictions(self) -> list[Row]:
@@ -94,7 +98,14 @@ def audit_folder(folder: Path, file: Path | None = None, *, untold: bool = True)
         dropped=ledger.dropped,
         printed=len(cells),
         read=sum(cell in ledger.rows.read for cell in cells),
+        unread={name: _unread(table, ledger) for name, table in tables.items()},
     )
+
+
+def _unread(table: PaperTable, ledger: Ledger) -> dict[str, int]:
+    """Columns of a table with numbers that no row reads, and how many; a cell's parts are the column's own."""
+    column_of = {f"{column}{end}": column for column in table.columns for end in ("", *(f".{part}" for part in PARTS))}
+    return dict(Counter(column_of[cell[2]] for cell in table.printed if cell not in ledger.rows.read))
 
 
 def _check_tables(said: AuditFile, tables: dict[str, PaperTable]) -> None:
@@ -158,4 +169,5 @@ def _told(said: AuditFile, names: Names, ledger: Ledger) -> None:
             held = f"; {count - len(broken)} of {count} rows hold" if count > 1 else ""
             ledger.find(id, f"{check.what or check.check}: does not hold{held}.", broken)
         if made.left_out:
-            ledger.dropped.append(f"check {id}: {made.left_out} rows left out that do not print each number")
+            rows = "1 row is left out that does" if made.left_out == 1 else f"{made.left_out} rows are left out that do"
+            ledger.dropped.append(f"check {id}: {rows} not print each number of its right side")

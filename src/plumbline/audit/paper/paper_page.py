@@ -5,6 +5,7 @@ What a paper, a folder or a file names itself is escaped wherever it is shown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from html import escape
 from typing import Any
@@ -15,11 +16,16 @@ from plumbline.audit.audit_rows import VERDICTS
 from plumbline.audit.coverage import AuditCoverage
 from plumbline.audit.findings import Finding
 from plumbline.audit.paper.paper_audit import PaperAudit
+from plumbline.audit.paper.paper_table import PaperTable
 from plumbline.core.errors import visible
 from plumbline.specs.paper import Paper
 
 #: Most contradictions and sentences that the console shows; the page has all.
 SHOWN = 12
+
+RUNNING_TEXT = (
+    "Running text is not read: what it says is checked where audit.toml says it, under [numbers] and [checks]."
+)
 
 UNREAD = "no check of the audit file reads them, and no relation to others was found"
 
@@ -36,12 +42,13 @@ def page(audit: PaperAudit, not_read: Iterable[str] = ()) -> str:
     covered = AuditCoverage(printed=audit.printed, listed=unread)
     title = _text(audit.title)
     paper = Paper(title=title, short=title, authors=(), link="", kind="paper") if title else None
-    text = to_markdown(rows, [name], {name: told}, {name: covered}, {name: paper}) if rows else NO_ROWS_PAGE
+    shown = (rows, [name], {name: told}, {name: covered}, {name: paper})
+    text = to_markdown(*shown, judged=False) if rows else NO_ROWS_PAGE
     sections = {
-        "Tables": [f"`{_plain(table.name)}`: {_of_table(table)}" for table in audit.tables],
+        "Tables": [f"`{_plain(table.name)}`: {_of_table(table, audit.unread[table.name])}" for table in audit.tables],
         "Relations that were found without being told": map(_text, audit.relations),
         "Looked at and not checked": map(_text, audit.dropped),
-        "Not read, and why": map(_text, not_read),
+        "Not read, and why": map(_text, [RUNNING_TEXT, *not_read]),
     }
     for head, entries in sections.items():
         lines = [line for entry in entries for line in item(entry)]
@@ -81,7 +88,7 @@ def console(audit: PaperAudit, files: dict[str, str], not_read: list[str]) -> st
     verdict = (
         f"{_count(len(broken), 'number')} contradict{'s' * (len(broken) == 1)} the others"
         if broken
-        else "Nothing contradicts"
+        else f"Nothing contradicts among the {audit.read} of {_count(audit.printed, 'number')} that were read"
     )
     lines += [""] if not audit.rows else ["", f"{verdict}."]
     lines += [*(f"{name:5} {path}" for name, path in files.items())]
@@ -120,10 +127,17 @@ def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code:
     }
 
 
-def _of_table(table: Any) -> str:
+def _of_table(table: PaperTable, unread: dict[str, int]) -> str:
     title = f" {_text(table.title)}" if table.title else ""
     where = f" ({_text(table.source)})" if table.source else ""
-    return f"{len(table.rows)} rows, {len(table.columns)} columns, {len(table.printed)} numbers{where}.{title}"
+    printed = Counter(column for _, _, column in table.printed)
+    read = f"{len(table.printed)} numbers, of which rows read {len(table.printed) - sum(unread.values())}"
+    columns = [
+        _text(column) + (f" ({count} of {printed[column]})" if count < printed[column] else "")
+        for column, count in unread.items()
+    ]
+    not_read = f" Not read: {', '.join(columns)}." if columns else ""
+    return f"{len(table.rows)} rows, {len(table.columns)} columns, {read}{where}.{title}{not_read}"
 
 
 def _count(number: int, word: str) -> str:
