@@ -24,6 +24,44 @@ def audits(folder: Path, make: object, seed: int, count: int) -> list[tuple[Made
     return [(table, audited(folder, table.text())) for table in tables]
 
 
+ROWS = "m,A,B,C,Avg.\nx,50.0,51.0,52.0,51.0\ny,50.5,51.3,52.1,51.3\nz,51.0,50.0,52.0,51.0\nTied,53.0,52.1,52.1,53.4\n"
+TWO = "m,A,B,C,Avg.,Δ\nBaseline,50.0,51.0,52.0,51.0,--\nTied,53.0,52.1,52.1,53.4,+2.1\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        (ROWS, ["Avg. is the mean of the columns A, B, C: 3 of 4 agree, which can be chance; "
+                "not: Tied (printed 53.4, gives 52.4)"]),
+        (TWO, ["Avg. is the mean of the columns A, B, C: 1 of 2 agree, too few to tell; "
+               "not: Tied (printed 53.4, gives 52.4)",
+               "Δ is Avg. less that of Baseline: 0 of 1 agree, too few to tell; not: Tied (printed 2.1, gives 2.4)"]),
+        ("task,acc\na,50.0\nb,60.0\nAverage,56.0\n",
+         ["Average is the mean of the rows a, b: 0 of 1 agree, too few to tell; not: acc (printed 56.0, gives 55.0)"]),
+        ("m,val loss,val ppl\nx,3.20,25.9\n",
+         ["val ppl is e to the val loss: 0 of 1 agree, too few to tell; not: x (printed 25.9, gives 24.5)"]),
+    ],
+    ids=["three of four", "two", "one column", "one row"],
+)  # fmt: skip
+def test_a_small_table_is_never_silent(tmp_path: Path, table: str, told: list[str]) -> None:
+    audit = audited(tmp_path, table)
+    assert audit.dropped == [f"t: {one}" for one in told] and audit.contradictions == []
+
+
+def test_what_the_audit_file_checks_is_not_named_again(tmp_path: Path) -> None:
+    (tmp_path / "audit.toml").write_text("[checks]\na = 't[:].\"Avg.\" = t[:].C'\n")
+    assert audited(tmp_path, ROWS).dropped == []
+
+
+def test_perplexity_needs_no_vote_where_names_say_it_and_half_the_rows_agree(tmp_path: Path) -> None:
+    (broken,) = audited(tmp_path, "m,loss,ppl\nx,3.20,24.53\ny,3.10,23.20\n").contradictions
+    assert broken["quantity"] == "t, y, ppl" and broken["recomputed"] == pytest.approx(22.198, abs=1e-3)
+    # A perplexity of words, or of another split, is e to the loss in no row.
+    words = audited(tmp_path, "m,loss,ppl\nx,3.20,31.2\ny,3.10,28.0\nz,3.00,25.1\n")
+    assert words.contradictions == [] and "0 of 3 agree" in words.dropped[0]
+    assert audited(tmp_path, "m,train loss,val loss,test ppl\nx,3.20,3.3,24.53\ny,3.10,3.2,23.20\n").rows == []
+
+
 @pytest.mark.slow
 def test_200_sound_tables_have_no_finding(tmp_path: Path) -> None:
     made = audits(tmp_path / "t", sound, 1, 200)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from plumbline.audit.audit_rows import MISMATCH, AuditRows
 from plumbline.audit.expression import Given
 from plumbline.audit.findings import Finding
 from plumbline.audit.interval_arithmetic import Cell
+from plumbline.audit.paper.evidence import meets
+from plumbline.audit.paper.lines import SMALL, Ends, Line
 from plumbline.audit.printed_number import PrintedNumber
 from plumbline.audit.printed_numbers import PrintedNumbers
 from plumbline.core.errors import UsageError
@@ -72,6 +75,31 @@ class Ledger:
         if broken:
             self.find(id, f"{words}: {held}.", broken)
 
+    def drop(self, table: str, words: str, target: Line, computed: Mapping[str, Ends]) -> None:
+        """Name a relation that is not checked, and what it gives in the rows that do not agree with it.
+
+        One that a check of the audit file makes already is not named.
+        """
+        keys = [key for key in computed if key in target.numbers]
+        if not keys or all(self.told.intersection(target.numbers[key].cells) for key in keys):
+            return
+        off = [key for key in keys if not meets(target.ends[key], computed[key])]
+        shown = [f"{key} (printed {target.numbers[key]}, gives {_gives(target, key, computed)})" for key in off[:3]]
+        more = f" and {len(off) - 3} more" if len(off) > 3 else ""
+        few = "too few to tell" if len(keys) < SMALL else "which can be chance"
+        said = f"{len(keys) - len(off)} of {len(keys)} agree, {few}" + (
+            f"; not: {', '.join(shown)}{more}" if off else ""
+        )
+        self.dropped.append(f"{table}: {words}: {said}")
+
     def find(self, id: str, text: str, rows: Sequence[str]) -> None:
         """Keep a finding over rows that do not hold."""
         self.findings.append(Finding(id=id, bears_on="detail", text=text, rows=tuple(rows)))
+
+
+def _gives(target: Line, key: str, computed: Mapping[str, Ends]) -> str:
+    """What a relation gives, with the digits of the printed number, or more where only they tell the two apart."""
+    printed, value = target.numbers[key], computed[key][1]
+    places = max(0, -int(Decimal(printed.text).as_tuple().exponent))
+    shown = (f"{value:.{places + more}f}" for more in range(4))
+    return next((text for text in shown if float(text) != printed.value), f"{value:.6g}")

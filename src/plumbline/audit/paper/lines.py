@@ -109,8 +109,12 @@ def words_of(name: str) -> str:
     return f" {' '.join(re.findall(r'[a-z0-9]+|[δ%×#]', apart))} "
 
 
+#: A table of fewer rows (or columns) is looked at also where a line prints one number alone.
+SMALL = 3
+
+
 def columns_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
-    """The columns that print at least two numbers."""
+    """The columns that print at least two numbers, or one in a small table."""
     lines = []
     for place, column in enumerate(table.columns):
         cells = {row: table.cells[row][column] for row in table.rows[:PLACES]}
@@ -119,26 +123,30 @@ def columns_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
     return Lines(
         table=table,
         along="column",
-        lines=_lines(table, lines),
+        lines=_lines(table, lines, 1 if len(table.rows) < SMALL else 2),
         keys=table.rows[:PLACES],
         groups=dict(zip(table.rows, table.groups, strict=True)),
     )
 
 
 def rows_of(table: PaperTable, skip: Sequence[str] = ()) -> Lines:
-    """The rows that print at least two numbers."""
+    """The rows that print at least two numbers, or one in a small table."""
     columns = [column for column in table.columns[1:] if column not in skip][:PLACES]
     lines = []
     for place, row in enumerate(table.rows):
         cells = {column: table.cells[row][column] for column in columns}
         lines.append((row, place, cells, {column: (row, column) for column in columns}))
     return Lines(
-        table=table, along="row", lines=_lines(table, lines), keys=tuple(columns), groups=dict.fromkeys(columns, 0)
+        table=table,
+        along="row",
+        lines=_lines(table, lines, 1 if len(columns) < SMALL else 2),
+        keys=tuple(columns),
+        groups=dict.fromkeys(columns, 0),
     )
 
 
 def _lines(
-    table: PaperTable, given: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]]
+    table: PaperTable, given: Sequence[tuple[str, int, dict[str, PrintedCell], dict[str, tuple[str, str]]]], least: int
 ) -> tuple[Line, ...]:
     found: list[Line] = []
     for name, place, cells, where in given:
@@ -147,6 +155,6 @@ def _lines(
             for key, cell in cells.items()
             if cell.number is not None and not cell.bound
         }
-        if len(shown) >= 2 and len(found) < LINES:
+        if len(shown) >= least and len(found) < LINES:
             found.append(Line(name=name, place=place, numbers=shown, cells=cells))
     return tuple(found)

@@ -15,7 +15,7 @@ from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evidence import Agreement, agreement, meets
 from plumbline.audit.paper.formulas import BASELINE, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
-from plumbline.audit.paper.lines import Ends, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
 
 #: Most numbers that the search in one table computes.
@@ -32,12 +32,14 @@ SPOKEN = 1 / 3
 class Candidate:
     """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
 
-    `spoken`: worth a word where some rows agree and it does not hold.
+    `spoken`: worth a word where some rows agree and it does not hold; `plain`: and where it has one row or two, of
+    which none need agree: it is what the target's name says first.
     """
 
     target: Line
     words: str
     spoken: bool
+    plain: bool
     parts: frozenset[int]
     computed: dict[str, Ends]
     formula: Callable[[str], Given]
@@ -93,21 +95,29 @@ def _look_for(
         if (lines.along, candidate.parts) not in seen:
             tried.append((candidate, candidate.measured()))
             budget.left -= COST * len(candidate.computed)
-    holding = [(one, found) for one, found in tried if found.holds(len(tried), said=said)]
+    tries = sum(found.rows >= 2 for _, found in tried)
+    holding = [(one, found) for one, found in tried if found.holds(tries, said=said)]
     if holding:
         best, _ = max(holding, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].agree, len(pair[0].parts)))
         seen.add((lines.along, best.parts))
         done.add((lines.along, target.place))
         _check(best, lines, ledger)
         return
+    if said:
+        _say(tried, lines, ledger)
+
+
+def _say(tried: Sequence[tuple[Candidate, Agreement]], lines: Lines, ledger: Ledger) -> None:
+    """Name the relation that a name says and that too few rows agree with, with what it gives where it does not."""
     spoken = [
-        (one, found) for one, found in tried if one.spoken and found.agree >= 3 and found.agree >= SPOKEN * found.rows
+        (one, found)
+        for one, found in tried
+        if (one.spoken and found.agree >= min(3, max(1, found.rows - 2)) and found.agree >= SPOKEN * found.rows)
+        or (one.plain and 0 < found.rows < SMALL)
     ]
-    if said and spoken:
-        best, found = max(spoken, key=lambda pair: pair[1].agree / pair[1].rows)
-        ledger.dropped.append(
-            f"{lines.table.name}: {best.words}: {found.agree} of {found.rows} agree, which can be chance"
-        )
+    if spoken:
+        best, _ = max(spoken, key=lambda pair: (pair[1].agree / pair[1].rows, pair[1].rows, pair[0].plain))
+        ledger.drop(lines.table.name, best.words, best.target, best.computed)
 
 
 def _check(candidate: Candidate, lines: Lines, ledger: Ledger) -> None:
@@ -142,6 +152,12 @@ def _candidates(target: Line, lines: Lines, part: TablePart, budget: _Budget, sa
         yield from _to_baseline(target, others, lines, part, budget, said)
 
 
+def _before(target: Line, lines: Lines) -> list[int]:
+    """Places of the lines before a line; of those after it where there is none."""
+    before = [line.place for line in lines.lines if line.place < target.place]
+    return before or [line.place for line in lines.lines if line.place > target.place]
+
+
 def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
     before = [line for line in others if line.place < target.place]
@@ -167,7 +183,7 @@ def _of_lines(
     if budget.left < 0:
         return
     keys = [key for key in lines.linear if key in target.ends and all(key in line.ends for line in given)]
-    if len(keys) < 2:
+    if not keys:
         return
     sample = keys[:6]
     first = {key: formula.ends([line.ends[key] for line in given]) for key in sample}
@@ -178,6 +194,7 @@ def _of_lines(
         target=target,
         words=formula.sentence(target.name, [line.name for line in given], lines.along),
         spoken=formula in (FORMULAS[0], MEANS, SUMS),
+        plain=formula is MEANS and [line.place for line in given] == _before(target, lines),
         parts=frozenset((target.place, *(line.place for line in given))),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in given]),
@@ -203,7 +220,7 @@ def _to_baseline(
                     if key in target.ends and key in one.ends and base[key] in one.ends and base[key] != key
                 ]
                 budget.left -= 2 * len(keys)
-                if len(keys) < 2:
+                if not keys:
                     continue
                 computed = {key: ends for key in keys if (ends := formula.ends([one.ends[base[key]], one.ends[key]]))}
                 yield Candidate(
@@ -212,6 +229,7 @@ def _to_baseline(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
                     ),
                     spoken=formula is FORMULAS[0],
+                    plain=formula is FORMULAS[0] and bool(name) and [one.place] == _before(target, lines)[-1:],
                     parts=frozenset((target.place, one.place)),
                     computed=computed,
                     formula=lambda key, one=one, base=base, formula=formula: formula.expression(  # type: ignore[misc]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import exp
 from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evaluate import named_function
-from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, tail
+from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, meets, tail
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import CHANGE, SPREAD, Ends, Line, Lines
 from plumbline.audit.printed_number import derived, exact
@@ -71,14 +72,34 @@ def _perplexity(lines: Lines, ledger: Ledger) -> None:
     for target in [
         line for line in lines.lines if line.says(_PERPLEXITY) and not line.says(f"{_LOSS}|{CHANGE}|{SPREAD}")
     ]:
-        tried = []
+        tried, same = [], []
         for loss in losses:
             ends = {key: tuple(map(_exp, one)) for key, one in loss.ends.items() if abs(one[1]) < 50}
             tried.append(
                 (f"{target.name} is e to the {loss.name}", ends, lambda key, loss=loss: exp(loss.numbers[key]))
             )
-        if tried and (best := _best(target, lines, tried)):  # type: ignore[arg-type]
+            if _of_what(loss) == _of_what(target) or len(losses) == 1:
+                same.append(tried[-1])
+        if not tried:
+            continue
+        best = _best(target, lines, tried)  # type: ignore[arg-type]
+        if best is None and len(same) == 1:
+            # Two names alone say this one, without the vote of most rows; but a perplexity of words, or in bits, is
+            # e to the loss in none.
+            words, computed, formula = same[0]
+            keys = [key for key in lines.levels if key in computed and key in target.ends]
+            agree = sum(meets(target.ends[key], computed[key]) for key in keys)  # type: ignore[arg-type]
+            if 2 * agree >= len(keys) > 0:
+                best = words, formula, keys
+            else:
+                ledger.drop(lines.table.name, words, target, {key: computed[key] for key in keys})  # type: ignore[misc]
+        if best:
             _check(target, *best, lines, ledger)
+
+
+def _of_what(line: Line) -> str:
+    """The words of a name but those for loss or perplexity: "val" of "Val loss"."""
+    return " ".join(re.sub(rf" (?:{_LOSS}|{_PERPLEXITY})(?= )", " ", line.words).split())
 
 
 def _exp(value: float) -> float:
