@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plumbline.audit.expression import FUNCTIONS, Expression
 from plumbline.audit.interval_arithmetic import high, low
-from plumbline.audit.paper.evaluate import named_function
+from plumbline.audit.paper.known_functions import named_function
 from plumbline.audit.printed_number import PrintedNumber
 from plumbline.core.errors import PlumblineError
 

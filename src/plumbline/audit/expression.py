@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import TypeAlias
 
 from mpmath import iv
@@ -224,11 +225,12 @@ def _inputs(operands: Sequence[Expression]) -> tuple[ExpressionInput, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NamedFunction:
-    """A named function: what it means, for the reader, the module that defines it, and what makes an expression of its
-    operands."""
+    """A named function: what it means, for the reader, the module that defines it, what it is given, by name, and what
+    makes an expression of its operands."""
 
     meaning: str
     module: str
+    given: tuple[str, ...]
     call: Callable[..., Expression]
 
 
@@ -271,7 +273,7 @@ def function(meaning: str, *, spans: bool = False) -> Callable[[Callable[..., In
                 spans=spans or any(operand.spans for operand in operands),
             )
 
-        FUNCTIONS[name] = NamedFunction(meaning, compute.__module__, call)
+        FUNCTIONS[name] = NamedFunction(meaning, compute.__module__, tuple(signature(compute).parameters), call)
         return call
 
     return register

@@ -66,6 +66,11 @@ def test_a_formula_of_numbers_is_what_python_computes(formula: str) -> None:
     assert low(value) - 1e-6 * abs(expected) - 1e-9 <= expected <= high(value) + 1e-6 * abs(expected) + 1e-9
 
 
+def test_a_function_of_several_columns_is_one_of_each_row(table: PaperTable) -> None:
+    found = results(table, 't[one, two].a = sample_sd(t[one, two].a, t[one, two]."b c")')
+    assert found["two"][2] <= 0.5**0.5 <= found["two"][3] and list(found) == ["one", "two"]
+
+
 def test_rows_pair_by_name_and_lists_stay_whole(table: PaperTable) -> None:
     found = results(table, 't[not base].a = t[not base]."b c" - mean(t[:].a) * 0')
     assert list(found) == ["one", "two"]
@@ -104,6 +109,14 @@ def test_a_cell_has_its_spread_and_a_line_its_columns(table: PaperTable) -> None
         ("t.two.a = 1" + " + 1" * 900, "an expression has at most 2000"),
         ("t.two.a = __import__('os')", "there is no function '__import__'"),
         ("t.two.a = t.two.a.__class__", "a cell has the parts sd and brackets"),
+        ("t.two.a = welch_p(1, 2, 3)", "character 11: write welch_p(t, sd_a, sd_b, n); it is given 3"),
+        ("t.two.a = rank(t[:].a, 3)", "here: rank(x, others[:])"),
+        (
+            't[:].a = sample_sd(t[:]["Seed 1", "Seed 2"])',
+            'name the columns one by one, sample_sd(t[:]."Seed 1", t[:]."Seed 2")',
+        ),
+        ("t.two.Δ = 1", "character 7: 'Δ' has no meaning in an expression; a name of more than the letters a to z"),
+        ("t.two.b c (%) = 1", "stands in quotes"),
         ("t.two.a = 1; 2", "character 12: ';' has no meaning"),
         ("t[one, two].a = t[one].a", "the sides name 2 and 1 rows"),
         ("t[one, two].d = 5", "'one', 'd' is empty: no number"),

@@ -69,6 +69,17 @@ def test_a_table_as_papers_set_it(tmp_path: Path) -> None:
     assert any("paper.tex:17" in one and "\\unheard" in one for one in told["not_read"])  # type: ignore[attr-defined]
 
 
+def test_names_of_macros_and_accents_are_readable(tmp_path: Path) -> None:
+    rows, told = read(
+        tmp_path,
+        "\\newcommand{\\ours}{FooNet\\xspace}\n\\begin{table}\\begin{tabular}{lrr}\n"
+        "Model & $\\bar d$ & $\\hat{p}_i$ \\\\ \\midrule\n"
+        "\\ours + QK-Norm & 1 & 2 \\\\ \\ours, plain & 3 & 4 \\\\ \\ours & 5 & 6 \\\\\n\\end{tabular}\\end{table}\n",
+    )
+    assert rows[0] == ["Model", "bar d", "hat p_i"] and told["not_read"] == []
+    assert [row[0] for row in rows[1:]] == ["FooNet + QK-Norm", "FooNet, plain", "FooNet"]
+
+
 def test_an_edited_csv_keeps_no_source_of_cells(tmp_path: Path) -> None:
     read(tmp_path, PAPER)
     path = tmp_path / "out/table1.csv"

@@ -1,4 +1,4 @@
-"""docs/audit-a-paper.md: its files and commands do what the page shows."""
+"""docs/audit-a-paper.md and audit-checks.md: files and commands do what they show, and no function is left out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from plumbline.audit.paper.audit_file import ModelPart, TrainingPart
+from plumbline.audit.paper.known_functions import TAKES, form
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +50,22 @@ def test_the_tutorial_is_what_happens(page: str, repository: Path, tmp_path: Pat
 
 def test_it_is_short(page: str) -> None:
     assert len(page.split()) < 1_200
+
+
+def test_every_function_and_key_is_in_the_reference_with_what_it_is_given(repository: Path) -> None:
+    page = (repository / "docs/audit-checks.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+\(.*?\))` \|", page.partition("## Functions")[2], re.M) == [
+        form(name) for name in TAKES
+    ]
+    assert form("welch_p") == "welch_p(t, sd_a, sd_b, n)" and form("rank") == "rank(x, others[:])"
+    parts = page.partition("## Cells")[0]
+    for key in (*ModelPart.__struct_fields__, *TrainingPart.__struct_fields__):
+        assert f"`{key}`" in parts, key
+
+
+def test_a_check_of_the_reference_can_be_made(repository: Path, tmp_path: Path) -> None:
+    page = (repository / "docs/audit-checks.md").read_text(encoding="utf-8")
+    (tmp_path / "table1.csv").write_text("name,Avg.,Δ\nBaseline,48.3,--\nWide,49.1,+0.8\n")
+    (tmp_path / "audit.toml").write_text(blocks(page, "toml")[0])
+    done = run(f"$ plumbline audit {tmp_path} --told-only", tmp_path)
+    assert done.returncode == 0 and "1 check: 1 told" in done.stdout

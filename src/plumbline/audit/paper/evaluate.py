@@ -8,45 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 from mpmath import iv
 from mpmath.libmp import ComplexResult
 
-from plumbline.audit.expression import FUNCTIONS, Expression, ExpressionOperand, lift
+from plumbline.audit.expression import Expression, ExpressionOperand, lift
 from plumbline.audit.paper.grammar import CallNode, ChoiceNode, Node, NumberNode, ReferenceNode, SignNode
+from plumbline.audit.paper.known_functions import SHORT, TAKES, form, named_function
 from plumbline.audit.paper.paper_table import PaperTable, few
 from plumbline.audit.printed_number import PrintedColumn, PrintedNumber
 from plumbline.core.errors import PlumblineError, UsageError, nearest
-
-#: Name of a function -> what it takes: "1" a number, "n" a list; a last "*": any number of numbers.
-TAKES = {
-    "abs": "1",
-    "exact": "1",
-    **dict.fromkeys(("sqrt", "exp", "log", "log10", "arccos", "cos", "two_sided_p", "one_sided_p"), "1"),
-    **dict.fromkeys(("total", "mean", "largest", "smallest", "count", "rising", "falling", "sample_sd"), "n"),
-    "between": "*",
-    "softmax": "n1",
-    "rank": "1n",
-    "in_same_order": "nn",
-    "spearman_rho": "nn",
-    "p_of_rho": "11",
-    "t_two_sided_p": "11",
-    "t_one_sided_p": "11",
-    "bonferroni_survivors": "n11",
-    "holm_survivors": "n11",
-    "bh_survivors": "n11",
-    "bh_from_bonferroni": "n1",
-    "welch_p": "1111",
-    "welch_t_of_seeds": "nn",
-    "welch_p_of_seeds": "nn",
-}
-
-#: Functions that try all corners of a box, or all pairs: longest list together.
-SHORT = {"sample_sd": 12, "welch_t_of_seeds": 12, "welch_p_of_seeds": 12, "in_same_order": 200, "spearman_rho": 2000}
-
-#: Modules whose functions are registered when they are asked for: they import scipy.
-_BY_MODULE = ("counting", "math_functions", "statistic_functions", "paper.paper_statistics")
 
 #: Largest number, and largest exponent and argument of `exp`.
 LARGEST, EXPONENT, EXP = iv.mpf("1e250"), 400, 500
@@ -160,7 +131,7 @@ class Evaluation:
         several = known == "*" or (known == "n" and len(node.given) > 1)
         takes = "1" * len(node.given) if several else str(known)
         if len(takes) != len(node.given) or not node.given:
-            self.fail(node, f"{node.name} takes {len(takes) or 'some'}, and is given {len(node.given)}")
+            self.fail(node, f"write {form(node.name)}; it is given {len(node.given)}")
         return takes
 
     def _value(self, node: Node | None, row: _Row | None, before: int = 0) -> ExpressionOperand:
@@ -216,7 +187,7 @@ class Evaluation:
             several = lift(given[-1]).several
             if several != (kind == "n"):
                 wanted = "a list (table[:].column)" if kind == "n" else "one number"
-                self.fail(argument, f"{node.name} takes {wanted} here")
+                self.fail(argument, f"{node.name} takes {wanted} here: {form(node.name)}")
         if sum(len(lift(one).printed) for one in given) > SHORT.get(node.name, 10**9):
             self.fail(node, f"{node.name} takes lists of at most {SHORT[node.name]} numbers together")
         longest = max(len(lift(one).printed) for one in given)
@@ -299,15 +270,6 @@ class Evaluation:
                 assert node is not None
                 self.fail(node, "this is no finite number below 1e250")
         return value
-
-
-def named_function(name: str) -> Callable[..., Expression]:
-    """A named function of the audit; the module that defines it is imported when it is first asked for."""
-    for module in _BY_MODULE:
-        if name in FUNCTIONS:
-            break
-        import_module(f"plumbline.audit.{module}")
-    return FUNCTIONS[name].call
 
 
 def _by(node: ReferenceNode) -> Sequence[ChoiceNode]:

@@ -11,7 +11,8 @@
     rows      = ":" | "others" | ["not"] name {"," name}
     part      = "sd" | "brackets"
 
-`others`: all rows but the one for which the check is made. A name is letters, digits and `_`, or anything in quotes.
+`others`: all rows but the one for which the check is made. A name is letters (a to z), digits and `_`, or anything in
+quotes.
 Length and nesting are bounded; nothing is executed.
 """
 
@@ -25,6 +26,9 @@ from plumbline.core.errors import UsageError, nearest
 
 #: Most characters of an expression, and how deep it may nest.
 LENGTH, DEPTH = 2_000, 40
+
+#: Said where a name may have been meant.
+QUOTES = 'a name of more than the letters a to z, digits and _ stands in quotes: table."GPT-2 small"."Δ"'
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?)"
@@ -125,7 +129,7 @@ class _Parser:
             found = _TOKEN.match(text, position)
             if found is None:
                 at = position + len(text[position:]) - len(text[position:].lstrip())
-                raise UsageError(f"{where}, character {at + 1}: {text[at]!r} has no meaning in an expression")
+                raise UsageError(f"{where}, character {at + 1}: {text[at]!r} has no meaning in an expression; {QUOTES}")
             kind = str(found.lastgroup)
             self.tokens.append((kind, found[kind], found.start(kind) + 1))
             position = found.end()
@@ -216,6 +220,12 @@ class _Parser:
         position, table = self.position, self.name()
         if self.next == "[":
             rows = self.choice()
+            if self.next == "[":
+                self.fail(
+                    "rows and columns are not chosen together; name the columns one by one, "
+                    f'sample_sd({table}[{rows.text}]."Seed 1", {table}[{rows.text}]."Seed 2"), '
+                    f'or take one row, {table}.ROW["Seed 1", "Seed 2"]'
+                )
             self.take(".")
             return ReferenceNode(position, table, rows, self.name(), self.part())
         if self.next != ".":
@@ -268,5 +278,5 @@ class _Parser:
             text = self.take()
             return re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] == '"' else text[1:-1]
         if self.kind not in ("name",):
-            self.fail('a name is expected; one with blanks or signs stands in quotes: table."GPT-2 small".acc')
+            self.fail(f"a name is expected; {QUOTES}")
         return self.take()

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from plumbline.audit.expression import Given
 from plumbline.audit.math_functions import exp
 from plumbline.audit.paper.audit_file import TablePart
-from plumbline.audit.paper.evaluate import named_function
 from plumbline.audit.paper.evidence import SAID, SHARE, Agreement, agreement, meets, tail
+from plumbline.audit.paper.known_functions import named_function
 from plumbline.audit.paper.ledger import Ledger, RelationRow
 from plumbline.audit.paper.lines import CHANGE, SPREAD, Ends, Line, Lines
 from plumbline.audit.printed_number import derived, exact

@@ -40,7 +40,7 @@ PLAIN = frozenset((
     "small", "normalsize", "large", "Large", "LARGE", "huge", "displaystyle", "textstyle", "scriptstyle", "left",
     "right", "big", "Big", "bigl", "bigr", "protect", "relax", "strut", "noindent", "leavevmode", "arraybackslash",
     "unboldmath", "textquotesingle", "smash", "textsubscript", "thead", "fbox", "makebox", "framebox", "boxed",
-    "overline", "hfill", "hfil", "xspace", "bgroup", "egroup", "phantomsection", "selectfont", "/", "mathop",
+    "overline", "hfill", "hfil", "bgroup", "egroup", "phantomsection", "selectfont", "/", "mathop",
     "mathbin", ",", ";", ":", "!", "quad", "qquad", "thinspace", "enspace", "enskip", "allowbreak", "newline",
     "break", "space", "-", "@", ">", "nobreakspace", "centerline", "unskip", "ignorespaces", "mathnormal", "textlf",
     "lowercase", "uppercase", "MakeUppercase", "limits", "nolimits",
@@ -50,6 +50,13 @@ BLANKS = frozenset((
     ",", ";", ":", "quad", "qquad", "thinspace", "enspace", "enskip", "newline", "break", "space", ">",
     "nobreakspace", "\\", "\n", "hfill", "hfil",
 ))  # fmt: skip
+#: Accents of formulas, which are written out before what they stand on: "bar d".
+ACCENTS = {
+    "bar": "bar", "hat": "hat", "widehat": "hat", "tilde": "tilde", "widetilde": "tilde", "vec": "vec", "dot": "dot",
+    "ddot": "ddot", "mathring": "ring", "breve": "breve", "check": "check", "acute": "acute", "grave": "grave",
+}  # fmt: skip
+#: What \xspace stands before without a blank.
+CLOSING = ".,'/?;:!~-)]}"
 BOLD = frozenset((
     "textbf", "mathbf", "bm", "boldsymbol", "bf", "bfseries", "boldmath", "textbold", "pmb", "bfit",
 ))  # fmt: skip
@@ -184,6 +191,13 @@ def _command(tokens, place, text, state, put, inside, unknown) -> int:  # type: 
         put("" if text == "," else " ")
     elif text in GREEK:
         put(text)
+    elif text in ACCENTS:
+        inner, place = group(tokens, place)
+        put(f"{ACCENTS[text]} ")
+        inside(inner)
+    elif text == "xspace":
+        if place < len(tokens) and tokens[place].text[:1] not in CLOSING:
+            put(" ")
     elif text in BOLD or text in UNDERLINED:
         if text in ("bf", "bfseries", "boldmath"):
             state.bold = True
