@@ -83,6 +83,13 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
         (SOUND | {"audit.toml": SHAPE + "key_value_heads = -5"}, [], "model.key_value_heads: -5; write a"),
         (SOUND | {"audit.toml": "a." * 20_000 + "b = 1"}, [], "no TOML (line 1 has 40,005 characters"),
         (SOUND | {"audit.toml": '"\\"=".' + "a." * 4000 + "b = 1"}, [], "a key has more than 20 parts"),
+        ({"t.csv": "Model;Acc;Loss\nA;1.0;2.0\nB;3,0;4\n"}, [], "has one column: are its cells parted by commas?"),
+        ({"t.csv": "Model\tAcc\nA\t1.0\n"}, [], "has one column: are its cells parted by commas?"),
+        (
+            {"t.csv": "Model,Acc\nA,n/a\nB,1.0 / 2.0\n"},
+            [],
+            "no number could be read in t.csv; a cell",
+        ),
         ({"t.csv": "a,b\n1,2,3\n"}, [], "t.csv: line 2 ('1') has 3 cells, and the head 2"),
         ({"t.csv": 'a,b\n"1,2\n'}, [], "t.csv: no CSV"),
         ({"t.csv": "a" + ",b" * 300 + "\n"}, [], "at most 2000 and 200 are read"),
@@ -94,6 +101,14 @@ def test_the_page_of_a_folder_says_what_was_read_and_judges_nothing(tmp_path: Pa
 def test_what_cannot_be_meant_ends_with_2(tmp_path: Path, files: dict[str, str], words: list[str], said: str) -> None:
     done = audit(folder_of(tmp_path / "paper", files), *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_pdf_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.5\n\xc3\x28\n")
+    done = audit("--from", tmp_path / "paper.pdf", tmp_path / "review")
+    assert done.returncode == 2 and not (tmp_path / "review").exists()
+    for said in ("is a PDF", "arXiv has the LaTeX of most papers", "pdftotext -layout", "cells parted by commas"):
+        assert said in done.stderr
 
 
 @pytest.mark.parametrize("name", ["t.csv", "audit.toml", "sources.json", "audit"])

@@ -27,7 +27,7 @@ def run_audit(given: argparse.Namespace) -> int:
     """Audit a folder as the command line says, and return the exit code.
 
     Raises:
-        UsageError: the folder, a table, the audit file or the LaTeX cannot be meant.
+        UsageError: the folder, a table, the audit file or the LaTeX cannot be meant, or no number could be read.
     """
     folder = given.folder
     if given.latex is not None:
@@ -35,6 +35,12 @@ def run_audit(given: argparse.Namespace) -> int:
 
         write_tables(given.latex, folder)
     audit = audit_folder(folder, given.checks, untold=not given.told_only)
+    if not audit.printed and not audit.rows:
+        named = ", ".join(f"{table.name}.csv" for table in audit.tables[:8])
+        raise UsageError(
+            f"{folder}: no number could be read in {named}; a cell is a number where "
+            'all of it is one: "48.2", "1,234", "48.2 ± 0.3", "124M"'
+        )
     not_read = [*_not_read(folder), *(one for table in audit.tables for one in table.half_read)]
     out = given.out or folder / ROWS
     if given.out is None:

@@ -266,6 +266,8 @@ def _read_table(path: Path, told: dict[str, object]) -> PaperTable:
     head = next((line for line in lines if any(cell.strip() for cell in line)), None)
     if head is None:
         raise UsageError(f"{path}: empty; its first row names the columns")
+    if len(head) == 1:
+        raise UsageError(f"{path}: has one column: are its cells parted by commas? The first column names the rows")
     if len(head) > COLUMNS or len(lines) > ROWS:
         raise UsageError(f"{path}: {len(lines)} rows, {len(head)} columns; at most {ROWS} and {COLUMNS} are read")
     columns = _unique([name.strip().strip("*").strip() or f"column {n}" for n, name in enumerate(head, start=1)])

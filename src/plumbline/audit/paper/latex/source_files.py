@@ -14,6 +14,12 @@ from plumbline.core.errors import UsageError
 #: Most files, bytes of all of them, files within files, characters of a line, and commands that input a file.
 FILES, BYTES, DEPTH, LINE, INPUTS = 200, 4_000_000, 10, 100_000, 1_000
 
+#: What to do without LaTeX.
+ONLY_A_PDF = (
+    "Only a PDF: arXiv has the LaTeX of most papers; else take pdftotext -layout, and type each table as CSV, cells "
+    "parted by commas"
+)
+
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]*)\}|\\(?:input|include)\s+([^\s{}\\]+)")
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 #: Environments whose content is no text of the paper.
@@ -49,10 +55,13 @@ def read_source(path: Path) -> Source:
     """Read a LaTeX file with all that it inputs from its own folder.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: there is no such file, or it is a PDF.
     """
     if not path.is_file():
         raise UsageError(f"--from {path}: there is no such file; name the paper's main .tex file")
+    with path.open("rb") as handle:
+        if handle.read(4) == b"%PDF":
+            raise UsageError(f"--from {path}: is a PDF, and LaTeX is read. {ONLY_A_PDF}")
     source, root = Source(), path.resolve().parent
     _read(path.resolve(), root, source, ())
     return source
