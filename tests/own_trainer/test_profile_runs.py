@@ -53,7 +53,7 @@ def test_profiles_are_found_in_the_folder_and_with_plumbline_and_their_jobs_coun
 
 def test_without_snakemake_one_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "snakemake", None)
-    with pytest.raises(PlumblineError, match=r"toml: where.profile needs snakemake, .*pip install 'plumbline-lm"):
+    with pytest.raises(PlumblineError, match=r"toml: where.profile needs snakemake, .*pip install '\.\[pipeline\]'"):
         at_once(make(tmp_path / "mine"), 'profile = "slurm"')
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from plumbline.core.errors import PlumblineError
 
-#: What to type.
-INSTALL = "pip install 'plumbline-lm[pipeline]'"
+#: What to type, and where.
+INSTALL = "pip install '.[pipeline]' in a clone of Plumbline (nothing is released yet)"
 
 #: Modules that come with the extra: those of its packages, and of theirs those that this package imports itself.
 MODULES = frozenset(

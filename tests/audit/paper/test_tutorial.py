@@ -46,6 +46,8 @@ def test_the_tutorial_is_what_happens(page: str, repository: Path, tmp_path: Pat
     (tmp_path / "examples").symlink_to(repository / "examples")
     done = run(example.strip(), tmp_path)
     assert done.returncode == 10 and (tmp_path / "mine/transfer.md").is_file()
+    (rows,) = re.findall(r"Of its\s+(\d+) rows", page)
+    assert f"{rows} checks: {rows} told" in done.stdout
 
 
 def test_it_is_short(page: str) -> None:
