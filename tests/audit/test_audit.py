@@ -317,7 +317,9 @@ def test_command_writes_both_files_of_the_project_it_is_run_in(sixth, tmp_path):
     done = command(sixth, "--study", "quack", "--study", "sixth", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert "| sixth " in done.stdout and "| all " in done.stdout and "transfer" not in done.stdout
-    assert max(len(line) for line in done.stdout.splitlines()[:6]) <= WIDTH
+    assert max(map(len, done.stdout.splitlines())) <= max(WIDTH, len(str(out)) + 6)
+    assert "Sentences with a number: 25, of which rows read 11; the page says why" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"open {out.with_suffix('.md')}" and "citation" not in done.stdout
     assert len(out.read_text().splitlines()) == 11 and "`sixth`" in out.with_suffix(".md").read_text()
 
 

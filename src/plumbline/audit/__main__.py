@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from plumbline.audit.audit_csv import as_markdown, build, choose, covered, findings, sentences, summary, to_csv
-from plumbline.audit.audit_page import sentence_table, to_markdown
+from plumbline.audit.audit_page import sentences_in_short, to_markdown
 from plumbline.core import fingerprint_file
 from plumbline.core.command_line import described, prog, run
 from plumbline.core.errors import PlumblineError, UsageError, visible
@@ -82,9 +82,9 @@ def main() -> int:
     )
     fingerprint_file.write(out, given.fingerprint)
     print(as_markdown(summary(rows, studies)))
-    if counted := sentence_table(numbered):
-        print(f"\nSentences with a number: how many, how many rows read, and why the others are left out\n{counted}")
-    print(f"\n{out}\n{out.with_suffix('.md')}")
+    if any(numbered.values()):
+        print(f"\n{sentences_in_short(numbered)}")
+    print(f"rows: {out}\nopen {out.with_suffix('.md')}")
     return 0
 
 

@@ -173,7 +173,14 @@ def _unread(studies: Sequence[str], covered: Mapping[str, AuditCoverage]) -> lis
     return ["## Printed numbers that no row reads, and why", "", *lines, ""] if lines else []
 
 
-def sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+def sentences_in_short(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
+    """How many sentences with a number all papers have and rows read, in a line; the page says why others are not."""
+    every = [count_sentences(of) for of in sentences.values() if of]
+    found, read = (sum(of[name] for of in every) for name in ("sentences", "read"))
+    return f"Sentences with a number: {found}, of which rows read {read}; the page says why the others are left out."
+
+
+def _sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
     """How many sentences with a number each paper has, how many are read and left out, as a table of Markdown."""
     counted = {study: count_sentences(of) for study, of in sentences.items() if of}
     if not counted:
@@ -183,7 +190,7 @@ def sentence_table(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> str:
 
 
 def _sentences(sentences: Mapping[str, Sequence[SentenceOfAudit]]) -> list[str]:
-    table = sentence_table(sentences)
+    table = _sentence_table(sentences)
     if not table:
         return []
     meanings = [line for name, meaning in REASONS.items() for line in item(f"**{name}**: {meaning}.")]
