@@ -15,7 +15,7 @@ from plumbline.audit.paper.audit_file import TablePart
 from plumbline.audit.paper.evidence import Agreement, agreement, meets
 from plumbline.audit.paper.formulas import BASELINE, FORMULAS, GROUP_FIRST, MEANS, SUMS, Formula
 from plumbline.audit.paper.ledger import Ledger, RelationRow
-from plumbline.audit.paper.lines import SMALL, Ends, Line, Lines, columns_of, rows_of
+from plumbline.audit.paper.lines import SMALL, SPREAD, Ends, Line, Lines, columns_of, rows_of
 from plumbline.audit.paper.paper_table import PaperTable
 
 #: Most numbers that the search in one table computes.
@@ -32,13 +32,14 @@ SPOKEN = 1 / 3
 class Candidate:
     """A relation that is tried: its target, its sentence, what it computes for each key, and the lines it is of.
 
-    `spoken`: worth a word where some rows agree and it does not hold; `plain`: and where it has one row or two, of
-    which none need agree: it is what the target's name says first.
+    `spoken`: worth a word where three rows agree and it does not hold; `small`: in a small table where one does;
+    `plain`: where it has one row or two, of which none need agree: it is what the target's name says first.
     """
 
     target: Line
     words: str
     spoken: bool
+    small: bool
     plain: bool
     parts: frozenset[int]
     computed: dict[str, Ends]
@@ -112,7 +113,8 @@ def _say(tried: Sequence[tuple[Candidate, Agreement]], lines: Lines, ledger: Led
     spoken = [
         (one, found)
         for one, found in tried
-        if (one.spoken and found.agree >= min(3, max(1, found.rows - 2)) and found.agree >= SPOKEN * found.rows)
+        if (one.spoken and found.agree >= 3 and found.agree >= SPOKEN * found.rows)
+        or (one.small and found.agree >= 1 and found.rows <= SMALL + 1)
         or (one.plain and 0 < found.rows < SMALL)
     ]
     if spoken:
@@ -158,6 +160,12 @@ def _before(target: Line, lines: Lines) -> list[int]:
     return before or [line.place for line in lines.lines if line.place > target.place]
 
 
+def _alike(given: Sequence[Line], keys: Sequence[str]) -> bool:
+    """Whether lines can be of one kind, so that a mean of them can be meant: no spreads, and values of one size."""
+    values = [abs(line.ends[key][1]) for line in given for key in keys]
+    return not any(line.says(SPREAD) for line in given) and max(values) <= 10 * min(values)
+
+
 def _windows(target: Line, others: Sequence[Line]) -> Iterator[Sequence[Line]]:
     """Neighbouring lines that a mean may be of: all others, and those next to the target on one side."""
     before = [line for line in others if line.place < target.place]
@@ -194,7 +202,8 @@ def _of_lines(
         target=target,
         words=formula.sentence(target.name, [line.name for line in given], lines.along),
         spoken=formula in (FORMULAS[0], MEANS, SUMS),
-        plain=formula is MEANS and [line.place for line in given] == _before(target, lines),
+        small=formula is MEANS,
+        plain=formula is MEANS and [line.place for line in given] == _before(target, lines) and _alike(given, keys),
         parts=frozenset((target.place, *(line.place for line in given))),
         computed=computed,
         formula=lambda key: formula.expression([line.numbers[key] for line in given]),
@@ -229,6 +238,7 @@ def _to_baseline(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
                     ),
                     spoken=formula is FORMULAS[0],
+                    small=formula is FORMULAS[0] and bool(name),
                     plain=formula is FORMULAS[0] and bool(name) and [one.place] == _before(target, lines)[-1:],
                     parts=frozenset((target.place, one.place)),
                     computed=computed,
