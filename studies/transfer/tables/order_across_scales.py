@@ -203,10 +203,9 @@ def _share(found: OrderAgreement) -> str:
     words = f"{found.alike:g} of {found.pairs} pairs of {found.methods} methods in the same order ({found.share:.0%}"
     if math.isnan(found.p):
         return f"{words})"
-    return (
-        f"{words}; 95 % interval over methods {found.low:.0%} to {found.high:.0%}; by chance up to {found.chance:.0%}, "
-        f"p {probability(found.p)})"
-    )
+    # Where every pair is alike so is every draw of them, and an interval would say that it is certain.
+    interval = f"95 % interval over methods {found.low:.0%} to {found.high:.0%}; " if found.low < found.high else ""
+    return f"{words}; {interval}by chance up to {found.chance:.0%}, p {probability(found.p)})"
 
 
 def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -> str:
