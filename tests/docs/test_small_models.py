@@ -72,7 +72,9 @@ def test_the_table_of_the_study_is_the_records(repository: Path, pictures: Modul
 
 
 def test_ls_methods_says_by_how_much() -> None:
-    found = {row["method"]: row["loss against the baseline, small models"] for row in ls.rows("methods", "transfer", "demo")}
+    found = {
+        row["method"]: row["loss against the baseline, small models"] for row in ls.rows("methods", "transfer", "demo")
+    }
     assert set(found) == set(study_config.load("transfer", "demo").methods)
     assert found["softpick"] == "0.26 ± 0.07 lower at 1.2M" and found["hyper"] == "not resolved"
     assert found["baseline"] == "reference" and found["hybrid_norm"].endswith("higher at 1.2M")
