@@ -17,10 +17,6 @@ from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
 
-#: Steps of a run of a quick look.
-QUICK_STEPS = 60
-
-
 def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project, and `config.experiment` without its seeds."""
     own = given.what.endswith((".yaml", ".yml"))
@@ -47,9 +43,9 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
         asked["vary"] = given.vary_by_seed
     if given.time_budget:
         asked |= _fitted(given, project, study, method, against)
-    elif given.steps or given.quick:
-        steps = given.steps or QUICK_STEPS
-        asked |= experiment_runs.budget(study, scale, steps, project.corpora[study.corpus], project.runs.values())
+    elif given.steps:
+        read = project.corpora[study.corpus]
+        asked |= experiment_runs.budget(study, scale, given.steps, read, project.runs.values())
     return project, asked
 
 
