@@ -25,6 +25,7 @@ def audits(folder: Path, make: object, seed: int, count: int) -> list[tuple[Made
 
 
 ROWS = "m,A,B,C,Avg.\nx,50.0,51.0,52.0,51.0\ny,50.5,51.3,52.1,51.3\nz,51.0,50.0,52.0,51.0\nTied,53.0,52.1,52.1,53.4\n"
+COUNTED = "m,n,Acc,Δ\nBase,3,50.0,--\nx,3,51.0,+1.0\ny,5,52.4,+2.2\n"
 TWO = "m,A,B,C,Avg.,Δ\nBaseline,50.0,51.0,52.0,51.0,--\nTied,53.0,52.1,52.1,53.4,+2.1\n"
 
 
@@ -36,12 +37,14 @@ TWO = "m,A,B,C,Avg.,Δ\nBaseline,50.0,51.0,52.0,51.0,--\nTied,53.0,52.1,52.1,53.
         (TWO, ["Avg. is the mean of the columns A, B, C: 1 of 2 agree, too few to tell; "
                "not: Tied (printed 53.4, gives 52.4)",
                "Δ is Avg. less that of Baseline: 0 of 1 agree, too few to tell; not: Tied (printed 2.1, gives 2.4)"]),
+        # Δ is no difference of n, though 2 and 0, as rounded numbers, can be 2.2 and 1.0.
+        (COUNTED, ["Δ is Acc less that of Base: 1 of 2 agree, too few to tell; not: y (printed 2.2, gives 2.4)"]),
         ("task,acc\na,50.0\nb,60.0\nAverage,56.0\n",
          ["Average is the mean of the rows a, b: 0 of 1 agree, too few to tell; not: acc (printed 56.0, gives 55.0)"]),
         ("m,val loss,val ppl\nx,3.20,25.9\n",
          ["val ppl is e to the val loss: 0 of 1 agree, too few to tell; not: x (printed 25.9, gives 24.5)"]),
     ],
-    ids=["three of four", "two", "one column", "one row"],
+    ids=["three of four", "two", "beside a count", "one column", "one row"],
 )  # fmt: skip
 def test_a_small_table_is_never_silent(tmp_path: Path, table: str, told: list[str]) -> None:
     audit = audited(tmp_path, table)

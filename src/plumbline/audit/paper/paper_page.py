@@ -111,7 +111,13 @@ def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code:
     return {
         "folder": str(audit.folder),
         "tables": [
-            {"name": table.name, "rows": len(table.rows), "columns": len(table.columns), "numbers": len(table.printed)}
+            {
+                "name": table.name,
+                "rows": len(table.rows),
+                "columns": len(table.columns),
+                "numbers": len(table.printed),
+                "unread": audit.unread[table.name],
+            }
             for table in audit.tables
         ],
         "checks": {"told": audit.told, "found": len(audit.rows) - audit.told},
@@ -128,16 +134,16 @@ def as_json(audit: PaperAudit, files: dict[str, str], not_read: list[str], code:
 
 
 def _of_table(table: PaperTable, unread: dict[str, int]) -> str:
-    title = f" {_text(table.title)}" if table.title else ""
     where = f" ({_text(table.source)})" if table.source else ""
     printed = Counter(column for _, _, column in table.printed)
-    read = f"{len(table.printed)} numbers, of which rows read {len(table.printed) - sum(unread.values())}"
+    size = ", ".join((_count(len(table.rows), "row"), _count(len(table.columns), "column")))
+    read = f"{_count(len(table.printed), 'number')}, of which checks read {len(table.printed) - sum(unread.values())}"
     columns = [
         _text(column) + (f" ({count} of {printed[column]})" if count < printed[column] else "")
         for column, count in unread.items()
     ]
-    not_read = f" Not read: {', '.join(columns)}." if columns else ""
-    return f"{len(table.rows)} rows, {len(table.columns)} columns, {read}{where}.{title}{not_read}"
+    parts = [f"{size}, {read}{where}", _text(table.title), f"Not read: {', '.join(columns)}" if columns else ""]
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
 
 def _count(number: int, word: str) -> str:

@@ -238,7 +238,7 @@ def _to_baseline(
                         target.name, [BASELINE.format(name) if name else GROUP_FIRST, one.name], lines.along
                     ),
                     spoken=formula is FORMULAS[0],
-                    small=formula is FORMULAS[0] and bool(name),
+                    small=formula is FORMULAS[0] and bool(name) and one.name not in lines.table.counts,
                     plain=formula is FORMULAS[0] and bool(name) and [one.place] == _before(target, lines)[-1:],
                     parts=frozenset((target.place, one.place)),
                     computed=computed,
