@@ -1,8 +1,8 @@
 """Judges numbers from any program, with the power of the comparison and the ledger: `plumbline verdict results.csv`.
 
-Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric), or the log of a sequential search (commit, metric,
-status); a folder of submission.json files; or two folders of lm-eval --log_samples. Writes a page and its numbers
-beside them, and enters what was tried in the ledger. See docs/verdict.md.
+Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric; or, as printed: method, metric, std, n), or the log
+of a sequential search (commit, metric, status); a folder of submission.json files; or two folders of lm-eval
+--log_samples. Writes a page and its numbers beside them, and enters what was tried in the ledger. See docs/verdict.md.
 
 Exit codes with --exit-code-of: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11
 not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
@@ -29,6 +29,7 @@ from plumbline.experiment.formatting import counted
 from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers import numbers_verdict
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
+from plumbline.experiment.numbers.readers.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
@@ -89,6 +90,12 @@ def arguments() -> argparse.ArgumentParser:
         type=int,
         metavar="N",
         help="number of runs behind --sigma; without it --sigma is taken as exact",
+    )
+    add("--seeds", type=int, metavar="N", help="number of runs behind each mean, where cells are as '55.2 ± 0.4'")
+    add(
+        "--spread",
+        choices=[STD, SEM],
+        help="what that ± is: the standard deviation of the runs, or the standard error of their mean; no default",
     )
     add("--paired", action="store_true", help="decide by the differences at the same seed")
     add(
@@ -170,6 +177,8 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
     if given.goal is not None and not math.isfinite(given.goal):
         raise PlumblineError(f"--goal {given.goal}: must be a finite number")
+    if given.seeds is not None and given.seeds < 2:
+        raise PlumblineError(f"--seeds {given.seeds}: a standard deviation is of two runs or more")
     terms = ComparisonTerms(
         higher=given.higher,
         alpha=given.alpha,
@@ -202,6 +211,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         chain=given.compare_with_previous,
         at_step=given.at_step,
         kind=given.results_shape,
+        told=PrintedSpread(given.seeds, given.spread or ""),
         planned=given.comparisons,
         repeat=repeat,
     )

@@ -10,6 +10,7 @@ from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER, Comparison
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.numbers.sentences import direction, headline, interval_of, sentence
+from plumbline.experiment.numbers.summary_comparison import rounded
 from plumbline.experiment.power import sigma_interval
 
 #: Gains whose chance of being found is printed, in units of sigma.
@@ -57,6 +58,7 @@ def table_page(
             "Also shown, not deciding:",
             beside(every),
             same_seeds(every),
+            printed_digits(every),
             "## Power",
             power(every),
         ]
@@ -155,6 +157,33 @@ def same_seeds(every: Sequence[BaselineComparison], spelt: str = "--paired") -> 
         return ""
     choice = f"`{spelt}` makes the pairs decide; chosen after this page it is another try, which the ledger counts."
     return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
+
+
+def printed_digits(every: Sequence[BaselineComparison]) -> str:
+    """Say what hangs on the digits that were printed, where means and standard deviations are all that there is."""
+    said = []
+    for each in every:
+        if (by := rounded(each)) is None:
+            continue
+        low, high = formatting.p(by.low), formatting.p(by.high)
+        hangs = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
+        if by.others:
+            hangs += f", so that the verdict may be {formatting.listed([f'*{other}*' for other in by.others])} too"
+        divided = ""
+        if each.terms.sigma is None:
+            divided = (
+                "; if the standard deviations divide by n and not by n - 1, as `numpy.std` does unless told otherwise, "
+                f"p = {formatting.p(by.divided_by_n)}"
+            )
+        said.append(f"- {name(each.name)}: rounding of the printed digits {hangs}{divided}.")
+    if not said:
+        return ""
+    return (
+        "From means and standard deviations of n runs, as printed:\n\n"
+        + "\n".join(said)
+        + "\n\nWhat needs the runs one by one cannot be computed from these: pairs of seeds, tests by item, a look at "
+        "outliers."
+    )
 
 
 def power(every: Sequence[BaselineComparison]) -> str:

@@ -9,6 +9,7 @@ from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
 from plumbline.experiment.judge import BaselineComparison, RunsNeeded, VerdictSentences
+from plumbline.experiment.numbers.summary_comparison import rounded
 
 #: Methods of one verdict that the first sentence names.
 NAMED = 6
@@ -19,6 +20,7 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
     terms, sigma = judged.terms, judged.sigma
     subject, gain = name(judged.name), fixed(judged.gain, sigma)
     level = f"{seeds(judged, baseline)}; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
+    level += _rounding(judged)
     asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     above = fixed(judged.high, sigma)
     if judged.outcome is VerdictSentences.IMPROVES:
@@ -46,6 +48,17 @@ def seeds(judged: BaselineComparison, baseline: str) -> str:
     if judged.plan == "goal":
         return f"{counted(judged.n, 'seed')} against the fixed value {judged.mean_baseline:g}"
     return f"{counted(judged.n, 'seed')} against {judged.n_baseline} of {name(baseline)}"
+
+
+def _rounding(judged: BaselineComparison) -> str:
+    """Say how far a p from printed digits can be trusted; nothing of a p from the runs themselves."""
+    if (by := rounded(judged)) is None:
+        return ""
+    low, high = (formatting.p(min(1.0, judged.tries * end)) for end in (by.low, by.high))
+    said = "; from printed means and standard deviations"
+    if low != high:
+        said += f", whose rounding moves {'p' if judged.tries == 1 else 'corrected p'} between {low} and {high}"
+    return said + (", and with it the verdict" if by.others else "")
 
 
 def p_of(p: float, corrected: float, tries: int) -> str:

@@ -29,6 +29,7 @@ from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
+from plumbline.experiment.numbers.summary_comparison import judge_summaries
 from plumbline.experiment.own_method import implausible_gain
 
 #: What the methods of a chain are compared with, in a page's words.
@@ -117,10 +118,7 @@ def table_entries(
     """
     entries = []
     for pair in pairs:
-        seen = [
-            table.values.get(pair.method, {}),
-            table.values.get(pair.baseline, {}) if pair.goal is None else pair.goal,
-        ]
+        seen = [_seen(table, pair.method), _seen(table, pair.baseline) if pair.goal is None else pair.goal]
         gone = [table.lost.get(side, {}) for side in (pair.method, pair.baseline)]
         entries.append(
             LedgerEntry(
@@ -136,8 +134,18 @@ def table_entries(
     return entries
 
 
+def _seen(table: MetricBySeed, method: str) -> dict[str, float] | list[float]:
+    """What the ledger has the hash of."""
+    if table.summaries:
+        printed = table.summaries[method]
+        return [printed.mean, printed.std, printed.n]
+    return table.values.get(method, {})
+
+
 def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
+    if table.summaries:
+        return False
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.may_diverge:
         seeds = ", ".join(f"{seed} ({word})" for seed, word in sorted(theirs.items()))
@@ -152,6 +160,9 @@ def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bo
 
 
 def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+    if table.summaries:
+        theirs = table.summaries[pair.baseline] if pair.goal is None else pair.goal
+        return judge_summaries(pair.method, table.summaries[pair.method], theirs, terms, tries=tries)
     ours = table.values[pair.method]
     if pair.goal is not None:
         return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
@@ -182,7 +193,9 @@ def _written(
         for pair in pairs
         if pair.method not in lost and pair.method not in cannot
     }
-    runs = {method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order}
+    runs = {method: printed.n for method, printed in table.summaries.items()} or {
+        method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order
+    }
     gone = [
         lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
         for one in against
