@@ -77,8 +77,9 @@ def arguments() -> argparse.ArgumentParser:
         "--alpha",
         type=float,
         default=ALPHA,
-        help="promised error rate, one-sided, over all tries against this baseline in this metric; default: "
-        f"%(default)s, a claim's; a loop that runs again what it keeps may take {LOOP:g}",
+        help="promised error rate, one-sided, over all tries against this baseline in the ledger, in other metrics "
+        "too (unless this metric was named in it before there were values); default: %(default)s, a claim's; a loop "
+        f"that runs again what it keeps may take {LOOP:g}",
     )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
@@ -103,7 +104,8 @@ def arguments() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="TRIES",
-        help="planned number of tries, corrected for from the first on",
+        help="number of tries against this baseline that are planned, or that a paper made: corrected for from the "
+        "first on, unless the ledger has more",
     )
     add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl next to the results")
     add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md, with a PAGE.json next to it")

@@ -83,7 +83,10 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
         "(`lone`, 10 more runs"
     )
     assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 sigma with 80 %" in made.page
-    assert "one-sided p = 0.033, 0.1 corrected for 3 tries); only gains above 0.0170 are ruled out." in made.page
+    assert (
+        "one-sided p = 0.033, 0.1 corrected for 3 tries in `l.jsonl`); only gains above 0.0170 are ruled out."
+        in made.page
+    )
 
 
 def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
@@ -216,6 +219,32 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
     first.write_text(other.replace("base", "another"))
     assert "1 try counts against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
     assert "every p is multiplied by 1. 3 more, against other baselines" in page
+
+
+def test_tries_in_other_metrics_are_said_to_be_in_those(tmp_path: Path, capsys) -> None:
+    rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD + NULL]
+    path = tmp_path / "results.csv"
+    path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
+    write(asked(path, metric="acc", lower=False))
+    made = write(asked(path))
+    assert (
+        "4 tries count against `base` (2 in `loss`, 2 in `acc`), this page's among them; every p is multiplied by 4."
+        in (made.page)
+    )
+    assert "corrected for 4 tries in `l.jsonl`" in made.sentence
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "against this baseline in the ledger, in other metrics too" in " ".join(capsys.readouterr().out.split())
+
+
+def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparisons(tmp_path: Path) -> None:
+    rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD]
+    path = tmp_path / "results.csv"
+    path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
+    looks = [asked(path, planned=6), asked(path, metric="acc", lower=False, planned=6), asked(path, planned=6)]
+    sentences = [verdict(each).sentence for each in looks]
+    assert sentences[0] == sentences[2] and "corrected for 6 tries announced in `l.jsonl`" in sentences[0]
+    assert "corrected for 6 tries announced in `l.jsonl`" in sentences[1], "a second look, and no seventh try"
 
 
 def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class NumbersRequest:
         at_step: the step whose value counts, where runs have several.
         candidate: the method on which the exit code is the verdict; None: no one is asked for.
         told: what was said of printed means and their spreads, for a table of them.
-        planned: tries that are planned in all against this baseline and in this metric; 0 if not said.
+        planned: tries that are planned in all against this baseline; 0 if not said.
         repeat: the command line that makes the page again.
     """
 
@@ -80,9 +80,10 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
         more = f" {planned} were announced with --comparisons, and are corrected for from the first on."
         if made > planned > 0:
             more = f" {planned} were announced with --comparisons, fewer than were made."
+        where = ledger_pages.in_metrics(ledger, baseline, metric)
         said.append(
-            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} in {name(metric)}, this page's "
-            f"among them; every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
+            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "
+            f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
         )
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")

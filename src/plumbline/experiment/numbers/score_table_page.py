@@ -9,7 +9,7 @@ from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.judge import BaselineComparison
-from plumbline.experiment.numbers.sentences import direction, headline, interval_of, sentence
+from plumbline.experiment.numbers.sentences import TriesIn, direction, headline, interval_of, sentence
 from plumbline.experiment.numbers.summary_comparison import rounded
 from plumbline.experiment.power import sigma_interval
 
@@ -34,6 +34,7 @@ def table_page(
     ledger: str,
     lost: Sequence[str] = (),
     against: Mapping[str, str] | None = None,
+    tried: TriesIn | None = None,
 ) -> str:
     """Write the whole page of a table but its last section, how to repeat it.
 
@@ -45,11 +46,14 @@ def table_page(
         ledger: the section about the ledger.
         lost: a sentence for each method that crashed or diverged.
         against: what each method was compared with, where that is not one baseline.
+        tried: the tries against each baseline, and where they stand.
     """
     every, each_against = list(judged.values()), against or dict.fromkeys(judged, baseline)
-    sections = ["# Verdict", headline(judged, baseline, metric, lost, against=against)]
+    sections = ["# Verdict", headline(judged, baseline, metric, lost, against=against, tried=tried or {})]
     if len(every) > 1:
-        sections.append("\n".join(f"- {sentence(each, each_against[each.name], metric)}" for each in every))
+        sections.append(
+            "\n".join(f"- {sentence(each, each_against[each.name], metric, tried=tried or {})}" for each in every)
+        )
     sections += ["## Evidence", read]
     if every:
         sections += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
@@ -15,11 +16,20 @@ from plumbline.experiment.numbers.summary_comparison import rounded
 NAMED = 6
 
 
-def sentence(judged: BaselineComparison, baseline: str, metric: str) -> str:
-    """Write the verdict on one method in a sentence, to be quoted as it is."""
+#: Baseline -> the tries that p is multiplied by, and where they stand (`ledger_pages.tries_in`).
+TriesIn = Mapping[str, str]
+
+
+def sentence(judged: BaselineComparison, baseline: str, metric: str, *, tried: TriesIn = MappingProxyType({})) -> str:
+    """Write the verdict on one method in a sentence, to be quoted as it is.
+
+    `tried`: the tries against the baseline, and where they stand; without it the sentence says their number alone.
+    """
     terms, sigma = judged.terms, judged.sigma
     subject, gain = name(judged.name), fixed(judged.gain, sigma)
-    level = f"{seeds(judged, baseline)}; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
+    level = (
+        f"{seeds(judged, baseline)}; one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried.get(baseline))}"
+    )
     level += _rounding(judged)
     asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     above = fixed(judged.high, sigma)
@@ -61,10 +71,10 @@ def _rounding(judged: BaselineComparison) -> str:
     return said + (", and with it the verdict" if by.others else "")
 
 
-def p_of(p: float, corrected: float, tries: int) -> str:
-    """Write a p and, of several tries, the corrected one."""
+def p_of(p: float, corrected: float, tries: int, tried: str | None = None) -> str:
+    """Write a p and, of several tries, the corrected one; `tried`: the tries, and where they stand."""
     said = f"p = {formatting.p(p)}"
-    return said if tries == 1 else f"{said}, {formatting.p(corrected)} corrected for {tries} tries"
+    return said if tries == 1 else f"{said}, {formatting.p(corrected)} corrected for {tried or f'{tries} tries'}"
 
 
 def more_runs(judged: BaselineComparison, baseline: str) -> str:
@@ -123,6 +133,7 @@ def headline(
     lost: Sequence[str] = (),
     *,
     against: Mapping[str, str] | None = None,
+    tried: TriesIn = MappingProxyType({}),
 ) -> str:
     """Write the page's first sentence: the verdict on one method, or how many methods got which.
 
@@ -132,12 +143,13 @@ def headline(
         metric: its name.
         lost: a sentence for each method that crashed or diverged, or cannot be judged.
         against: what each was compared with, where that is not one baseline.
+        tried: as of `sentence`.
     """
     if not judged:
         return " ".join(lost)
     if len(judged) == 1:
         (one,) = judged.values()
-        return " ".join([sentence(one, (against or {}).get(one.name, baseline), metric), *lost])
+        return " ".join([sentence(one, (against or {}).get(one.name, baseline), metric, tried=tried), *lost])
     parts = []
     one = next(iter(judged.values()))
     for outcome, one_word, words in (
@@ -149,7 +161,8 @@ def headline(
         if names:
             more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
             parts.append(f"{len(names)} {one_word if len(names) == 1 else words} ({'; '.join(names[:NAMED])}{more})")
-    level = f"at one-sided {one.terms.alpha:g}, corrected for {counted(one.tries, 'try', 'tries')}"
+    said = tried.get((against or {}).get(one.name, baseline)) or counted(one.tries, "try", "tries")
+    level = f"at one-sided {one.terms.alpha:g}, corrected for {said}"
     begin = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
     return " ".join([f"{begin}, {formatting.listed(parts)}, {level}.", *lost])
 

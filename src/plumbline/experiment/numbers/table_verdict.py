@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
@@ -206,6 +207,7 @@ def _written(
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
     families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
+    tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
     left_out = (
         f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
@@ -222,6 +224,7 @@ def _written(
         ledger=section(request, ledger, families),
         lost=gone,
         against=against,
+        tried=tried,
     )
     outcomes = {method: each.outcome for method, each in judged.items()}
     outcomes |= dict.fromkeys(lost, VerdictSentences.LOST) | dict.fromkeys(cannot, VerdictSentences.CANNOT)
@@ -237,7 +240,7 @@ def _written(
         "implausible": flagged,
     }
     return VerdictTexts(
-        sentence=headline(judged, baseline, metric, gone, against=against),
+        sentence=headline(judged, baseline, metric, gone, against=against, tried=tried),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),
         outcomes=outcomes,
