@@ -143,6 +143,11 @@ class BaselineComparison:
         return "pairs" if self.terms.paired else "two"
 
     @property
+    def p_two_sided(self) -> float:
+        """The p that papers print: of a difference this large in either direction, from the required gain."""
+        return min(1.0, 2 * upper_tail(abs(self.t), self.freedom))
+
+    @property
     def resolved(self) -> float:
         """The smallest gain, in units of the metric, that these seeds find with a chance of POWER."""
         return self.terms.minimum_gain + self.sigma * self.design.resolved(POWER)

@@ -66,10 +66,15 @@ def test_a_gain_that_no_modification_ever_had_is_flagged_with_what_to_look_at(tm
 
 def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
     for rows, begins in (
-        (GOOD, "`good` improves `loss` by 0.0196, between 0.0142 and 0.0250 (6.5 sigma; 3 seeds against 5 of `base`; "),
+        (
+            GOOD,
+            "`good` improves `loss` by 0.0196 (95 % interval 0.0142 to 0.0250; 6.5 standard deviations of one run; 3 "
+            "seeds against 5 of `base`; one-sided p = 5.8e-05, two-sided 0.00012).",
+        ),
         (
             WORSE,
-            "`worse` is worse in `loss` by 0.0006 or more: the gain seen is -0.0054 (-2.4 sigma; 2 seeds against 5 of",
+            "`worse` is worse in `loss` by 0.0006 or more: the gain seen is -0.0054 (95 % interval "
+            "-0.0102 to -0.0006; -2.4 standard deviations of one run; 2 seeds against 5 of",
         ),
     ):
         folder = tmp_path / rows[0][0]
@@ -82,11 +87,10 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
         "Of 3 methods against `base` in `loss`, 1 improves (`good` by 0.0196, p = 0.00017) and 2 are not decided "
         "(`lone`, 10 more runs"
     )
-    assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 sigma with 80 %" in made.page
-    assert (
-        "one-sided p = 0.033, 0.1 corrected for 3 tries in `l.jsonl`); only gains above 0.0170 are ruled out."
-        in made.page
-    )
+    assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 standard " in made.page
+    assert "(95 % interval, all 3 tries together, -0.0" in made.page, "each alone is at more than 95 %"
+    ps = "one-sided p = 0.033, two-sided 0.067; corrected for 3 tries in `l.jsonl`: 0.1 and 0.2"
+    assert f"{ps}); only gains above 0.0170 are ruled out." in made.page
 
 
 def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
@@ -345,7 +349,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert stopped.value.code == 2 and "give --higher-is-better or --lower-is-better" in capsys.readouterr().err
     assert main([*flags, "--lower-is-better"]) == 0
     page = tmp_path / "results.verdict.md"
-    assert capsys.readouterr().out.startswith("`good` improves `loss` by 0.0196, between")
+    assert capsys.readouterr().out.startswith("`good` improves `loss` by 0.0196 (95 % interval 0.0142 to")
     assert f"$ plumbline verdict '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
     numbers = json.loads((tmp_path / "results.verdict.json").read_text())
     assert numbers["methods"]["good"]["outcome"] == "improves" and numbers["terms"]["higher"] is False

@@ -82,10 +82,9 @@ def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys
     assert (round(ours["t"], 2), ours["freedom"], round(ours["p"], 3), ours["n"]) == (2.40, 4, 0.037, 3)
     assert ours["rounded"]["others"] == ["improves"], "p is 0.022 at one end: the digits do not say"
     assert (
-        "p = 0.037; from printed means and standard deviations, whose rounding moves p between 0.022 and 0.06"
-        in (said["sentence"])
-    )
-    assert "and with it the verdict" in said["sentence"]
+        "one-sided p = 0.037, two-sided 0.074; from printed means and standard deviations, whose rounding moves the "
+        "one-sided p between 0.022 and 0.06, and with it the verdict)"
+    ) in said["sentence"]
     page = (tmp_path / "r.verdict.md").read_text()
     assert "From means and standard deviations of n runs, as printed (n: column `n`; the spread: column `std`)" in page
     assert "if the standard deviations divide by n and not by n - 1" in page and "p = 0.061." in page

@@ -117,7 +117,7 @@ def common(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[str
 
 def of_judgement(judged: BaselineComparison) -> dict[str, Any]:
     """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
-    beside = ("resolved", "seeds_to_decide", "more", "prediction", "welch", "pairs")
+    beside = ("p_two_sided", "resolved", "seeds_to_decide", "more", "prediction", "welch", "pairs")
     more = {key: getattr(judged, key) for key in beside} | {"rounded": rounded(judged)}
     return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(more)
 

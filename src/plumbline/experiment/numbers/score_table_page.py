@@ -9,7 +9,7 @@ from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.judge import BaselineComparison
-from plumbline.experiment.numbers.sentences import TriesIn, direction, headline, interval_of, sentence
+from plumbline.experiment.numbers.sentences import TriesIn, confidence, direction, headline, interval_of, sentence
 from plumbline.experiment.numbers.summary_comparison import rounded
 from plumbline.experiment.power import sigma_interval
 
@@ -108,6 +108,7 @@ def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
             f"{each.z:.2f}",
             f"{each.t:.2f}",
             formatting.p(each.p),
+            formatting.p(each.p_two_sided),
             formatting.p(each.p_corrected),
             "yes" if each.p_corrected <= LOOP else "no",
             "yes" if each.p_corrected <= CLAIM else "no",
@@ -117,8 +118,20 @@ def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
         for each in every
     ]
     columns = ["method", "seeds / baseline's", "mean", f"mean of {name(baseline)}", "sigma (degrees of freedom)"]
-    columns += ["gain", "z = gain / sigma", "t", "one-sided p", "corrected p", f"better at {LOOP:g}, for a loop"]
-    columns += [f"better at {CLAIM:g}, for a claim", "gain's bounds, corrected", "verdict"]
+    columns += [
+        "gain",
+        "z = gain / sigma",
+        "t",
+        "one-sided p",
+        "two-sided p",
+        "corrected p",
+        f"better at {LOOP:g}, for a loop",
+    ]
+    columns += [
+        f"better at {CLAIM:g}, for a claim",
+        f"gain's {confidence(every[0].terms)} interval, corrected",
+        "verdict",
+    ]
     return grid(columns, rows)
 
 

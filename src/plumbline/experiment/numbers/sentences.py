@@ -28,20 +28,17 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str, *, tried: T
     terms, sigma = judged.terms, judged.sigma
     subject, gain = name(judged.name), fixed(judged.gain, sigma)
     level = (
-        f"{seeds(judged, baseline)}; one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried.get(baseline))}"
+        f"{_interval(judged)}; {judged.z:.1f} {_unit(judged)}; {seeds(judged, baseline)}; "
+        f"{_both_p(judged, tried.get(baseline))}{_rounding(judged)}"
     )
-    level += _rounding(judged)
     asked = f"; required is more than {terms.minimum_gain:g}" if terms.minimum_gain else ""
     above = fixed(judged.high, sigma)
     if judged.outcome is VerdictSentences.IMPROVES:
         claim = ""
         if terms.claimed_gain is not None and judged.high < terms.claimed_gain:
             claim = f", less than the {terms.claimed_gain:g} that is claimed"
-        return (
-            f"{subject} improves {name(metric)} by {gain}, between {fixed(judged.low, sigma)} and {above}{claim} "
-            f"({judged.z:.1f} sigma; {level}{asked})."
-        )
-    seen = f"the gain seen is {gain} ({judged.z:.1f} sigma; {level}{asked})"
+        return f"{subject} improves {name(metric)} by {gain}{claim} ({level}{asked})."
+    seen = f"the gain seen is {gain} ({level}{asked})"
     if judged.outcome is VerdictSentences.RULED_OUT:
         claim = f", and with it the claimed {terms.claimed_gain:g}" if terms.claimed_gain is not None else ""
         if judged.high < 0:
@@ -49,6 +46,33 @@ def sentence(judged: BaselineComparison, baseline: str, metric: str, *, tried: T
         return f"{subject}: a gain in {name(metric)} is ruled out above {above}{claim}: {seen}."
     more = more_runs(judged, baseline)
     return f"{subject} is not decided{more}. Of {name(metric)}, {seen}; only gains above {above} are ruled out."
+
+
+def confidence(terms: ComparisonTerms) -> str:
+    """Write the level of the interval between the gain's bounds, which are one-sided: ``95 %`` at alpha 0.025."""
+    return f"{100 * (1 - 2 * terms.alpha):.4g} %"
+
+
+def _interval(judged: BaselineComparison) -> str:
+    """The gain's interval with its level, which holds for all tries together, as Bonferroni makes it."""
+    low, high = (fixed(end, judged.sigma) for end in (judged.low, judged.high))
+    together = f", all {judged.tries} tries together," if judged.tries > 1 else ""
+    return f"{confidence(judged.terms)} interval{together} {low} to {high}"
+
+
+def _unit(judged: BaselineComparison) -> str:
+    """What a gain in sigma is in: no z, which would be in standard errors."""
+    return f"standard deviations of {'a difference' if judged.plan == 'pairs' else 'one run'}"
+
+
+def _both_p(judged: BaselineComparison, tried: str | None) -> str:
+    """The one-sided p, which decides, and the two-sided one of papers; of several tries, what they are corrected."""
+    ps = (judged.p, judged.p_two_sided)
+    said = "one-sided p = {}, two-sided {}".format(*map(formatting.p, ps))
+    if judged.tries == 1:
+        return said
+    one, two = (formatting.p(min(1.0, judged.tries * p)) for p in ps)
+    return f"{said}; corrected for {tried or f'{judged.tries} tries'}: {one} and {two}"
 
 
 def seeds(judged: BaselineComparison, baseline: str) -> str:
@@ -65,9 +89,10 @@ def _rounding(judged: BaselineComparison) -> str:
     if (by := rounded(judged)) is None:
         return ""
     low, high = (formatting.p(min(1.0, judged.tries * end)) for end in (by.low, by.high))
+    which = "one-sided p" if judged.tries == 1 else "corrected one-sided p"
     said = "; from printed means and standard deviations"
     if low != high:
-        said += f", whose rounding moves {'p' if judged.tries == 1 else 'corrected p'} between {low} and {high}"
+        said += f", whose rounding moves the {which} between {low} and {high}"
     return said + (", and with it the verdict" if by.others else "")
 
 
@@ -95,7 +120,7 @@ def _gain(more: RunsNeeded, judged: BaselineComparison) -> str:
     """A gain named in sigma is found with just that chance; one in the metric's units as sigma is."""
     beyond = " beyond the required gain" if judged.terms.minimum_gain else ""
     if more.in_sigma:
-        return f"a gain of {WORTH:g} sigma{beyond}"
+        return f"a gain of {WORTH:g} standard deviations{beyond}"
     span = (
         "" if more.low == more.high else f" ({_count(more.low)} to {_count(more.high)} of each, as sigma is uncertain)"
     )
