@@ -146,7 +146,8 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: 1 \(diverged\)"),
+        ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: seed 1 \(d"),
+        ("method,loss\nbase,nan\na,3\n", r"1 run of the baseline 'base' diverged or crashed: base, run 1 \(diverged\)"),
         (
             "method,seed,loss\nbase,1,1e999\na,1,3\n",
             r"If that was expected beforehand, --allow-diverged 1 says how many",

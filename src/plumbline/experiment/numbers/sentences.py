@@ -10,6 +10,7 @@ from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import POWER, WORTH, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, name, percent
 from plumbline.experiment.judge import BaselineComparison, RunsNeeded, VerdictSentences
+from plumbline.experiment.numbers.seed_values import seed_words
 from plumbline.experiment.numbers.summary_comparison import rounded
 
 #: Methods of one verdict that the first sentence names.
@@ -141,7 +142,7 @@ def lost_sentence(method: str, lost: Mapping[str, str], runs: int, baseline: str
         baseline: the baseline's name.
         lost_baseline: how many the baseline lost.
     """
-    words = [f"seed {seed}: {word}" for seed, word in sorted(lost.items())]
+    words = [f"{seed_words(seed)}: {word}" for seed, word in sorted(lost.items())]
     said = ", ".join(words[:8]) + (f" and {len(words) - 8} more" if len(words) > 8 else "")
     than = f"{lost_baseline} of {name(baseline)}" if lost_baseline else f"none of {name(baseline)}"
     return (

@@ -28,7 +28,7 @@ from plumbline.experiment.numbers.numbers_request import (
 )
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, seed_words
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
 from plumbline.experiment.numbers.summary_comparison import judge_summaries
 from plumbline.experiment.own_method import implausible_gain
@@ -149,7 +149,7 @@ def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bo
         return False
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.may_diverge:
-        seeds = ", ".join(f"{seed} ({word})" for seed, word in sorted(theirs.items()))
+        seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(theirs.items()))
         raise CannotBeJudgedError(
             f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
             f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "

@@ -12,7 +12,7 @@ from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread, 
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
 from plumbline.experiment.numbers.readers.run_statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
 from plumbline.experiment.numbers.runs_summary import Summaries
-from plumbline.experiment.numbers.seed_values import seed_name
+from plumbline.experiment.numbers.seed_values import rank_name, seed_name
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -160,7 +160,7 @@ def _runs(
         for method, of in readings.items():
             # By value, so that another order of the rows is the same table.
             ranked = sorted((each for _, each in of), key=lambda each: (each.lost, each.value is None, each.value or 0))
-            readings[method] = [(f"{method}, run {rank}", each) for rank, each in enumerate(ranked, start=1)]
+            readings[method] = [(rank_name(method, rank), each) for rank, each in enumerate(ranked, start=1)]
     runs: dict[tuple[str, str], list[_Reading]] = {}
     for method, of in readings.items():
         for seed, each in of:
