@@ -86,6 +86,12 @@ def test_the_means_of_three_are_not_taken_for_single_runs(tmp_path: Path, capsys
         "one-sided p between 0.022 and 0.06, and with it the verdict)"
     ) in said["sentence"]
     page = (tmp_path / "r.verdict.md").read_text()
+    path.write_text(PRINTED + "worse,52,0.4,3\n")
+    apart = ["--ledger", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "two.md")]
+    assert main([str(path), *FLAGS, *apart]) == 0, "p must be half as large for two tries, at either end"
+    assert "`l.jsonl`, from printed means and standard deviations.\n" in capsys.readouterr().out
+    assert main([str(path), *FLAGS, *apart, "--alpha", "0.05"]) == 0
+    assert "standard deviations, whose rounding moves 1 verdict.\n" in capsys.readouterr().out
     assert "From means and standard deviations of n runs, as printed (n: column `n`; the spread: column `std`)" in page
     assert "if the standard deviations divide by n and not by n - 1" in page and "p = 0.061." in page
     assert "cannot be computed from these: pairs of seeds" in page

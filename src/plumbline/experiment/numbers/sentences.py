@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from plumbline.experiment import formatting
@@ -188,9 +188,17 @@ def headline(
             more = f"; {len(names) - NAMED} more" if len(names) > NAMED else ""
             parts.append(f"{len(names)} {one_word if len(names) == 1 else words} ({'; '.join(names[:NAMED])}{more})")
     said = tried.get((against or {}).get(one.name, baseline)) or counted(one.tries, "try", "tries")
-    level = f"at one-sided {one.terms.alpha:g}, corrected for {said}"
+    level = f"at one-sided {one.terms.alpha:g}, corrected for {said}{_rounding_of_all(judged.values())}"
     begin = f"Of {len(judged)} methods against {name(baseline)} in {name(metric)}"
     return " ".join([f"{begin}, {formatting.listed(parts)}, {level}.", *lost])
+
+
+def _rounding_of_all(every: Iterable[BaselineComparison]) -> str:
+    """Say of printed digits how many verdicts hang on how they were rounded; nothing of the runs themselves."""
+    found = [by for each in every if (by := rounded(each)) is not None]
+    moved = sum(bool(by.others) for by in found)
+    said = f", whose rounding moves {counted(moved, 'verdict')}" if moved else ""
+    return f", from printed means and standard deviations{said}" if found else ""
 
 
 def _short(each: BaselineComparison) -> str:
