@@ -92,11 +92,12 @@ def arguments() -> argparse.ArgumentParser:
         metavar="N",
         help="number of runs behind --sigma; without it --sigma is taken as exact",
     )
-    add("--seeds", type=int, metavar="N", help="number of runs behind each mean, where cells are as '55.2 ± 0.4'")
+    add("--seeds", type=int, metavar="N", help="number of runs behind each printed mean, where no column n says it")
     add(
         "--spread",
         choices=[STD, SEM],
-        help="what that ± is: the standard deviation of the runs, or the standard error of their mean; no default",
+        help="what the ± of cells such as '55.2 ± 0.4' is: the standard deviation of the runs, or the standard error of "
+        "their mean; no default",
     )
     add("--paired", action="store_true", help="decide by the differences at the same seed")
     add(

@@ -57,7 +57,8 @@ def confidence(terms: ComparisonTerms) -> str:
 def _interval(judged: BaselineComparison) -> str:
     """The gain's interval with its level, which holds for all tries together, as Bonferroni makes it."""
     low, high = (fixed(end, judged.sigma) for end in (judged.low, judged.high))
-    together = f", all {judged.tries} tries together," if judged.tries > 1 else ""
+    every = "both" if judged.tries == 2 else f"all {judged.tries:,}"
+    together = f", {every} tries together," if judged.tries > 1 else ""
     return f"{confidence(judged.terms)} interval{together} {low} to {high}"
 
 
