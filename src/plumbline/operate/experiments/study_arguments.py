@@ -17,6 +17,7 @@ from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
 from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
 
+
 def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project, and `config.experiment` without its seeds."""
     own = given.what.endswith((".yaml", ".yml"))
