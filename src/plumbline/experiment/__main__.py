@@ -96,8 +96,8 @@ def arguments() -> argparse.ArgumentParser:
     add(
         "--spread",
         choices=[STD, SEM],
-        help="what the ± of cells such as '55.2 ± 0.4' is: the standard deviation of the runs, or the standard error of "
-        "their mean; no default",
+        help="what the ± of cells such as '55.2 ± 0.4' is: the standard deviation of the runs, or the standard error "
+        "of their mean; no default",
     )
     add("--paired", action="store_true", help="decide by the differences at the same seed")
     add(
