@@ -1,4 +1,4 @@
-"""What `plumbline new` writes into a clone, at smoke size: a study up to its table, a built-in method up to a decision."""
+"""What `plumbline new` writes into a clone, at smoke size: a study up to its table, a method up to a decision."""
 
 from __future__ import annotations
 
