@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -29,7 +29,7 @@ LEVEL, POWER = 0.05, 0.8
 #: The words of a method: its loss is lower or higher than the reference's, or not told from it.
 LOWER, HIGHER, NOT_RESOLVED, RESOLVED = "lower", "higher", "not resolved", "resolved"
 
-#: More seeds of each arm than this are counted as a group, not one by one.
+#: More seeds than this are counted as a group, not one by one.
 MANY_SEEDS = 50
 
 #: The column of differences.
@@ -87,7 +87,7 @@ def _cells(
     elif p <= LEVEL:
         resolved, no_seeds = LOWER if delta < 0 else HIGHER, RESOLVED
     else:
-        resolved, seeds, no_seeds = NOT_RESOLVED, _seeds(delta, floor.sigma, m), f"more than {MANY_SEEDS}"
+        resolved, seeds, no_seeds = NOT_RESOLVED, _seeds(delta, floor, m), f"more than {MANY_SEEDS}"
     return {
         "loss_resolved": Cell(resolved, runs),
         DELTA: number(delta, word, runs),
@@ -98,16 +98,19 @@ def _cells(
     }
 
 
-def _seeds(delta: float, sigma: float, m: int) -> int | None:
-    """Seeds of each arm that would resolve this difference, were it and sigma true; None where they are too many."""
+def _seeds(delta: float, floor: NoiseFloor, m: int) -> int | None:
+    """Seeds that would resolve this difference, were it and the floor's sigma true; None where they are too many.
+
+    Beside as many of the reference, or those that it has, where these are more.
+    """
     try:
-        needed = seeds_needed(delta, sigma, alpha=LEVEL, power=POWER, m=m)
+        needed = seeds_needed(delta, floor.sigma, alpha=LEVEL, power=POWER, m=m, reference=floor.n)
     except PlumblineError:  # a difference of nothing, or one that no number of seeds reaches
         return None
     return needed if needed <= MANY_SEEDS else None
 
 
-def loss_lead(study: Study, rows: Iterable[dict[str, Cell]], floor: NoiseFloor) -> list[str]:
+def loss_lead(study: Study, rows: Sequence[dict[str, Cell]], floor: NoiseFloor) -> list[str]:
     """What validation loss tells apart, as sentences for the first lines of a table; none without a noise floor.
 
     Args:
@@ -128,9 +131,13 @@ def loss_lead(study: Study, rows: Iterable[dict[str, Cell]], floor: NoiseFloor) 
     ]
     if others := [row for row in listed if row["loss_resolved"].value == NOT_RESOLVED]:
         sentences.append(
-            f"Not resolved: {len(others)}. Seeds of each arm that would resolve them in {POWER:.0%} of repeats, were "
-            f"their differences and the spread of seeds ({floor.sigma:.4f}) the true ones: {_by_seeds(others)}."
+            f"Not resolved: {len(others)}. Seeds that would resolve them in {POWER:.0%} of repeats, beside as many of "
+            f"{reference} or its {floor.n}, were their differences and the spread of seeds ({floor.sigma:.4f}) the "
+            f"true ones: {_by_seeds(others)}."
         )
+    if without := [row for row in rows if row[DELTA].value is None]:
+        named = [f"{row['label'].value} ({row[DELTA].word})" for row in without]
+        sentences.append(f"Without a loss to judge: {', '.join(named)}.")
     return sentences
 
 

@@ -3,6 +3,8 @@
 Source: ours; the paper compares single runs with three seeds of the baseline (section 3.3). The spread of seeds is that
 of all methods' seeds about their own means (one-way analysis of variance), so that a method with one seed borrows it;
 with seeds of the baseline alone this is the prediction t of Table 2.
+
+A method of which a seed diverged is not judged by the seeds that are left: they are those that went well.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from plumbline.results.runs.finished_runs import RunFrames
+from plumbline.results.runs.finished_runs import DIVERGED, RunFrames
 from plumbline.specs.study_config import Study
 from plumbline.stats.distributions import t_isf
 from plumbline.stats.noise_floor import two_sided_t
@@ -29,14 +31,15 @@ class ScaleDifferences:
     """Differences from the reference by one metric at one scale, each on the method.
 
     Attributes:
-        means: over all finished seeds; NaN where a method has none.
+        means: over all seeds; NaN where a method has none that finished, or one that diverged.
         delta: mean minus the reference's.
         error: standard error of `delta`, from `sigma`.
         spread: standard deviation of a method's own seeds; NaN below two.
         seeds: how many have a value.
+        diverged: how many diverged.
         p: two-sided, t with `freedom` degrees.
         p_bonferroni: `p` times the study's comparisons, at most 1.
-        sigma: the pooled spread of seeds.
+        sigma: the pooled spread of seeds; NaN where no method has two, or none of them differ.
         runs: keys of the runs behind a method.
     """
 
@@ -45,6 +48,7 @@ class ScaleDifferences:
     error: pd.Series
     spread: pd.Series
     seeds: pd.Series
+    diverged: pd.Series
     p: pd.Series
     p_bonferroni: pd.Series
     sigma: float
@@ -76,11 +80,18 @@ def scale_differences(
     of_runs = metric.of(frames, runs)
     methods = [method for method in study.methods if (runs["method"] == method).any()]
     behind = {method: tuple(runs.index[runs["method"] == method]) for method in methods}
+    diverged = pd.Series(
+        {method: int((runs["outcome"][list(keys)] == DIVERGED).sum()) for method, keys in behind.items()}, dtype=int
+    )
     own = {method: of_runs[list(keys)].dropna().astype(float) for method, keys in behind.items()}
     seeds = pd.Series({method: len(values) for method, values in own.items()}, dtype=int)
-    means = pd.Series({method: values.mean() for method, values in own.items()}, dtype=float)
-    freedom = int((seeds[seeds > 0] - 1).sum())
-    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in own.values())
+    whole = {method: values for method, values in own.items() if not diverged[method]}
+    means = pd.Series(
+        {method: whole[method].mean() if method in whole else math.nan for method in methods}, dtype=float
+    )
+    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in whole.values())
+    # Seeds that are equal to the last digit have no spread that a difference could be measured by.
+    freedom = sum(max(len(values) - 1, 0) for values in whole.values()) if squares else 0
     sigma = math.sqrt(squares / freedom) if freedom else math.nan
     of_reference = int(seeds.get(reference, 0))
     delta = means - means.get(reference, math.nan)
@@ -94,6 +105,7 @@ def scale_differences(
         error=error,
         spread=pd.Series({method: values.std(ddof=1) for method, values in own.items()}, dtype=float),
         seeds=seeds,
+        diverged=diverged,
         p=p,
         p_bonferroni=(p * study.m).clip(upper=1.0),
         sigma=sigma,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,16 @@ def test_it_is_read_in_a_few_minutes_and_shows_a_picture_first(readme: str, repo
 
 def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
     studies = choose()
-    printed = as_markdown(summary(build(studies), studies)).splitlines()
+    audited = build(studies)
+    printed = as_markdown(summary(audited, studies)).splitlines()
     shown = [line for line in readme.splitlines() if re.match(r"\| (study|transfer|all)  ", line)]
     assert len(shown) == 3 and set(shown) <= set(printed)
     rows, mismatches = (int(cell) for cell in (printed[-1].split("|")[-2], printed[-1].split("|")[-3]))
-    assert f"Of {rows} numbers of five papers {mismatches} contradict others" in " ".join(readme.split())
+    kinds = Counter(row["evidence_kind"] for row in audited if row["verdict"] == "mismatch")
+    words = (
+        f"Of {rows} checks {mismatches} fail: {kinds.pop('contradiction')} contradictions, {kinds.total()} that rest"
+    )
+    assert words in " ".join(readme.split())
 
 
 def test_every_paper_is_named_with_its_authors(readme: str) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import re
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
+from scipy.stats import t
 
 from plumbline.bundle import archive
 from plumbline.cli import ls
 from plumbline.specs import study_config
 
 TABLE = "results/evening/transfer/order_across_scales"
+METRICS = ("climb_avg", "validation_loss", "answer_logprob")
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +33,37 @@ def test_the_page_quotes_the_table(repository: Path, pictures: ModuleType) -> No
     page = (repository / "docs/small-models.md").read_text(encoding="utf-8")
     table = archive.read_one(pictures.RECORD / "bundle.tar.xz", f"{TABLE}.md").decode()
     quoted = re.findall(r"^> (.+)$", page, re.MULTILINE)
-    assert len(quoted) == 5 and all(line in table.splitlines() for line in quoted)
+    assert len(quoted) == 6 and all(line in table.splitlines() for line in quoted)
     assert f"([{pictures.RECORD.name}](" in page and f"records check {pictures.RECORD.name}" in page
     spread, freedom = re.search(r"1\.2M: pooled spread (\S+) nats \((\d+) degrees", table).groups()
     assert f"Spread of seeds: {spread} nats" in page and freedom == "43"
+
+
+def test_the_pages_other_numbers_are_the_records(repository: Path, pictures: ModuleType) -> None:
+    page = " ".join((repository / "docs/small-models.md").read_text(encoding="utf-8").split())
+
+    def kept(name: str) -> pd.DataFrame:
+        text = archive.read_one(pictures.RECORD / "bundle.tar.xz", f"results/evening/transfer/{name}.csv").decode()
+        return pd.read_csv(io.StringIO(text))
+
+    order, signals = kept("order_across_scales").set_index("method"), kept("signals").iloc[0]
+    # Half an interval is the pooled spread's t times the error of three seeds against six.
+    half, freedom = order["half_interval_95_base"].dropna().iloc[0], 43
+    seen = half * t.isf(0.05 / 19 / 2, freedom) / t.isf(0.025, freedom)
+    assert f"show a difference from {seen:.2f} nats on" in page
+    for metric, digits, words in (
+        ("validation_loss", 2, "shows one from {} on"),
+        ("climb_avg", 3, "from {} on had each"),
+    ):
+        assert words.format(f"{signals[f'{metric}_smallest_significant_delta']:.{digits}f}") in page
+    shares = [f"{signals[f'{name}_sigma_methods_over_sigma_seeds']:.1f}" for name in METRICS]
+    assert (
+        f"spread {shares[0]} times as far" in page
+        and f"loss {shares[1]} times, by log-probability {shares[2]} " in page
+    )
+    resolved = kept("table2")["loss_resolved"].isin(["lower", "higher"])
+    assert int(resolved.sum()) == 2 and "and resolves two." in page
+    assert {"gated_attn_qknorm", "value_residual"} <= set(order.index[order["resolved_base"] == "not resolved"])
 
 
 def test_the_table_of_the_study_is_the_records(repository: Path, pictures: ModuleType) -> None:
@@ -41,11 +72,13 @@ def test_the_table_of_the_study_is_the_records(repository: Path, pictures: Modul
 
 
 def test_ls_methods_says_by_how_much() -> None:
-    found = {row["method"]: row["validation loss of small models"] for row in ls.rows("methods", "transfer", "demo")}
+    found = {
+        row["method"]: row["loss against the baseline, small models"] for row in ls.rows("methods", "transfer", "demo")
+    }
     assert set(found) == set(study_config.load("transfer", "demo").methods)
     assert found["softpick"] == "0.26 ± 0.07 lower at 1.2M" and found["hyper"] == "not resolved"
     assert found["baseline"] == "reference" and found["hybrid_norm"].endswith("higher at 1.2M")
-    assert not ls.rows("methods", "key_norms", "demo")[0]["validation loss of small models"]
+    assert not ls.rows("methods", "key_norms", "demo")[0]["loss against the baseline, small models"]
 
 
 def test_the_pictures_are_the_records_and_their_dark_ones(pictures: ModuleType) -> None:

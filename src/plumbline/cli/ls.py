@@ -25,7 +25,7 @@ def _methods(study: Study) -> list[Row]:
     entries, small = study.definition["methods"], _small_models(study)
     return [
         {"study": study.name, "method": name, "label": study.label(name), "category": _category(entries, name)}
-        | {"validation loss of small models": small.get(name, "")}
+        | {"loss against the baseline, small models": small.get(name, "")}
         for name in study.methods
     ]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Random draws behind an interval and behind what chance gives.
-DRAWS = 10_000
+#: Random draws behind an interval and behind what chance gives, and how many are made at once.
+DRAWS, AT_ONCE = 100_000, 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,22 +76,27 @@ def order_agreement(
     if n < FEWEST or not pairs or not draws:
         return found
     rng = np.random.default_rng(seed)
-    times = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(float)
-    of_pairs = np.einsum("di,ij,dj->d", times, weight, times)
-    shares = np.einsum("di,ij,dj->d", times, alike, times)[of_pairs > 0] / of_pairs[of_pairs > 0]
-    low, high = np.quantile(shares, [0.025, 0.975])
-    orders = rng.permuted(np.tile(np.arange(n), (draws, 1)), axis=1)
+    shares, by_chance = [], []
     signs_one, signs_other = _signs(first), _signs(second)
-    by_chance = np.array([((1 + signs_one * signs_other[np.ix_(o, o)]) / 2 * upper).sum() for o in orders]) / pairs
+    for start in range(0, draws, AT_ONCE):
+        size = min(AT_ONCE, draws - start)
+        times = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(float)
+        of_pairs = ((times @ weight) * times).sum(1)
+        shares.append((((times @ alike) * times).sum(1))[of_pairs > 0] / of_pairs[of_pairs > 0])
+        orders = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
+        signs = signs_other[orders[:, :, None], orders[:, None, :]]
+        by_chance.append(((1 + signs_one * signs) / 2 * upper).sum((1, 2)) / pairs)
+    low, high = np.quantile(np.concatenate(shares), [0.025, 0.975])
+    chances = np.concatenate(by_chance)
     return OrderAgreement(
         methods=n,
         alike=found.alike,
         pairs=pairs,
         low=float(low),
         high=float(high),
-        chance=float(np.quantile(by_chance, 0.95)),
+        chance=float(np.quantile(chances, 0.95)),
         # Rounding errors must not decide whether an order agrees as much as the observed one.
-        p=float(((by_chance >= found.share - 1e-12).sum() + 1) / (draws + 1)),
+        p=float(((chances >= found.share - 1e-12).sum() + 1) / (draws + 1)),
     )
 
 

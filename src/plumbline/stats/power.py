@@ -15,10 +15,11 @@ from plumbline.stats.distributions import noncentral_t_cdf, noncentral_t_sf, t_i
 MOST_SEEDS = 1_000_000
 
 
-def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05) -> float:
-    """Power of a two-sided two-sample t test, n seeds an arm, equal sigma: noncentral t, ncp = |d| sqrt(n/2).
+def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05, reference: int = 0) -> float:
+    """Power of a two-sided two-sample t test, equal sigma: noncentral t, ncp = |d| / sqrt(1/n + 1/k).
 
-    `gain` and `sigma` are in the same units; d = gain / sigma.
+    `gain` and `sigma` are in the same units; d = gain / sigma. One arm has n seeds; the other k, as many or the
+    `reference` seeds that it has already, where these are more.
 
     Raises:
         PlumblineError: sigma not above 0, n below 2, or alpha outside (0, 1).
@@ -26,7 +27,8 @@ def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05) -> 
     _check(sigma, alpha)
     if n < 2:
         raise PlumblineError(f"a t test needs at least two seeds an arm; got n = {n}")
-    df, ncp = 2 * n - 2, abs(gain) / sigma * math.sqrt(n / 2)
+    k = max(n, reference)
+    df, ncp = n + k - 2, abs(gain) / sigma / math.sqrt(1 / n + 1 / k)
     critical = float(t_isf(alpha / 2, df))
     upper = noncentral_t_sf(critical, df, ncp)
     # The other tail is negligible for a large ncp, where scipy's series for it can fail.
@@ -34,10 +36,12 @@ def power_of_gain(gain: float, sigma: float, n: int, *, alpha: float = 0.05) -> 
     return min(1.0, upper + lower)
 
 
-def seeds_needed(gain: float, sigma: float, *, alpha: float = 0.05, power: float = 0.8, m: int = 1) -> int:
+def seeds_needed(
+    gain: float, sigma: float, *, alpha: float = 0.05, power: float = 0.8, m: int = 1, reference: int = 0
+) -> int:
     """Smallest number of seeds per arm that sees `gain` with the wished power at level alpha / m.
 
-    `m` is the number of methods tried: Bonferroni's price in seeds.
+    `m` is the number of methods tried: Bonferroni's price in seeds. `reference`: seeds that one arm has already.
 
     Raises:
         PlumblineError: a gain of 0, sigma not above 0, power or alpha outside (0, 1), m below 1, or a gain
@@ -47,14 +51,14 @@ def seeds_needed(gain: float, sigma: float, *, alpha: float = 0.05, power: float
     if gain == 0 or not 0 < power < 1 or m < 1:
         raise PlumblineError(f"need a gain other than 0, power in (0, 1), m >= 1; got {gain=}, {power=}, {m=}")
     high = 2
-    while power_of_gain(gain, sigma, high, alpha=alpha / m) < power:
+    while power_of_gain(gain, sigma, high, alpha=alpha / m, reference=reference) < power:
         high *= 2
         if high > MOST_SEEDS:
             raise PlumblineError(f"a gain of {gain} at sigma {sigma} needs more than {MOST_SEEDS:,} seeds an arm")
     low = max(2, high // 2)
     while low < high:
         middle = (low + high) // 2
-        if power_of_gain(gain, sigma, middle, alpha=alpha / m) < power:
+        if power_of_gain(gain, sigma, middle, alpha=alpha / m, reference=reference) < power:
             low = middle + 1
         else:
             high = middle

@@ -47,8 +47,12 @@ def fig3(frames: RunFrames, study: Study, published: PrintedNumbers) -> FigureWi
         line[0].set_ylabel(QUANTITIES[probe])
         if probe == FIRST:
             line[0].set_yscale("symlog", linthresh=LINEAR)
-            line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
-            line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+            if line[0].get_ylim()[1] >= LINEAR / 2:
+                line[0].yaxis.set_major_locator(mpl.ticker.FixedLocator(TICKS))
+                line[0].yaxis.set_major_formatter(mpl.ticker.FuncFormatter(figure_style.thousands))
+            else:  # all of it is linear
+                line[0].yaxis.set_major_locator(mpl.ticker.MaxNLocator(4))
+                line[0].yaxis.set_major_formatter(mpl.ticker.ScalarFormatter())
             line[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
             line[0].set_ylim(bottom=min(0.0, line[0].get_ylim()[0]))
         elif any(row["value"] > 0 for row in drawn):

@@ -21,6 +21,9 @@ from .claim_evidence import Evidence
 
 CHECKS = ClaimChecks()
 
+#: The models that are compared at equal count (section 5.1).
+COMPARED = (SMALL_MLP, SMALL_D, IDENTITY)
+
 ARITHMETIC = {"scope": "arithmetic"}
 
 #: A percentage, or a count in millions, that is printed without decimals.
@@ -54,9 +57,16 @@ def block_8pct(e: Evidence, claim: PaperClaim) -> Values:
 @CHECKS.of(**ARITHMETIC)
 def equal_nonemb(e: Evidence, claim: PaperClaim) -> Values:
     """Of the three that are compared, the count that is farthest from the printed one."""
-    found = {method: e.counts(method).body / 1e6 for method in (SMALL_MLP, SMALL_D, IDENTITY)}
+    found = {method: e.counts(method).body / 1e6 for method in COMPARED}
     farthest = max(found.values(), key=lambda one: abs(one - claim.values["m"]))
     return ComputedValues(values={"m": farthest}, shown=found)
+
+
+@CHECKS.of(near=WHOLE, **ARITHMETIC)
+def equal_nonemb_apart(e: Evidence, claim: PaperClaim) -> Values:
+    """Compute how many million parameters lie between the largest and the smallest of the three that are compared."""
+    found = {method: e.counts(method).body / 1e6 for method in COMPARED}
+    return ComputedValues(values={"apart_m": max(found.values()) - min(found.values())}, shown=found)
 
 
 @CHECKS.of(**ARITHMETIC)

@@ -1,7 +1,7 @@
 """Draws each method's difference in validation loss at both scales with its interval, beside the printed differences.
 
 Source: ours; the printed z is Table 2's, the printed 3B differences are Table 3's, over the printed spread of the
-baseline's seeds at 1.2B (section 3.3), as none is printed at 3B.
+baseline's seeds at 1.2B (section 3.3), as none is printed at 3B. Which methods diverge at 3B is Table 6.
 """
 
 from __future__ import annotations
@@ -23,10 +23,16 @@ from plumbline.specs.study_config import Study
 
 from ..headline_runs import BASE, LARGE
 from ..scale_differences import ScaleDifferences, scale_differences
-from ..tables.order_across_scales import LOSS
+from ..tables.order_across_scales import LOSS, diverged_in_print
 
 #: Up to which nats, and which |z|, an axis is linear.
 LINEAR_NATS, LINEAR_Z = 0.2, 3.0
+
+#: Where a mark says that a run diverges: left of every printed z.
+DIVERGED_AT = -250.0
+
+#: Rows below the methods, for the keys.
+KEY_ROWS = 2.3
 
 #: Scale -> its mark, its colour, and how far from a method's line it is drawn.
 MARKS = {BASE: ("o", BLUE, 0.17), LARGE: ("D", ORANGE, -0.17)}
@@ -41,11 +47,11 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     drawn = [method for method in others if math.isfinite(found[BASE].delta.get(method, math.nan))]
     spread = printed_value(published.table("noise_floor"), str(study.reference), "climb_avg_std")
     columns = ["method", "label", *(f"{name}_{scale}" for scale in (BASE, LARGE) for name in _OURS)]
-    columns += ["z_published", "z_published_3b"]
+    columns += [*PRINTED_Z, "diverges_3b_published"]
     rows = [_row(study, published, method, found, spread) for method in drawn]
     frame = pd.DataFrame(rows, columns=columns)
     frame = frame.sort_values(f"lower_loss_{BASE}", ascending=True, kind="stable", ignore_index=True)
-    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.22 * max(len(frame), 12)))
+    figure = Figure(figsize=(figure_style.PAGE, 0.9 + 0.22 * (max(len(frame), 12) + KEY_ROWS)))
     ours, theirs = figure.subplots(1, 2, sharey=True, width_ratios=[3, 2])
     _draw_ours(ours, frame, study, found, reference)
     _draw_theirs(theirs, frame)
@@ -57,8 +63,9 @@ def method_differences(frames: RunFrames, study: Study, published: PrintedNumber
     return FigureWithData(figure, frame.assign(preset=study.preset_named))
 
 
-#: What is drawn of a method at each scale.
+#: What is drawn of a method at each scale, and from the paper.
 _OURS = ("n_seeds", "lower_loss", "half_interval_95", "resolved")
+PRINTED_Z = ("z_published", "z_published_3b")
 
 
 def _row(
@@ -77,6 +84,7 @@ def _row(
     return row | {
         "z_published": printed_value(published.table("table2"), method, "z"),
         "z_published_3b": printed_value(published.table("table3"), method, "delta_3b") / spread,
+        "diverges_3b_published": "yes" if method in diverged_in_print(published) else "no",
     }
 
 
@@ -103,7 +111,7 @@ def _draw_ours(
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
     axes.set_yticks(np.arange(len(frame)), frame["label"])
-    axes.set_ylim(-0.7, len(frame) - 0.3)
+    axes.set_ylim(-KEY_ROWS - 0.5, len(frame) - 0.3)
     axes.set_xlabel(f"validation loss lower than the baseline's by\n(nats a token; log beyond ±{LINEAR_NATS})")
     axes.legend(loc="lower right", fontsize=7)
     scales = [scale for scale in MARKS if frame[f"lower_loss_{scale}"].notna().any()]
@@ -113,8 +121,13 @@ def _draw_ours(
 def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:
     y = np.arange(len(frame))
     axes.axvline(0, color=GREY, linewidth=0.8)
-    axes.scatter(frame["z_published"], y, s=26, marker="o", color=BLUE, label="1.2B", zorder=4)
-    axes.scatter(frame["z_published_3b"], y, s=26, marker="D", facecolor="none", edgecolor=ORANGE, label="3B", zorder=3)
+    for column, label, (mark, colour, shift) in zip(PRINTED_Z, ("1.2B", "3B"), MARKS.values(), strict=True):
+        axes.scatter(frame[column], y + shift, s=22, marker=mark, color=colour, label=label, zorder=4)
+    lost = (frame["diverges_3b_published"] == "yes").to_numpy(dtype=bool)
+    if lost.any():
+        place = np.full(int(lost.sum()), DIVERGED_AT)
+        shift = MARKS[LARGE][2]
+        axes.scatter(place, y[lost] + shift, s=24, marker="x", color=ORANGE, label="3B: diverges", zorder=4)
     axes.set_xscale("symlog", linthresh=LINEAR_Z)
     axes.set_xticks([-100, -30, -10, -3, 0, 3, 10])
     axes.xaxis.set_major_formatter(ScalarFormatter())
@@ -122,4 +135,4 @@ def _draw_theirs(axes: Axes, frame: pd.DataFrame) -> None:
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("printed z of accuracy\n(log beyond ±3)")
     axes.legend(loc="lower left", fontsize=7)
-    axes.set_title("As the paper prints it\n3B over the σ of 1.2B's seeds", fontsize=8.5)
+    axes.set_title("By the numbers that the paper prints\n3B over the σ of 1.2B's seeds", fontsize=8.5)

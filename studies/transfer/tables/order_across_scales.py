@@ -17,6 +17,7 @@ from plumbline.results.tables.number_formats import PROBABILITY, probability
 from plumbline.results.tables.shared_columns import labels, make_table, ours, said
 from plumbline.results.tables.table import (
     CONTEXT,
+    NO_FLOOR,
     REFERENCE,
     Cell,
     Column,
@@ -40,6 +41,9 @@ LOSS, LOGPROB = (next(one for one in METRICS if one.name == name) for name in ("
 
 #: The words of a method's difference.
 BETTER, WORSE, NOT_RESOLVED, ONE_SEED = "lower", "higher", "not resolved", "no spread"
+
+#: Below every difference of accuracies.
+LAST = 2.0
 
 #: The word of a method that has no run at a scale.
 NOT_RUN = "not run"
@@ -116,6 +120,8 @@ def _scale_cells(
     runs = frames.select(scale, [method])
     mine, both = loss.runs.get(method, ()), (*loss.runs.get(method, ()), *loss.runs.get(reference, ()))
     gone = absent(runs["outcome"]) if len(runs) else NOT_RUN
+    if loss.diverged.get(reference, 0) and not loss.diverged.get(method, 0):
+        gone = NO_FLOOR
     is_reference = method == reference
 
     def at(values: pd.Series) -> float:
@@ -156,6 +162,9 @@ def lead(
     for name, words in (("printed_z", "z of accuracy at 1.2B (Table 2)"), ("printed_3b", "accuracy at 3B (Table 3)")):
         if agreements[name].pairs:
             sentences.append(f"Beside the paper's {words}: {_share(agreements[name])}.")
+    last = agreements["printed_3b_diverged_last"]
+    if last.pairs > agreements["printed_3b"].pairs:
+        sentences.append(f"With those last that diverge there in the paper (Table 6): {_share(last)}.")
     return sentences
 
 
@@ -172,7 +181,15 @@ def agreement(
         "kept_where_told_apart": order_agreement(lower, larger, counted=base.told_apart(both)),
         "printed_z": order_agreement(lower, z),
         "printed_3b": order_agreement(lower, delta),
+        "printed_3b_diverged_last": order_agreement(
+            lower, {**delta, **dict.fromkeys(diverged_in_print(published), -LAST)}
+        ),
     }
+
+
+def diverged_in_print(published: PrintedNumbers) -> list[str]:
+    """The methods of which a run at 3B diverges in the paper."""
+    return sorted(set(published.table("table6").index))
 
 
 def _better(one: ScaleDifferences) -> Mapping[str, float]:
@@ -186,10 +203,9 @@ def _share(found: OrderAgreement) -> str:
     words = f"{found.alike:g} of {found.pairs} pairs of {found.methods} methods in the same order ({found.share:.0%}"
     if math.isnan(found.p):
         return f"{words})"
-    return (
-        f"{words}; 95 % interval over methods {found.low:.0%} to {found.high:.0%}; by chance up to {found.chance:.0%}, "
-        f"p {probability(found.p)})"
-    )
+    # Where every pair is alike so is every draw of them, and an interval would say that it is certain.
+    interval = f"95 % interval over methods {found.low:.0%} to {found.high:.0%}; " if found.low < found.high else ""
+    return f"{words}; {interval}by chance up to {found.chance:.0%}, p {probability(found.p)})"
 
 
 def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -> str:
@@ -197,18 +213,31 @@ def _resolved(study: Study, one: ScaleDifferences, scale: str, reference: str) -
     steps = {run.spec.train.steps for run in study.runs.values() if run.spec.scale == scale}
     where = f"{study.scale_label(scale)}{f' and {steps.pop()} steps' if len(steps) == 1 else ''}"
     if not one.freedom:
-        return f"At {where}: no spread of seeds, so nothing is resolved."
+        return f"At {where}: no spread of seeds, so nothing is resolved{_left_out(study, one)}."
     parts = []
     for word, chosen in ((BETTER, resolved & (one.delta < 0)), (WORSE, resolved & (one.delta > 0))):
         found = one.delta[chosen].sort_values()
         named = [f"{study.label(str(method))} {value:+.2f}" for method, value in found.items()]
         parts += [f"{word}: {', '.join(named)}"] if named else []
     others = int(one.delta.drop(reference, errors="ignore").notna().sum())
+    if not others:
+        return f"At {where}: no method beside {study.label(reference)} has a loss to compare{_left_out(study, one)}."
     return (
         f"Resolved by validation loss at {where}: {int(resolved.sum()) or 'none'} of {others} methods against "
         f"{study.label(reference)} (all seeds, Bonferroni over {study.m})"
-        f"{f'. {parts[0][0].upper()}{parts[0][1:]}' if parts else ''}{f'; {parts[1]}' if len(parts) > 1 else ''}."
+        f"{f'. {parts[0][0].upper()}{parts[0][1:]}' if parts else ''}{f'; {parts[1]}' if len(parts) > 1 else ''}"
+        f"{_left_out(study, one)}."
     )
+
+
+def _left_out(study: Study, one: ScaleDifferences) -> str:
+    """Which methods are not judged, since a seed diverged."""
+    found = [
+        f"{study.label(str(method))} ({count} of {len(one.runs[str(method)])} seeds diverged)"
+        for method, count in one.diverged.items()
+        if count
+    ]
+    return f". Not judged: {', '.join(found)}" if found else ""
 
 
 def _notes(study: Study, found: Mapping[tuple[str, str], ScaleDifferences]) -> list[str]:

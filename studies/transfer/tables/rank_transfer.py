@@ -20,6 +20,7 @@ from plumbline.results.tables.table import (
     Table,
     context,
     from_print,
+    number,
     published_column,
     reference_of,
 )
@@ -42,6 +43,9 @@ COLUMNS = [
     Column(name="methods", header="methods", kind="fact", readable=False),
     *CONTEXT,
 ]
+
+#: The word of a statistic that no method, or hardly one, is behind.
+TOO_FEW = "too few methods"
 
 
 def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) -> Table:
@@ -82,14 +86,13 @@ def rank_transfer(frames: RunFrames, study: Study, published: PrintedNumbers) ->
 
 
 def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
-    word = "too few methods"
     found, runs = rank_correlation(part), _runs_of(frames, part.index, reference)
     row = {"statistic": Cell(name), "n_methods": Cell(len(part), runs), "methods": Cell(" ".join(part.index))}
     if found is None or math.isnan(found.rho):
         return (
             row
-            | {key: Cell(None, word=word) for key in ("value", "p_permutation", "p_t_approximation")}
-            | {"all_permutations_used": Cell(word)}
+            | {key: Cell(None, word=TOO_FEW) for key in ("value", "p_permutation", "p_t_approximation")}
+            | {"all_permutations_used": Cell(TOO_FEW)}
         )
     row |= {
         "value": Cell(found.rho, runs),
@@ -102,7 +105,7 @@ def _correlation(frames: RunFrames, name: str, part: pd.DataFrame, reference: st
 def _signs(frames: RunFrames, name: str, part: pd.DataFrame, reference: str) -> dict[str, Cell]:
     kept, n = signs_preserved(part["climb_avg_delta_base"], part["climb_avg_delta_large"])
     runs, no_test = _runs_of(frames, part.index, reference), Cell(None, word="no test")
-    row = {"statistic": Cell(name), "value": Cell(kept, runs), "n_methods": Cell(n, runs)}
+    row = {"statistic": Cell(name), "value": number(kept if n else None, TOO_FEW, runs), "n_methods": Cell(n, runs)}
     row |= {"p_permutation": no_test, "all_permutations_used": Cell("no test"), "p_t_approximation": no_test}
     return row | {"methods": Cell(" ".join(part.index))}
 

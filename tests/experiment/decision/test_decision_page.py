@@ -78,7 +78,7 @@ def drawn(decision: Decision) -> dict[str, list[ElementTree.Element]]:
 def shown(decision: Decision) -> str:
     """What a terminal shows."""
     stream = io.StringIO()
-    print_decision(decision, stream)
+    print_decision(decision, file=stream)
     return stream.getvalue()
 
 

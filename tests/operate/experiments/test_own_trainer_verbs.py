@@ -381,7 +381,7 @@ def test_a_person_is_asked_once_and_shown_all_that_would_run(made: tuple[Path, D
     environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
     for typed, code in ((b"\n", 1), (b"\x04", 1), (b"y\n", 0)):
         said, ended = fake_terminal.run(command, folder, environment, typed)
-        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in said, said
+        assert ended == code and r"toml runs: touch run; \x1b[2K python train.py" in " ".join(said.split()), said
         assert said.count("[y/N]") == 1
     assert "[y/N]" not in fake_terminal.run(command, folder, environment)[0]
 

@@ -32,8 +32,11 @@ CLAIMS = PUBLISHED.claims()
 #: Claims about the literature.
 UNTESTED = {"albert_18x", "skipless_5x"}
 
-#: Printed statements that cannot be so: the squares of singular values spread over [0, 4], and the largest is near 1.
-AGAINST_ITSELF = {"sigma_max_random": "partly"} | dict.fromkeys(UNTESTED, "not tested")
+#: Printed statements that cannot be so: the squares of singular values spread over [0, 4], and the largest is near 1;
+#: one of three equal counts is 1.85 M more than the others.
+AGAINST_ITSELF = {"sigma_max_random": "partly", "equal_nonemb_apart": "not reproduced"} | dict.fromkeys(
+    UNTESTED, "not tested"
+)
 
 TRAINED = [name for name, measure in CHECKS.items() if measure.scope == "training" and measure.function]
 ARITHMETIC = [name for name, measure in CHECKS.items() if measure.scope == "arithmetic"]
@@ -63,7 +66,7 @@ def before(rows: pd.DataFrame) -> pd.Series:
 
 
 def test_every_claim_is_measured_or_says_why_not() -> None:
-    assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 46
+    assert set(CHECKS) == {claim.id for claim in CLAIMS} and len(CLAIMS) == 47
     assert {name for name, measure in CHECKS.items() if measure.function is None} == UNTESTED
 
 
@@ -183,7 +186,7 @@ def test_singular_values_of_another_law(right: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_claim_was_seen_to_fail() -> None:
     seen = {*MUTANTS, *(name.partition(",")[0] for name in TRANSFERS), *OF_SPECS, *theorems.STATEMENTS, "single_head"}
-    seen |= {"sigma_max_random"} | {f"t2_{method}" for method in CONFIGURATIONS}
+    seen |= {"sigma_max_random", "equal_nonemb_apart"} | {f"t2_{method}" for method in CONFIGURATIONS}
     assert seen | UNTESTED == set(CHECKS)
 
 

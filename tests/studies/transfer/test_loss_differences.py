@@ -58,11 +58,11 @@ def test_a_run_counts_from_the_smallest_distance_that_six_seeds_tell(demo: World
     assert table.cell("softpick", "t_validation_loss").value == pytest.approx(t)
     assert set(cell.runs) >= {"transfer/base/softpick/s42", "transfer/base/baseline/s47"}
     assert table.cell("geglu_ffn", "seeds_to_resolve_loss").word == "more than 50"
-    # Two groups of k, equal spread: by scipy's noncentral t, and one fewer is not enough.
+    # k seeds beside six or more, equal spread: by scipy's noncentral t, and one fewer is not enough.
     needed = table.cell("qknorm", "seeds_to_resolve_loss").value
 
     def power(k: int) -> float:
-        df, ncp = 2 * k - 2, 0.99 * SMALLEST / SIGMA * math.sqrt(k / 2)
+        df, ncp = k + max(k, 6) - 2, 0.99 * SMALLEST / SIGMA / math.sqrt(1 / k + 1 / max(k, 6))
         critical = stats.t.isf(0.05 / 19 / 2, df)
         return float(stats.nct.sf(critical, df, ncp) + stats.nct.cdf(-critical, df, ncp))
 
@@ -72,15 +72,20 @@ def test_a_run_counts_from_the_smallest_distance_that_six_seeds_tell(demo: World
 def test_the_first_lines_say_what_this_size_resolves(demo: World, tmp_path: Path) -> None:
     frames = demo.load(*GROUPS)
     table = table2(frames, demo.study, PUBLISHED)
-    first, second, third = table.warnings[:3]
+    first, second, third, fourth = table.warnings[:4]
     assert first == (
         "Resolved by validation loss at 1.2M and 44 steps: 2 of 19 methods, one run each against 6 seeds of Baseline "
         f"(prediction t, Bonferroni). Lower: Softpick {-1.01 * SMALLEST:+.2f}; higher: Sigmoid Attention "
         f"{1.01 * SMALLEST:+.2f}."
     )
     label = demo.study.label("geglu_ffn")
-    assert second.startswith("Not resolved: 2. Seeds of each arm") and f"more than 50: {label}" in second
-    assert third.startswith("Significant (Bonferroni)")
+    assert (
+        second.startswith("Not resolved: 2. Seeds that would resolve them")
+        and "beside as many of Baseline or its 6" in second
+    )
+    assert f"more than 50: {label}" in second
+    assert third.startswith("Without a loss to judge: ") and "SSMax (diverged)" in third and "(missing)" in third
+    assert fourth.startswith("Significant (Bonferroni)")
     assert [row["method"].value for row in table.rows][:3] == ["softpick", "qknorm", "geglu_ffn"]
     assert table.title.endswith("sorted by validation loss.")
     assert any("no evidence about the methods at the paper's" in said for said in table.warnings)

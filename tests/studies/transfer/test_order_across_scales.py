@@ -88,3 +88,44 @@ def test_without_a_spread_of_seeds_nothing_is_resolved(tmp_path: Path) -> None:
 def test_a_world_without_any_run(tmp_path: Path) -> None:
     table = made(World(tmp_path, "evening"))
     assert set(table.frame["resolved_base"]) == {"missing", "reference"}
+
+
+@pytest.mark.parametrize("scale", ["base", "large"])
+def test_a_method_of_which_a_seed_diverged_is_not_judged_by_the_others(scale: str, tmp_path: Path) -> None:
+    effects = {"softpick": -0.5, "layerscale": -0.4, "ssmax": 0.3}
+    world = world_of(tmp_path, effects, effects)
+    world.diverged(scale, "softpick", 43, 9, [(5, 1.0)])
+    table = made(world)
+    assert table.cell("softpick", f"resolved_{scale}").value == "diverged"
+    assert table.cell("softpick", f"validation_loss_minus_baseline_{scale}").value is None
+    lead = table.warnings[0 if scale == "base" else 1]
+    seeds = 3 if scale == "base" else 2
+    assert "2 of 2 methods" in lead and f"Not judged: Softpick (1 of {seeds} seeds diverged)." in lead
+    assert "Softpick -" not in lead and "28 of" not in " ".join(table.warnings)
+
+
+def test_without_all_seeds_of_the_baseline_nothing_is_judged(tmp_path: Path) -> None:
+    world = world_of(tmp_path, {"softpick": -0.5}, {})
+    world.diverged("base", "baseline", 44, 9, [(5, 1.0)])
+    table = made(world)
+    assert "no method beside Baseline" in table.warnings[0] and "Baseline (1 of 6 seeds diverged)" in table.warnings[0]
+    assert table.cell("softpick", "resolved_base").value == "no noise floor"
+
+
+def test_seeds_without_any_spread_resolve_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path, "evening")
+    for method, loss in (("baseline", 5.2), ("softpick", 4.0)):
+        for seed in (42, 43):
+            world.completed("base", method, seed, None, loss)
+    assert made(world).cell("softpick", "resolved_base").value == "no spread"
+
+
+def test_who_diverges_in_print_comes_last_there(tmp_path: Path) -> None:
+    """HybridNorm, SSMax and HyperConnections have no accuracy at 3B: nothing that trains is as bad."""
+    order = ["softpick", "qknorm", "sandwich_norm", "hybrid_norm", "ssmax", "hyper"]
+    table = made(world_of(tmp_path, {method: 0.1 * place for place, method in enumerate(order)}, {}))
+    alone = next(line for line in table.warnings if "accuracy at 3B (Table 3)" in line)
+    last = next(line for line in table.warnings if line.startswith("With those last that diverge there"))
+    # Baseline and the three that complete have six pairs; each of them beside the three that diverge nine more, and the
+    # baseline three; those three, tied, one and a half of three.
+    assert "of 6 pairs of 4 methods" in alone and "of 21 pairs of 7 methods" in last

@@ -190,6 +190,7 @@ def test_method_differences_are_means_of_seeds_with_intervals_by_hand(tmp_path):
     for seed, loss in ((42, 6.20), (43, 6.24), (44, 6.22)):
         world.completed("base", "softpick", seed, None, loss)
     world.completed("base", "qknorm", 42, None, 6.55)
+    world.completed("base", "hyper", 42, None, 6.56)
     world.diverged("base", "ssmax", 42, 7, [(5, 1.0), (7, math.nan)])
     for seed, loss in ((42, 6.1), (43, 6.2)):
         world.completed("large", "hybrid_norm", seed, None, loss)
@@ -204,5 +205,7 @@ def test_method_differences_are_means_of_seeds_with_intervals_by_hand(tmp_path):
     assert math.isnan(row["lower_loss_large"]) and row["resolved_large"] == "not known"
     assert picture.frame.set_index("method").loc["qknorm", "resolved_base"] == "no"
     assert row["z_published"] == 4.47 and row["z_published_3b"] == pytest.approx(0.0095 / 0.00208)
-    assert list(picture.frame["method"]) == ["qknorm", "softpick"]  # the best one is drawn on top
+    assert list(picture.frame["method"]) == ["hyper", "qknorm", "softpick"]  # the best one is drawn on top
+    assert list(picture.frame["diverges_3b_published"]) == ["yes", "no", "no"]  # Table 6: a seed of HyperConnections
+    assert "3B: diverges" in [text.get_text() for text in picture.figure.axes[1].get_legend().get_texts()]
     assert "SSMax (diverged)" in words(picture) and "GeGLU (missing)" in words(picture)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich import box
@@ -21,23 +22,24 @@ from plumbline.experiment.formatting import fixed
 WIDTH = 80
 
 
-def console(decision: Decision) -> Group:
-    """Compose what a terminal shows of a decision."""
+def console(decision: Decision, closing: Sequence[str] = ()) -> Group:
+    """Compose what a terminal shows of a decision; `closing`: lines after the sentence."""
     lines = [Text(look_line(look, decision.boundary)) for look in decision.looks]
     notes = [Text(visible(note), style="dim") for note in (*decision.notes, *implausible(decision.checks))]
     said = Text(visible(decision.sentence), style="bold")
-    return Group(_runs(decision), Text(""), *lines, *([Text("")] if lines else []), *notes, said)
+    last = [Text(visible(line)) for line in closing]
+    return Group(_runs(decision), Text(""), *lines, *([Text("")] if lines else []), *notes, said, *last)
 
 
-def print_decision(decision: Decision, file: TextIO | None = None) -> None:
+def print_decision(decision: Decision, closing: Sequence[str] = (), *, file: TextIO | None = None) -> None:
     """Print what a terminal shows of a decision; into a file or pipe in 80 columns and without colours."""
     file = file or sys.stdout
     if file.isatty():
-        Console(file=file, markup=False, emoji=False, highlight=False).print(console(decision))
+        Console(file=file, markup=False, emoji=False, highlight=False).print(console(decision, closing))
         return
     text = io.StringIO()
     Console(file=text, width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False).print(
-        console(decision)
+        console(decision, closing)
     )
     file.write("\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n")
 

@@ -6,12 +6,12 @@ Snakemake's complete log is in a file of its own, below .snakemake/log; this is 
 from __future__ import annotations
 
 import os
-import textwrap
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
 from plumbline.core.errors import visible
+from plumbline.core.terminal_lines import folded
 from plumbline.operate.console.forecast import ATTRIBUTE
 from plumbline.operate.console.job_log import ASKED_TO_STOP, JobCounts, JobLog, StartedJob
 from plumbline.operate.console.rule_names import HIDDEN, RUN_STAGES, stage
@@ -168,11 +168,7 @@ class JobDisplay:
 
     def say(self, text: str, style: str = "") -> None:
         """Print a line that stays above the bars; in a terminal it is broken between words where it is too long."""
-        if self.terminal:
-            width = os.get_terminal_size(self.stream.fileno()).columns or 80
-            wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-            text = "\n".join(wrap.fill(line) for line in text.splitlines())
-        text = visible(text.replace(TOGETHER, " "))
+        text = visible(folded(text, self.stream).replace(TOGETHER, " "))
         if self.live is None:
             print(text, file=self.stream, flush=True)
             return

@@ -12,6 +12,7 @@ from typing import Any
 
 from plumbline.core.errors import visible
 from plumbline.core.files import canonical_json, sha256_text
+from plumbline.core.terminal_lines import folded
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment import ledger_pages
 from plumbline.experiment.decision import announced_looks, decision_page
@@ -137,11 +138,11 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
         return decision.exit_code
     from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
 
-    print_decision(decision)
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
     fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
-    print(f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}")
-    print(*([] if decision.terms.claim else [session_line(decision)]), _near(page), sep="\n", flush=True)
+    closing = [f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}"]
+    print_decision(decision, [*closing, *([] if decision.terms.claim else [session_line(decision)])])
+    print(_near(page), flush=True)  # whole, however long: a path is copied
     return decision.exit_code
 
 
@@ -163,5 +164,5 @@ def rule(terms: ExperimentTerms) -> str:
 
 
 def tell(line: str) -> None:
-    """Print a line of what goes on, beside what is printed at the end."""
-    print(visible(line), file=sys.stderr, flush=True)
+    """Print a line of what goes on, beside what is printed at the end: folded at a terminal's width, whole in a log."""
+    print(folded(visible(line), sys.stderr), file=sys.stderr, flush=True)
