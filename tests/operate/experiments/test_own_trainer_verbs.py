@@ -625,3 +625,19 @@ def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
     assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr
     file = load(folder)
     assert FolderBaseline(file, Folder(folder), Repository(folder), print).arm.words == "baseline"
+
+
+@pytest.mark.slow
+def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noise(folder: Path) -> None:
+    change(folder)
+    assert plumbline(folder, "try", "-m", "momentum 0.5").returncode == 0
+    assert plumbline(folder, "try", "-m", "decay 0.002", "--", "--worse", "-0.1").returncode == 0
+    done = plumbline(folder, "confirm")
+    said = " ".join(done.stdout.split())
+    assert "`momentum 0.5` and `decay 0.002` together (both that were kept) improve `val_loss` by 0.3" in said, said
+    assert "momentum 0.5 + decay 0.002 against baseline: " in done.stderr
+    (page,) = (folder / ".plumbline/pages").glob("*.confirmed.md")
+    assert "# `momentum 0.5 + decay 0.002` against `baseline`" in page.read_text()
+    assert "momentum 0.5 + decay 0.002 against baseline: keep" in page.with_suffix(".svg").read_text()
+    assert "`decay 0.002` improves" not in page.read_text() + plumbline(folder, "page").stdout
+    assert "both that were kept" in plumbline(folder, "log", "--json").stdout

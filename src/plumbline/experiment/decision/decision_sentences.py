@@ -32,7 +32,8 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
     if decision.verdict == "crashed":
         base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
-        said = f"{_candidate(decision)} has no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        has = _verb(decision, "has", "have")
+        said = f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
     told = {
@@ -110,21 +111,19 @@ def session_line(decision: Decision) -> str:
 def _kept(decision: Decision) -> str:
     terms, found = decision.terms, decision.estimate
     required = f", more than the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    improves = f"{_candidate(decision)} {_verb(decision, 'improves', 'improve')} {_metric(decision)}"
     if found is None:
-        return (
-            f"{_candidate(decision)} improves {_metric(decision)}{required}: kept {_after(decision)}. By how much, "
-            "`plumbline confirm` says."
-        )
+        return f"{improves}{required}: kept {_after(decision)}. By how much, `plumbline confirm` says."
     gain = f"by {amount(found.median, decision)} ({interval(decision)}{_p(decision)}){required}"
     if terms.claim:
-        return f"{_candidate(decision)} improves {_metric(decision)} {gain}, with {_fresh(decision)}."
-    return f"{_candidate(decision)} improves {_metric(decision)} {gain}: kept {_after(decision)}."
+        return f"{improves} {gain}, with {_fresh(decision)}."
+    return f"{improves} {gain}: kept {_after(decision)}."
 
 
 def _implausible(decision: Decision) -> str:
     gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
     return (
-        f"{_candidate(decision)} is not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
+        f"{_candidate(decision)} {_verb(decision, 'is', 'are')} not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
         "modification gained so much. Look at what it does; then the same command with --accept-implausible keeps it."
     )
 
@@ -135,10 +134,10 @@ def _discarded(decision: Decision) -> str:
     if found is None or not math.isfinite(found.high):
         worth, beyond = terms.design.worth, _beyond(decision)
         if worth is None:
-            return f"{_candidate(decision)} is {tail}."
+            return f"{_candidate(decision)} {_verb(decision, 'is', 'are')} {tail}."
         chance = percent(terms.design.futility)
         return (
-            f"{_candidate(decision)} is {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
+            f"{_candidate(decision)} {_verb(decision, 'is', 'are')} {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
             f"ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
@@ -151,12 +150,12 @@ def _discarded(decision: Decision) -> str:
 
 def _undecided(decision: Decision) -> str:
     if not decision.candidate_values:
-        return f"{_candidate(decision)} is not decided: it has no run yet."
-    known = f"; its gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+        return f"{_candidate(decision)} {_verb(decision, 'is', 'are')} not decided: it has no run yet."
+    known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    return f"{_candidate(decision)} is not decided {_after(decision)}{more}{known}."
+    return f"{_candidate(decision)} {_verb(decision, 'is', 'are')} not decided {_after(decision)}{more}{known}."
 
 
 def _beyond(decision: Decision) -> str:
@@ -200,7 +199,16 @@ def _unit(decision: Decision) -> str:
 
 
 def _candidate(decision: Decision) -> str:
-    return name(decision.terms.candidate)
+    """What was judged: its name, or the names of all changes that are judged together."""
+    together = decision.terms.together
+    if len(together) < 2:
+        return name(decision.terms.candidate)
+    every = "both" if len(together) == 2 else f"all {len(together)}"
+    return f"{listed([name(one) for one in together])} together ({every} that were kept)"
+
+
+def _verb(decision: Decision, one: str, several: str) -> str:
+    return several if len(decision.terms.together) > 1 else one
 
 
 def _metric(decision: Decision) -> str:

@@ -99,6 +99,7 @@ def _terms(asked: ExperimentQuestion, design: SequentialDesign, *, claim: bool =
         varies=asked.varies,
         scope=asked.scope,
         differs=asked.differs,
+        together=asked.together,
         claim=claim,
     )
 

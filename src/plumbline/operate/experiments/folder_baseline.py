@@ -57,6 +57,13 @@ class _Pending(_Record):
     asked: _Asked
 
 
+class _Keep(TypedDict):
+    """A keep that made the baseline: what was kept, and what was the baseline before it."""
+
+    words: str
+    before: _Record
+
+
 class _Session(TypedDict, total=False):
     """The content of `session.json`."""
 
@@ -64,6 +71,7 @@ class _Session(TypedDict, total=False):
     first_seed: int
     pending: _Pending
     kept: _Asked
+    keeps: list[_Keep]
     taken_back: dict[str, int]
 
 
@@ -104,6 +112,11 @@ class FolderBaseline:
         if "start" not in self.said:
             raise PlumblineError(f"{self.folder.root}: nothing was kept yet; plumbline try -m WORDS")
         return self.repository.recalled(self.said["start"])
+
+    @property
+    def kept_since_first(self) -> tuple[str, ...]:
+        """What was kept since then, in its users' words, the first keep first."""
+        return tuple(keep["words"] for keep in self.said.get("keeps", ()))
 
     @property
     def first_seed(self) -> int:
@@ -195,9 +208,10 @@ class FolderBaseline:
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
+        keep = {"words": arm.words, "before": self.arm.record}
         self.folder.move_baseline(self.repository, arm)
         del self.said["pending"]
-        self._say(first_seed=pending["first_seed"], kept=pending["asked"])
+        self._say(first_seed=pending["first_seed"], kept=pending["asked"], keeps=[*self.said.get("keeps", []), keep])
         mean = sum(run.value or 0.0 for run in runs) / len(runs)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         return f"It is the baseline now{flags}: the mean of its {len(runs)} fresh runs is {mean:.6g}."

@@ -168,14 +168,16 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
     with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
         bank = place.bank()
         if given.name is None:
-            candidate, other = baseline.arm, baseline.first
+            candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
+            if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
+                candidate = replace(candidate, words=" + ".join(together))
         else:
             arms = place.named(given.name, kept=True).asked["arms"]
-            candidate, other = map(baseline.repository.recalled, arms)
+            (candidate, other), together = map(baseline.repository.recalled, arms), ()
         trainer = baseline.trainer(candidate, other)
         trainer.held_out = bool(file.metric.held_out)
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
-        question = question_again(baseline, candidate, other, trainer, name)
+        question = replace(question_again(baseline, candidate, other, trainer, name), together=together)
         terms, plan = claim(question, trainer, bank)
         record = record_of(question, candidate, other, trainer)
         entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}", record)
