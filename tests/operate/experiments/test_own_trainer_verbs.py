@@ -641,3 +641,10 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert "momentum 0.5 + decay 0.002 against baseline: keep" in page.with_suffix(".svg").read_text()
     assert "`decay 0.002` improves" not in page.read_text() + plumbline(folder, "page").stdout
     assert "both that were kept" in plumbline(folder, "log", "--json").stdout
+    # not the 7 runs that the present baseline has with those that made it look good, but its fresh ones
+    plain = plumbline(folder, "try", "-n", "-m", "worse", "--", "--worse", "1").stdout
+    assert "Rule: 5 runs of the baseline, then" in plain and "Of the baseline's 5 runs 5 are there." in plain
+    assert "{flags}" not in plain and "train.py --worse -0.1 --worse 1. Rule" in plain
+    assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
+    done = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
+    assert json.loads(done.stdout)["terms"]["design"]["bank"] == 5

@@ -33,7 +33,9 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
     if decision.verdict == "crashed":
         base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
         has = _verb(decision, "has", "have")
-        said = f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        said = (
+            f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        )
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
     told = {

@@ -17,9 +17,12 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, read_json
+from plumbline.experiment.decision import announced_looks
 from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
+from plumbline.experiment.decision.fix_design import beside_next
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.experiment.formatting import seconds
+from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
@@ -152,6 +155,15 @@ class FolderBaseline:
             if not run.has_value:
                 break
         return known
+
+    def beside_next(self, bank: Bank, ledger: Ledger) -> dict[str, int]:
+        """Count the baseline's runs that the next try is compared with, by the trainer's group in the bank."""
+        trainer = self.trainer()
+        base, least = trainer.method(BASELINE), self.file.decide.bank
+        next_one = LedgerEntry(kind="try", name="", fingerprint="", baseline=base, metric=trainer.metric, test="")
+        since = announced_looks.last_keep(next_one, ledger)
+        size = beside_next(bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least)
+        return {trainer.group: size}
 
     def move_where_broken(self, bank: Bank) -> str:
         """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.terminal_lines import folded
 from plumbline.experiment.decision import decision_records
-from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
@@ -25,6 +25,7 @@ from plumbline.operate.experiments.carry_out_experiment import (
     entry_of,
     page_of,
     require_plausible,
+    rule,
     settle_try,
     tell,
     told,
@@ -58,8 +59,12 @@ STATUS = {
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
     if given.verb not in VERBS:
-        from plumbline.operate.experiments.past_experiments import VIEWS
+        from plumbline.operate.experiments.past_experiments import VIEWS, print_noise
 
+        if given.verb == "noise":
+            place = place_of(root)
+            baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+            return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
         return VIEWS[given.verb](given, place_of(root))
     return VERBS[given.verb](given, root)
 
@@ -86,9 +91,14 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     if given.dry_run:
         candidate, other = arms_of(given, baseline)
         question = question_of(given, baseline, candidate, other)
-        banked = len(_known(baseline, place.bank(), other))
-        said = f"{candidate.words} against {other.words}: {file.run.command}; {question.bank} runs of the baseline "
-        print(visible(f"{said}({banked} are there), at most {question.most} of the candidate"))
+        trainer, bank = baseline.trainer(candidate, other), place.bank()
+        record = record_of(question, candidate, other, trainer)
+        settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
+        theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
+        there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
+        command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
+        said = f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)}"
+        print(folded(visible(f"{said} Of the baseline's {len(theirs)} runs {there} are there."), sys.stdout))
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
@@ -222,12 +232,6 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     differ = trainer.changed(decision.runs)
     reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
     return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
-
-
-def _known(baseline: FolderBaseline, bank: Bank, other: Arm) -> list[int]:
-    trainer = baseline.trainer(baseline=other)
-    runs = bank.of(trainer.group, trainer.method(BASELINE))
-    return [run.seed for run in runs if run.seed >= baseline.first_seed and run.has_value]
 
 
 def _append_rows(trainer: CommandTrainer, decision: Decision) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.terminal_lines import folded
 from plumbline.experiment import ledger
 from plumbline.experiment.decision import decision_page
 from plumbline.experiment.decision.noise_of_a_run import SEEDS, noise
@@ -21,10 +23,10 @@ from plumbline.operate.experiments.carry_out_experiment import page_of
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
 
 
-def print_noise(given: argparse.Namespace, place: ExperimentFolders) -> int:
-    """Print the noise of every trainer and budget."""
+def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Mapping[str, int] | None = None) -> int:
+    """Print the noise of every trainer and budget; `beside`: the baseline's runs of the next try, where it is known."""
     bank = place.bank()
-    rows = noise(bank)
+    rows = noise(bank, beside or {})
     if given.json:
         print(json.dumps({"noise": rows}))
         return 0
@@ -32,11 +34,12 @@ def print_noise(given: argparse.Namespace, place: ExperimentFolders) -> int:
         raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; {place.first} makes some")
     for row in rows:
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
-        print(
+        said = (
             f"{visible(trainer)}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
             f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
-            f"Beside {row['bank']} runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
+            f"Beside {row['bank']} runs of the baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
+        print(folded(said, sys.stdout))
         _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
     return 0
 

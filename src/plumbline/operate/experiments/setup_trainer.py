@@ -119,7 +119,8 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
                 ]
             )
         )
-    print_noise(argparse.Namespace(json=False), place_of(file.folder))
+    place = place_of(file.folder)
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.tried()))
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 
