@@ -317,6 +317,29 @@ def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
     assert (seen.said, seen.text) == ({"json": "metrics.json:val_loss"}, "2.5")
 
 
+@pytest.mark.parametrize(
+    ("line", "chosen", "training"),
+    [
+        ("step 9 train_loss 1.1511 val 1.2877", "val", False),
+        ("epoch 3: training 1.2, validation: 1.31; validation 10/100", "validation", False),
+        ("train loss 1.5 | test 3/7 | valid 98.1 %", "train_loss", True),
+        ("iter 10: loss 2.25, time 31ms", "loss", True),
+        ("METRIC loss=2.25", "loss", False),
+        ("train_loss: 1.1 score: 3", "score", False),
+    ],
+)
+def test_a_held_out_name_comes_before_a_training_loss_which_alone_is_told(
+    tmp_path: Path, line: str, chosen: str, training: bool
+) -> None:
+    (tmp_path / "run.log").write_text(f"{line}\n")
+    seen = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
+    assert seen[0].name == chosen
+    said = setup_guesses.only_of_training(seen)
+    assert ("a change that overfits would be kept; name another with --metric" in said) == training
+    if "pattern" in seen[0].said:
+        assert re.search(seen[0].said["pattern"], line), seen[0]
+
+
 def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     script = f"open('{folder}/data/input.txt')\nopen('{folder}/words.txt')\nraise SystemExit(3)\n"

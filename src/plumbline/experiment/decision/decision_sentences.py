@@ -125,7 +125,7 @@ def _kept(decision: Decision) -> str:
 def _implausible(decision: Decision) -> str:
     gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
     return (
-        f"{_candidate(decision)} {_verb(decision, 'is', 'are')} not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
+        f"{_candidate_is(decision)} not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
         "modification gained so much. Look at what it does; then the same command with --accept-implausible keeps it."
     )
 
@@ -136,10 +136,10 @@ def _discarded(decision: Decision) -> str:
     if found is None or not math.isfinite(found.high):
         worth, beyond = terms.design.worth, _beyond(decision)
         if worth is None:
-            return f"{_candidate(decision)} {_verb(decision, 'is', 'are')} {tail}."
+            return f"{_candidate_is(decision)} {tail}."
         chance = percent(terms.design.futility)
         return (
-            f"{_candidate(decision)} {_verb(decision, 'is', 'are')} {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
+            f"{_candidate_is(decision)} {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
             f"ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
@@ -152,12 +152,12 @@ def _discarded(decision: Decision) -> str:
 
 def _undecided(decision: Decision) -> str:
     if not decision.candidate_values:
-        return f"{_candidate(decision)} {_verb(decision, 'is', 'are')} not decided: it has no run yet."
+        return f"{_candidate_is(decision)} not decided: it has no run yet."
     known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    return f"{_candidate(decision)} {_verb(decision, 'is', 'are')} not decided {_after(decision)}{more}{known}."
+    return f"{_candidate_is(decision)} not decided {_after(decision)}{more}{known}."
 
 
 def _beyond(decision: Decision) -> str:
@@ -207,6 +207,10 @@ def _candidate(decision: Decision) -> str:
         return name(decision.terms.candidate)
     every = "both" if len(together) == 2 else f"all {len(together)}"
     return f"{listed([name(one) for one in together])} together ({every} that were kept)"
+
+
+def _candidate_is(decision: Decision) -> str:
+    return f"{_candidate(decision)} {_verb(decision, 'is', 'are')}"
 
 
 def _verb(decision: Decision, one: str, several: str) -> str:

@@ -169,6 +169,8 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     if into := [name for name in result.written if any(_is_below(name, one, repository) for one in share)]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
     tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_in_line(chosen)}")
+    if given.metric is None and (said := setup_guesses.only_of_training(seen)):
+        tell(f"  mind: {said}")
     for one in seen:
         if one is not chosen:
             tell(f"  also seen: --metric {one.name}, {one.text}{_in_line(one)}")
