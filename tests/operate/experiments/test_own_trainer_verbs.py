@@ -117,8 +117,11 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     done = plumbline(folder / "data", "try", "-m", "halve the batch")
     assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
     assert re.search(
-        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+, \+\d+\.\d sigma; after 1 run .*: one more run, seed 1043",
+        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+ \(\d+\.\d sigma\); after 1 run .*: one more run, seed 1043",
         done.stderr,
+    )
+    assert re.search(
+        r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", done.stderr
     )
     assert "a fixed number with the same power: 6" in done.stdout
     assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
@@ -137,7 +140,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     said = json.loads(worse.stdout)
     assert worse.returncode == said["exit_code"] == 10
     assert [run["seed"] for run in said["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
-    assert "; gain -0." in worse.stderr
+    assert "; gain -0." in worse.stderr and " sigma); after 1 run T = -" in worse.stderr
     claim = plumbline(folder, "confirm", "--json")
     claimed = json.loads(claim.stdout)
     assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
