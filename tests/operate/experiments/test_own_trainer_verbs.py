@@ -674,3 +674,26 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
     done = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
     assert json.loads(done.stdout)["terms"]["design"]["bank"] == 5
+
+
+@pytest.mark.slow
+def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_again(folder: Path) -> None:
+    change(folder)
+    assert plumbline(folder, "try", "-m", "first").returncode == 0
+    assert plumbline(folder, "try", "-m", "a cheat", "--", "--worse", "-0.1").returncode == 0
+    done = plumbline(folder, "log", "--forget", "first")
+    assert done.returncode == 1 and "the newest first: the newest is a-cheat-" in done.stderr
+    for name, words in (("a cheat", "first"), ("first", "baseline")):
+        done = plumbline(folder, "log", "--forget", name)
+        assert done.returncode == 0, done.stderr
+        assert f"The baseline is {words} (" in done.stdout and "again, with its 5 runs; " in done.stdout
+    rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows[-2:] == [["discard", "a cheat"], ["discard", "first"]]
+    assert "nothing was kept yet" in plumbline(folder, "confirm").stderr
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert [one["verdict"] for one in log] == ["cannot be judged"] * 2
+    runs = len(banked(folder))
+    worse = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3").stdout)
+    assert [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE] == [*range(42, 47)]
+    assert len(banked(folder)) == runs + sum(run["arm"] != BASELINE for run in worse["runs"])
+    assert plumbline(folder, "log", "--forget", "worse").returncode == 1

@@ -59,8 +59,8 @@ def flagged_of_own_trainer(
     else:
         return None
     return (
-        f"a gain of {what} is more than a change of one thing has: look at whether it reads what it is to predict, whether it trains longer or on other data than "
-        "the baseline, and whether the metric is still computed alike"
+        f"a gain of {what} is more than a change of one thing has: look at whether it reads what it is to predict, "
+        "whether it trains longer or on other data than the baseline, and whether the metric is still computed alike"
     )
 
 

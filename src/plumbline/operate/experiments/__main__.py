@@ -54,6 +54,9 @@ def arguments() -> argparse.ArgumentParser:
         one = verbs.add_parser(verb, help=words, description=f"Prints {words}.")
         _where(one)
         one.add_argument("--json", action="store_true", help="print one object")
+        if verb == "log":
+            words = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
+            one.add_argument("--forget", metavar="NAME", help=words)
         if verb == "page":
             one.add_argument("name", nargs="?", help="as plumbline log lists it; default: the newest")
     return parser
@@ -163,6 +166,8 @@ def _main(given: argparse.Namespace) -> int:
         if given.verb == "try":
             _refuse(given, OF_A_STUDY, f"is of METHOD|FILE.yaml, and {folder / TRAINER_FILE} has a trainer of its own")
         return folder_verbs.run(given, folder)
+    if given.verb == "log" and given.forget:
+        raise UsageError(f"--forget is of a folder with {TRAINER_FILE}: no keep of a study's method moves a baseline")
     if given.verb == "try":
         if given.what is None:
             raise UsageError(

@@ -12,7 +12,7 @@ from plumbline.experiment import ledger_pages
 from plumbline.experiment.decision import decision_page, decision_records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.outcome import Decision
+from plumbline.experiment.decision.outcome import Decision, Verdict
 from plumbline.experiment.ledger import Ledger
 
 
@@ -48,11 +48,11 @@ class ExperimentFolders:
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
-    def withdraw(self, name: str, why: str) -> None:
-        """Take a keep back, in its page and in the ledger, where the candidate was lost after it."""
+    def withdraw(self, name: str, why: str, verdict: Verdict = "crashed") -> None:
+        """Take a keep back, in its page and in the ledger: where the candidate was lost after it, or was a mistake."""
         decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
         entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
-        lost = replace(decision, verdict="crashed", estimate=None, p=None, at=process_record.now())
+        lost = replace(decision, verdict=verdict, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.entered(self.ledger, [said]) as ledger:
@@ -60,18 +60,19 @@ class ExperimentFolders:
             decision_page.write(lost, self.pages / f"{name}.md")
 
     def named(self, name: str | None, *, kept: bool = False) -> Decision:
-        """Read a decision by its name, or the newest one; `kept`: of a candidate that was kept.
+        """Read a decision by its name or by the words of what was tried, or the newest one; `kept`: of a kept one.
 
         Raises:
             PlumblineError: there is none.
         """
         known = self.decisions()
         if name is not None:
-            there = [path.stem for path in known]
-            if name not in there:
-                like = nearest(name, there) or "; plumbline log lists them"
+            there = {path.stem: path for path in known}
+            words = {} if name in there else {decision_records.read(path).terms.candidate: path for path in known}
+            if name not in {**there, **words}:
+                like = nearest(name, [*there, *words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
-            decision = decision_records.read(self.pages / f"{name}.json")
+            decision = decision_records.read({**there, **words}[name])
             if kept and (decision.verdict != "keep" or decision.terms.claim):
                 which = "is a claim" if decision.terms.claim else f"ended as {decision.verdict!r}"
                 raise PlumblineError(

@@ -64,7 +64,9 @@ class _Keep(TypedDict):
     """A keep that made the baseline: what was kept, and what was the baseline before it."""
 
     words: str
+    page: str
     before: _Record
+    first_seed: int
 
 
 class _Session(TypedDict, total=False):
@@ -220,13 +222,33 @@ class FolderBaseline:
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
-        keep = {"words": arm.words, "before": self.arm.record}
+        keep = {"words": arm.words, "page": pending["asked"]["page"]}
+        keep |= {"before": self.arm.record, "first_seed": self.first_seed}
         self.folder.move_baseline(self.repository, arm)
         del self.said["pending"]
         self._say(first_seed=pending["first_seed"], kept=pending["asked"], keeps=[*self.said.get("keeps", []), keep])
         mean = sum(run.value or 0.0 for run in runs) / len(runs)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         return f"It is the baseline now{flags}: the mean of its {len(runs)} fresh runs is {mean:.6g}."
+
+    def forget(self, page: str, withdraw: Callable[[str], None]) -> Arm:
+        """Take the newest keep back, and return what is the baseline again; `withdraw` is given the page of the try.
+
+        Raises:
+            PlumblineError: this try made no baseline, or another was kept after it.
+        """
+        keeps = self.said.get("keeps", [])
+        if not keeps or keeps[-1]["page"] != page:
+            newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
+            raise PlumblineError(f"{page} did not make the baseline; keeps are taken back the newest first: {newest}")
+        before = self.repository.recalled(keeps[-1]["before"])
+        self.folder.move_baseline(self.repository, before)
+        withdraw(page)
+        self.said.pop("kept", None)
+        if len(keeps) == 1:
+            del self.said["start"]
+        self._say(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
+        return before
 
     def require_same_machine(self, bank: Bank) -> None:
         """Refuse a candidate where the bank was made on another machine than this one.

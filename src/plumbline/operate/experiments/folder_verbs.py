@@ -40,24 +40,20 @@ from plumbline.operate.experiments.folder_arguments import (
     slug,
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
+from plumbline.operate.experiments.folder_rows import STATUS, append_rows
 from plumbline.own_trainer import metric, own_tree, trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Arm, Repository
 from plumbline.own_trainer.trainer_file import NAME, TrainerFile, load
 
-#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
-STATUS = {
-    "keep": "keep",
-    "discard": "discard",
-    "undecided": "undecided",
-    "implausible": "implausible",
-    "crashed": "crash",
-}
-
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
+    if given.verb == "log" and given.forget:
+        from plumbline.operate.experiments.forget_keep import forget
+
+        return forget(given.forget, root, place_of(root))
     if given.verb not in VERBS:
         from plumbline.operate.experiments.past_experiments import VIEWS, print_noise
 
@@ -108,7 +104,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
             decision = decision_records.read(page.with_suffix(".json"))
-            _append_rows(baseline.trainer(), decision)
+            append_rows(baseline.trainer(), decision)
             _say_decided(decision)
             wanted = given.commit and not baseline.is_head(baseline.arm)
             rest = [lambda: commit(baseline.repository, baseline.arm)] if wanted else []
@@ -135,7 +131,7 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
             done = baseline.settle_pending(bank, place.withdraw)
             decision = decision_records.read(page.with_suffix(".json"))
-        _append_rows(trainer, decision)
+        append_rows(trainer, decision)
         lost = _lost_log(decision, baseline, candidate, other)
         log = {"log": str(lost)} if lost else {}
         said = partial(told, decision, page, as_json=given.json, commit=candidate.commit, **log)
@@ -234,28 +230,6 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     differ = trainer.changed(decision.runs)
     reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
     return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
-
-
-def _append_rows(trainer: CommandTrainer, decision: Decision) -> None:
-    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
-    the file expect it."""
-    if decision.verdict == "cannot be judged":
-        return
-    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
-        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm))
-
-
-def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ...]:
-    """The columns of autoresearch, then the number of runs and p."""
-    runs = [run for run in decision.runs if run.arm == arm]
-    values = decision.baseline_values if arm == BASELINE else decision.candidate_values
-    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
-    commit = decision.asked["arms"][arm == BASELINE]["commit"]
-    said = (commit[:7], f"{mean:.6f}", f"{memory:.1f}")
-    if arm == BASELINE:
-        return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
-    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
-    return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
 
 
 def _next(
