@@ -314,6 +314,13 @@ def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path:
     assert load(folder).metric.direction == "higher"
 
 
+@pytest.mark.parametrize("call", ["np.random.seed(42)", "random.seed(7)", "torch.cuda.manual_seed_all(1)"])
+def test_a_seed_in_the_code_is_named_as_it_stands_there_and_said_to_be_shifted(tmp_path: Path, call: str) -> None:
+    (tmp_path / "train.py").write_text(f"import x\n{call}\n")
+    way, why = setup_guesses.seed(tmp_path / "train.py")
+    assert way == "inject" and f"fixes its seed ({call}), which is shifted without an edit, so that no run" in why
+
+
 def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
     (seen,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)

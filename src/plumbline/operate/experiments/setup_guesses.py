@@ -31,6 +31,8 @@ HIGHER = (
     *("acc", "accuracy", "f1", "auc", "bleu", "rouge", "rougel", "score", "reward", "return", "mfu", "iou", "miou"),
     *("r2", "psnr", "ssim", "map", "precision", "recall", "match", "em", "top1", "top5", "pass", "spearman", "tokens"),
 )
+#: What `inject` does with a seed that the code fixes.
+SHIFTED = "which is shifted without an edit, so that no run repeats the number you know"
 #: A line that says the best value so far, and not the last.
 BEST = re.compile(r"\b(?:best|lowest|highest)\b", re.IGNORECASE)
 #: Lines from a log's end in which a metric is looked for, and bytes of a script that are read.
@@ -186,9 +188,9 @@ def seed(path: Path | None) -> tuple[str, str]:
     if variable := re.search(r"""(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w*SEED\w*)["']""", text):
         return f"{ENVIRONMENT}{variable[1]}", f"{path.name} reads {variable[1]} from the environment"
     if fixed := re.search(
-        r"(?:manual_seed(?:_all)?|random\.seed|default_rng|set_seed|seed_everything)\([^)\n]*\)", text
+        r"(?:\w+\.)*(?:manual_seed(?:_all)?|(?<=random\.)seed|default_rng|set_seed|seed_everything)\([^)\n]*\)", text
     ):
-        return INJECT, f"{path.name} fixes its seed ({fixed[0]}), which is shifted without an edit"
+        return INJECT, f"{path.name} fixes its seed ({fixed[0]}), {SHIFTED}"
     return INJECT, f"{path.name} sets no seed that was seen"
 
 
