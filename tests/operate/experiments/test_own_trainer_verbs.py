@@ -20,6 +20,7 @@ from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses, setup_trainer
 from plumbline.operate.experiments.__main__ import main
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.own_trainer import seed as seeds
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
 from plumbline.own_trainer.trainer_file import load
@@ -704,3 +705,37 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     assert [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE] == [*range(42, 47)]
     assert len(banked(folder)) == runs + sum(run["arm"] != BASELINE for run in worse["runs"])
     assert plumbline(folder, "log", "--forget", "worse").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("was", "what", "only"),
+    [
+        ("random.seed(1)", "random.seed(3)", True),
+        ("random.seed(1)", "random.seed(3); lr = 2", False),
+        ("lr = 1", "lr = 3", False),
+        ("-- a", "-- b", False),
+        ("own.manual_seed(1)", "own.manual_seed(2)", False),  # inject leaves it alone
+    ],
+)
+def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: str, what: str, only: bool) -> None:
+    text = "import random\nrandom.seed(1)\nlr = 1\n-- a\nown.manual_seed(1)\n"
+    repository = Repository(repository_of(tmp_path / "own", text))
+    change(repository.folder, what, was)
+    change(repository.folder, "random.seed(7)  ", "random.seed(1)") if was == "-- a" else None
+    (repository.folder / "plumbline.toml").write_text("no part of an arm")
+    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    assert seeds.only_a_seed(*lines) == only, lines
+    (repository.folder / "new.py").write_text("")
+    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    assert not seeds.only_a_seed(*lines), lines
+
+
+def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path) -> None:
+    script = "import random\nrandom.seed(1)\nprint(f'METRIC q={2 + random.random()}')\n"
+    folder = repository_of(tmp_path / "own", script)
+    assert run_in_process.run(setup_trainer.main, "python train.py", cwd=folder).returncode == 0
+    change(folder, "random.seed(3)", "random.seed(1)")
+    done = plumbline(folder, "try", "-m", "seed 3")
+    assert "mind: this changes only a seed, which every run changes anyway" in done.stderr, done.stderr
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 10 and "`. (this" not in said and " (this does not say that it is worse)." in said, said

@@ -147,7 +147,8 @@ def _discarded(decision: Decision) -> str:
         any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
         return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
     above = amount(found.high, decision)
-    return f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}."
+    said = f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}"
+    return f"{said} (this does not say that it is worse)." if found.high > 0 else f"{said}."
 
 
 def _undecided(decision: Decision) -> str:

@@ -41,11 +41,11 @@ from plumbline.operate.experiments.folder_arguments import (
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
 from plumbline.operate.experiments.folder_rows import STATUS, append_rows
-from plumbline.own_trainer import metric, own_tree, trust
+from plumbline.own_trainer import metric, own_tree, seed, trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Arm, Repository
-from plumbline.own_trainer.trainer_file import NAME, TrainerFile, load
+from plumbline.own_trainer.trainer_file import INJECT, NAME, TrainerFile, load
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
@@ -113,6 +113,9 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         candidate, other = arms_of(given, baseline)
         if said := own_tree.mind(baseline.repository, candidate.commit, file.run.command):
             tell(said)
+        lines = baseline.repository.changed_lines(other.commit, candidate.commit) if file.run.seed == INJECT else None
+        if lines and candidate.flags == other.flags and seed.only_a_seed(*lines):
+            tell("mind: this changes only a seed, which every run changes anyway")
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
