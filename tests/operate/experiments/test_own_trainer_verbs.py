@@ -739,3 +739,28 @@ def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path)
     assert "mind: this changes only a seed, which every run changes anyway" in done.stderr, done.stderr
     said = " ".join(done.stdout.split())
     assert done.returncode == 10 and "`. (this" not in said and " (this does not say that it is worse)." in said, said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["try", "--lr", "0.1"], "flags of your script go behind --: plumbline try -m WORDS -- --lr 0.1"),
+        (
+            ["try", "-m", "lr up", "--fast", "--lr", "0.1"],
+            "no --fast; flags of your script go behind --: plumbline try -m 'lr up' -- --fast --lr 0.1",
+        ),
+        (["try", "lr up", "--", "--lr", "0.1"], "words go behind -m: plumbline try -m 'lr up' -- --lr 0.1"),
+    ],
+)
+def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, words: list[str], said: str) -> None:
+    done = plumbline(folder, *words)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
+    words = ["python", "train.py", "--lr", "0.1", "--seed", "3"]
+    done = run_in_process.run(setup_trainer.main, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in done.stderr
+    done = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
+    assert done.returncode == 2 and "unrecognized arguments: --nosuch" in done.stderr

@@ -12,6 +12,7 @@ command continues what was stopped.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -175,6 +176,9 @@ def _main(given: argparse.Namespace) -> int:
                 f"script of a folder with {TRAINER_FILE}, which neither this one nor one above it has: "
                 'plumbline setup-trainer "python train.py" writes it'
             )
+        if _trainer_folder() is not None and (given.flags or " " in given.what):
+            flags = f" -- {shlex.join(given.flags)}" if given.flags else ""
+            raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(given.what)}{flags}")
         _refuse(given, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {given.what!r} names a method")
     if given.verb in ("try", "confirm"):
         for module in ("torch", "snakemake"):
@@ -188,7 +192,12 @@ def _main(given: argparse.Namespace) -> int:
 def parsed(words: list[str]) -> argparse.Namespace:
     """Read a command line; what follows `--` is the trainer's."""
     at = words.index("--") if "--" in words else len(words)
-    given = arguments().parse_args(words[:at])
+    parser = arguments()
+    given, unknown = parser.parse_known_args(words[:at])
+    if unknown:
+        if given.verb == "try" and _trainer_folder() is not None:
+            _refuse_flags(words[:at], given, unknown)
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if at < len(words):
         given.flags = words[at + 1 :]
         if given.verb != "try":
@@ -200,8 +209,26 @@ def folder_meant(given: argparse.Namespace) -> Path | None:
     """The folder whose trainer is meant: the working directory, or the nearest above it, that has a plumbline.toml."""
     if getattr(given, "what", None) or given.preset or given.config:
         return None
+    return _trainer_folder()
+
+
+def _trainer_folder() -> Path | None:
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
+
+
+def _refuse_flags(words: list[str], given: argparse.Namespace, unknown: list[str]) -> None:
+    """Refuse flags of a trainer before `--`, with the command that was meant."""
+    options = {option for option in unknown if option.startswith("-")}
+    flags = []
+    for word, following in zip(words, [*words[1:], "-"]):
+        if word in options:
+            flags += [word] if following.startswith("-") else [word, following]
+    message = shlex.quote(given.message) if given.message else "WORDS"
+    raise UsageError(
+        f"plumbline try has no {unknown[0]}; flags of your script go behind --: plumbline try -m {message} -- "
+        f"{shlex.join(flags or unknown)}"
+    )
 
 
 def _refuse(given: argparse.Namespace, names: tuple[str, ...], why: str) -> None:

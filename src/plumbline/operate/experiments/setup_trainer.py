@@ -11,12 +11,13 @@ import argparse
 import json
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses
@@ -67,7 +68,16 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> int:
     """Run `plumbline setup-trainer`."""
     with command_line.stopped_on_request():
-        return _main(arguments().parse_args())
+        return _main(_parsed(sys.argv[1:]))
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    parser = arguments()
+    given, unknown = parser.parse_known_args(words)
+    if unknown and given.command and " " not in given.command:
+        command = " ".join(words[words.index(given.command) :])
+        raise UsageError(f'quote the command: plumbline setup-trainer "{command}"')
+    return given if not unknown else parser.parse_args(words)
 
 
 def _main(given: argparse.Namespace) -> int:
