@@ -675,11 +675,18 @@ def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noi
     assert "momentum 0.5 + decay 0.002 against baseline: keep" in page.with_suffix(".svg").read_text()
     assert "`decay 0.002` improves" not in page.read_text() + plumbline(folder, "page").stdout
     assert "both that were kept" in plumbline(folder, "log", "--json").stdout
+    assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
+    lines = plumbline(folder, "log").stdout.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("improve" in line for line in lines)
+    said = " ".join(" ".join(lines).split())
+    assert re.search(r"\d\d-\d\d \d\d:\d\d momentum 0.5 baseline 2 \+ 5 0\.[12]\d+ keep", said), said
+    assert re.search(r"\* decay 0.002 momentum 0.5 2 \+ 5 0.1\d* keep", said), said
+    assert "5 + 5" in said and "keep, claim" in said and "* the baseline now: decay 0.002 (" in said
+    assert "both that were kept" in plumbline(folder, "log", "--long").stdout
     # not the 7 runs that the present baseline has with those that made it look good, but its fresh ones
     plain = plumbline(folder, "try", "-n", "-m", "worse", "--", "--worse", "1").stdout
     assert "Rule: 5 runs of the baseline, then" in plain and "Of the baseline's 5 runs 5 are there." in plain
     assert "{flags}" not in plain and "train.py --worse -0.1 --worse 1. Rule" in plain
-    assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
     done = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
     assert json.loads(done.stdout)["terms"]["design"]["bank"] == 5
 
@@ -691,15 +698,17 @@ def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_a
     assert plumbline(folder, "try", "-m", "a cheat", "--", "--worse", "-0.1").returncode == 0
     done = plumbline(folder, "log", "--forget", "first")
     assert done.returncode == 1 and "the newest first: the newest is a-cheat-" in done.stderr
+    assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("a-cheat-*.md")).stem).returncode == 0
     for name, words in (("a cheat", "first"), ("first", "baseline")):
         done = plumbline(folder, "log", "--forget", name)
         assert done.returncode == 0, done.stderr
         assert f"The baseline is {words} (" in done.stdout and "again, with its 5 runs; " in done.stdout
+    assert plumbline(folder, "page", "first").stdout.startswith("# `first` against `baseline`")
     rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()]
     assert rows[-2:] == [["discard", "a cheat"], ["discard", "first"]]
     assert "nothing was kept yet" in plumbline(folder, "confirm").stderr
     log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
-    assert [one["verdict"] for one in log] == ["cannot be judged"] * 2
+    assert [one["verdict"] for one in log] == ["cannot be judged"] * 2 + ["keep"]  # the last is the claim
     runs = len(banked(folder))
     worse = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3").stdout)
     assert [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE] == [*range(42, 47)]

@@ -57,9 +57,12 @@ def arguments() -> argparse.ArgumentParser:
         one.add_argument("--json", action="store_true", help="print one object")
         if verb == "log":
             words = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
+            one.add_argument("--long", action="store_true", help="with the sentence of each decision")
             one.add_argument("--forget", metavar="NAME", help=words)
         if verb == "page":
-            one.add_argument("name", nargs="?", help="as plumbline log lists it; default: the newest")
+            one.add_argument(
+                "name", nargs="?", help="the words of -m, or a name in plumbline log --long; default: newest"
+            )
     return parser
 
 

@@ -59,8 +59,10 @@ class ExperimentFolders:
             lost = replace(lost, ledger=ledger_pages.statement(ledger, self.pages))
             decision_page.write(lost, self.pages / f"{name}.md")
 
-    def named(self, name: str | None, *, kept: bool = False) -> Decision:
+    def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
         """Read a decision by its name or by the words of what was tried, or the newest one; `kept`: of a kept one.
+
+        Without `claims` words mean the try, not what `plumbline confirm` made of it.
 
         Raises:
             PlumblineError: there is none.
@@ -68,7 +70,7 @@ class ExperimentFolders:
         known = self.decisions()
         if name is not None:
             there = {path.stem: path for path in known}
-            words = {} if name in there else {decision_records.read(path).terms.candidate: path for path in known}
+            words = {} if name in there else self._by_words(known, claims=claims and not kept)
             if name not in {**there, **words}:
                 like = nearest(name, [*there, *words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
@@ -86,3 +88,9 @@ class ExperimentFolders:
                 return decision
         what = "that was kept" if kept else "yet"
         raise PlumblineError(f"there is no experiment {what} {self.where}: {self.first}")
+
+    @staticmethod
+    def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
+        """Find the newest decision by the words of what was tried."""
+        decisions = ((path, decision_records.read(path).terms) for path in paths)
+        return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}

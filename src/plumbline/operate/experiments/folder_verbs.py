@@ -55,13 +55,15 @@ def run(given: argparse.Namespace, root: Path) -> int:
 
         return forget(given.forget, root, place_of(root))
     if given.verb not in VERBS:
-        from plumbline.operate.experiments.past_experiments import VIEWS, print_noise
+        from plumbline.operate.experiments.past_experiments import print_log, print_noise, print_page
 
-        if given.verb == "noise":
-            place = place_of(root)
-            baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
-            return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
-        return VIEWS[given.verb](given, place_of(root))
+        place = place_of(root)
+        if given.verb == "page":
+            return print_page(given, place)
+        baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+        if given.verb == "log":
+            return print_log(given, place, baseline.arm)
+        return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
     return VERBS[given.verb](given, root)
 
 

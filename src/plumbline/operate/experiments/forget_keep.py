@@ -26,7 +26,7 @@ def forget(name: str, root: Path, place: ExperimentFolders) -> int:
     folder = Folder(root)
     with folder.held(f"plumbline log --forget {name}"):
         baseline = FolderBaseline(load(root), folder, Repository(root), tell)
-        decision = place.named(name)
+        decision = place.named(name, claims=False)
         before = baseline.forget(
             decision.terms.name, lambda page: place.withdraw(page, WHY, verdict="cannot be judged")
         )
