@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -14,16 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from plumbline.core import process_record
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses, setup_trainer
-from plumbline.operate.experiments.__main__ import main
+from plumbline.operate.experiments.__main__ import arguments, main
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
 from plumbline.own_trainer import seed as seeds
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
-from plumbline.own_trainer.trainer_file import load
+from plumbline.own_trainer.trainer_file import DecidePart, load
 from tests import run_in_process
 from tests.operate import fake_terminal
 
@@ -466,13 +469,13 @@ def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> N
 @pytest.mark.slow
 def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
-    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned = 5'))
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_candidates = 5'))
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
     terms = json.loads(done.stdout)["terms"]
     assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
     done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
     assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
-    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned = 5'))
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned_candidates = 5'))
     done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
     assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
 
@@ -773,3 +776,12 @@ def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
     assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in done.stderr
     done = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
     assert done.returncode == 2 and "unrecognized arguments: --nosuch" in done.stderr
+
+
+def test_every_key_of_what_decides_is_an_option_of_try_and_is_explained_where_it_is_written(folder: Path) -> None:
+    written = (folder / "plumbline.toml").read_text().partition("[decide]\n")[2].splitlines()
+    assert len(written) == 5 and all(re.fullmatch(r"(\w+) = \S+ +# .+", line) for line in written), written
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as shown:
+        arguments().parse_args(["try", "--help"])
+    for field in structs.fields(DecidePart):
+        assert f"--{field.name.replace('_', '-')}" in shown.getvalue().split(), field.name

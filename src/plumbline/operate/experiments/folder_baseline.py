@@ -161,7 +161,7 @@ class FolderBaseline:
     def beside_next(self, bank: Bank, ledger: Ledger) -> dict[str, int]:
         """Count the baseline's runs that the next try is compared with, by the trainer's group in the bank."""
         trainer = self.trainer()
-        base, least = trainer.method(BASELINE), self.file.decide.bank
+        base, least = trainer.method(BASELINE), self.file.decide.baseline_runs
         next_one = LedgerEntry(kind="try", name="", fingerprint="", baseline=base, metric=trainer.metric, test="")
         since = announced_looks.last_keep(next_one, ledger)
         size = beside_next(bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least)
@@ -205,7 +205,7 @@ class FolderBaseline:
         pending = self.said.get("pending")
         if pending is None:
             return ""
-        arm, size = self.repository.recalled(pending), self.file.decide.bank
+        arm, size = self.repository.recalled(pending), self.file.decide.baseline_runs
         self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
         runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
         lost = [run for run in runs if not run.has_value]

@@ -117,7 +117,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     if again:
         baseline.take_again(bank)
     baseline.require_same_machine(bank)
-    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.bank, baseline.first_seed)
+    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.baseline_runs, baseline.first_seed)
     if lost := [run for run in runs if not run.has_value]:
         log = folder.log(baseline.arm.method, lost[0].seed)
         raise PlumblineError(
@@ -301,8 +301,17 @@ def _toml(file: TrainerFile) -> str:
     lines += ["", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]
     lines += [f"direction = {_text(said.direction)}", "", "[decide]"]
-    lines += [f"alpha = {decide.alpha:g}", f"min_gain = {decide.min_gain:g}", f"max_seeds = {decide.max_seeds}"]
-    lines += [f"bank = {decide.bank}", f"session = {_text(decide.session)}"]
+    for setting, words in (
+        (f"alpha = {decide.alpha:g}", "chance that a change that does nothing is kept, one-sided"),
+        (f"minimum_gain = {decide.minimum_gain:g}", "a gain must exceed this, in the metric's units"),
+        (f"max_runs = {decide.max_runs}", "of a change, at most; it mostly needs fewer"),
+        (f"baseline_runs = {decide.baseline_runs}", "beside which it is judged; they are used again"),
+        (
+            f"session = {_text(decide.session)}",
+            "what alpha holds for: each change by itself; fdr, fwer: all that are tried",
+        ),
+    ):
+        lines.append(f"{setting:<20}# {words}")
     return "\n".join(lines) + "\n"
 
 
