@@ -127,7 +127,8 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     assert re.search(
         r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", done.stderr
     )
-    assert "a fixed number with the same power: 6" in done.stdout
+    assert "deciding with a number of runs fixed beforehand would take 6" in " ".join(done.stdout.split())
+    assert done.stderr.count("T: the mean gain over its standard error.") == 1
     assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
     assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
     after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()

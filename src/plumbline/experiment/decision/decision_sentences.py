@@ -99,14 +99,14 @@ def session_line(decision: Decision) -> str:
             f"{1 / design.alpha:.3g} that this candidate needed is reached by {two} of gains of 2 sigma and {three} of "
             "3 sigma."
         )
-    said = "Session `each`: the level holds for each candidate by itself"
+    said = "Session `each`: the level holds for each candidate by itself."
     if design.plan != "bank" or decision.tries < 2:
-        return f"{said}."
+        return said
     kept = false_keeps(design, decision.tries)
     return (
-        f"{said}; of {decision.tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did "
-        f"anything, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs "
-        "until one is kept."
+        f"{said} If none of the {decision.tries} changes tried so far against this baseline did anything, "
+        f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share "
+        "the baseline's runs until one is kept."
     )
 
 
