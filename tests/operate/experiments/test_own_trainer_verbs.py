@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,17 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
     assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
     hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
-    assert done.returncode == 0 and "Committed: better" in done.stderr
+    assert done.returncode == 0 and "Committed: better (with plumbline.toml, which was new)" in done.stderr
+    change(folder, "GAIN = 0.3", "GAIN = 0.2")
+    done = plumbline(folder, "try", "-m", "better yet", "--commit")
+    assert "Committed: better yet\n" in done.stderr
+    for _ in range(2):
+        last = (folder / "results.tsv").read_text().splitlines()[-1].split("\t")
+        assert last[0] == git(folder, "rev-parse", "--short=7", "HEAD").strip() and last[4] == "better yet"
+        assert plumbline(folder, "try", "-m", "better yet", "--commit").returncode == 0  # writes no row again
+    assert (folder / "results.tsv").read_text().count("better yet") == 1
+    git(folder, "reset", "-q", "--soft", "HEAD~1")
+    git(folder, "commit", "-q", "--amend", "-m", "better")
     done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
     assert done.returncode == 0 and "Next: plumbline confirm" in done.stderr, done.stderr  # nothing is there to commit
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
@@ -518,6 +529,8 @@ def test_a_clock_that_steps_while_runs_are_made_changes_no_decision(folder: Path
 def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
     done = plumbline(tmp_path, "try")
     assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
+    done = plumbline(tmp_path, "noise")
+    assert done.returncode == 1 and "no plumbline.toml here or above; " in done.stderr
     done = plumbline(tmp_path, "try", "qknorm", "-m", "x")
     assert done.returncode == 2 and "--message is of a folder with plumbline.toml" in done.stderr
     done = plumbline(folder, "try", "-m", "x", "--quick")
@@ -571,9 +584,13 @@ def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: sig
         assert process.stderr is not None
         while "5 runs of baseline are there" not in process.stderr.readline():
             pass
+        while not list((folder / ".plumbline/logs").glob("*/seed-1042.log")):
+            time.sleep(0.05)
         process.send_signal(number)
-        said = json.loads(process.communicate()[0])
+        out, errors = process.communicate()
+        said = json.loads(out)
     assert process.returncode in (code, -number) and said["exit_code"] == code and "same command" in said["error"]
+    assert errors == "stopped; the same command goes on (finished runs are used)\n"
 
 
 def test_a_decision_whose_commit_is_refused_is_one_object(folder: Path) -> None:

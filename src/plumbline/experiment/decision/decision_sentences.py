@@ -105,8 +105,8 @@ def session_line(decision: Decision) -> str:
     kept = false_keeps(design, decision.tries)
     return (
         f"{said} If none of the {decision.tries} changes tried so far against this baseline did anything, "
-        f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share "
-        "the baseline's runs until one is kept."
+        f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for "
+        "candidates share the baseline's runs until one is kept."
     )
 
 

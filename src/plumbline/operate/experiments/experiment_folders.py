@@ -26,6 +26,7 @@ class ExperimentFolders:
         ledger: the ledger, one for everything that is compared here.
         where: which place it is, as the end of a sentence: `at preset demo`.
         first: the command that makes the first experiment here.
+        lacking: what is not here, as the begin of an error where nothing was tried yet; empty where all is.
     """
 
     pages: Path
@@ -33,6 +34,7 @@ class ExperimentFolders:
     ledger: Path
     where: str
     first: str
+    lacking: str = ""
 
     def bank(self) -> Bank:
         """Read the bank."""
@@ -87,7 +89,7 @@ class ExperimentFolders:
             if not kept or (decision.verdict == "keep" and not decision.terms.claim):
                 return decision
         what = "that was kept" if kept else "yet"
-        raise PlumblineError(f"there is no experiment {what} {self.where}: {self.first}")
+        raise PlumblineError(f"{self.lacking}there is no experiment {what} {self.where}: {self.first}")
 
     @staticmethod
     def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:

@@ -28,7 +28,7 @@ from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.requests import read_result
 from plumbline.own_trainer.snapshot import AUTO, FOLDER, ROWS, Arm, Repository
-from plumbline.own_trainer.trainer_file import TrainerFile
+from plumbline.own_trainer.trainer_file import NAME, TrainerFile
 
 #: What is to be done where means would cross machines.
 ELSEWHERE = (
@@ -287,6 +287,7 @@ def commit(repository: Repository, arm: Arm) -> str:
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
+    new = not repository.tracked(NAME)
     names = [*repository.tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
@@ -296,4 +297,4 @@ def commit(repository: Repository, arm: Arm) -> str:
                 said = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
                 raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
         keep()
-    return f"Committed: {arm.words}"
+    return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"

@@ -106,10 +106,12 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
             decision = decision_records.read(page.with_suffix(".json"))
-            append_rows(baseline.trainer(), decision)
             _say_decided(decision)
             wanted = given.commit and not baseline.is_head(baseline.arm)
-            rest = [lambda: commit(baseline.repository, baseline.arm)] if wanted else []
+            if not wanted:
+                append_rows(baseline.trainer(), decision)
+            committed = partial(commit, baseline.repository, baseline.arm)
+            rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if wanted else []
             return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
@@ -136,11 +138,14 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
             done = baseline.settle_pending(bank, place.withdraw)
             decision = decision_records.read(page.with_suffix(".json"))
-        append_rows(trainer, decision)
+        later = given.commit and decision.verdict == "keep"  # the row names the commit, which is yet to be made
+        if not later:
+            append_rows(trainer, decision)
         lost = _lost_log(decision, baseline, candidate, other)
         log = {"log": str(lost)} if lost else {}
         said = partial(told, decision, page, as_json=given.json, commit=candidate.commit, **log)
-        rest = (lambda: done, lambda: _next(decision, given, baseline, candidate, lost))
+        follow = partial(_next, decision, given, baseline, candidate, lost)
+        rest = (lambda: done, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
         return _told(said, rest, as_json=given.json)
 
 
@@ -153,6 +158,14 @@ def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_
         if line := follow():
             tell(line)
     return decision() if code is None else code
+
+
+def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
+    """Do what follows a decision, and write its row, also where a commit is refused."""
+    try:
+        return follow()
+    finally:
+        append_rows(trainer, decision)
 
 
 def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dict[str, Any]) -> Decision | None:

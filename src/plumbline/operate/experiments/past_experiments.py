@@ -32,7 +32,9 @@ def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Map
         print(json.dumps({"noise": rows}))
         return 0
     if not rows:
-        raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; {place.first} makes some")
+        raise PlumblineError(
+            f"{place.lacking}{bank.path}: no two runs of one method are there yet; {place.first} makes some"
+        )
     for row in rows:
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
         said = (
@@ -55,7 +57,7 @@ def print_log(given: argparse.Namespace, place: ExperimentFolders, now: Arm | No
         print(json.dumps({"log": rows, "ledger": str(known.path), "length": len(known), "head": known.head}))
         return 0
     if not rows:
-        raise PlumblineError(f"{known.path}: nothing was tried yet; {place.first}")
+        raise PlumblineError(f"{place.lacking}{known.path}: nothing was tried yet; {place.first}")
     heads = ("when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
     _print(heads, [_cells(row) for row in rows], whole=("when (UTC)", "runs", "gain", "verdict"))
     if now is not None:
