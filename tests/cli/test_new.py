@@ -71,6 +71,13 @@ def test_a_new_method_passes_its_own_tests_and_can_be_tried(project: Path, repos
     tried = ("-m", "plumbline", "try", "fresh", "--study", "fresh", "--preset", "smoke", "-n")
     done = python(project, *tried, packages=packages)
     assert done.returncode == 0 and done.stdout.startswith("fresh against baseline: "), done.stdout + done.stderr
+    # The checks before training are made of a study's method as of a file's.
+    component = packages / "fresh/ffn.py"
+    text = component.read_text()
+    assert text.count("        return ") == 1
+    component.write_text(text.replace("        return ", "        return x_BTF.mean(1, keepdim=True) + "))
+    done = python(project, *tried, packages=packages)
+    assert done.returncode == 13 and "fresh: causality: " in done.stderr + done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.slow

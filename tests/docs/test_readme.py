@@ -33,7 +33,9 @@ def test_the_lines_of_the_audit_are_those_that_it_prints(readme: str) -> None:
     assert len(shown) == 3 and set(shown) <= set(printed)
     rows, mismatches = (int(cell) for cell in (printed[-1].split("|")[-2], printed[-1].split("|")[-3]))
     kinds = Counter(row["evidence_kind"] for row in audited if row["verdict"] == "mismatch")
-    words = f"Of {rows} checks {mismatches} fail: {kinds.pop('contradiction')} contradictions, {kinds.total()} that rest"
+    words = (
+        f"Of {rows} checks {mismatches} fail: {kinds.pop('contradiction')} contradictions, {kinds.total()} that rest"
+    )
     assert words in " ".join(readme.split())
 
 

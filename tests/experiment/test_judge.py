@@ -46,6 +46,7 @@ def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
     ours, theirs = rng.normal(size=n), rng.normal(size=5)
     judged = judge("a", seeds(*ours), seeds(*theirs), UP)
     assert judged.p == pytest.approx(stats.ttest_ind(ours, theirs, alternative="greater").pvalue)
+    assert judged.p_two_sided == pytest.approx(stats.ttest_ind(ours, theirs).pvalue)
     welch = stats.ttest_ind(ours, theirs, equal_var=False, alternative="greater").pvalue
     assert judged.welch.p_greater == pytest.approx(welch)
     paired = judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, paired=True))
@@ -53,6 +54,17 @@ def test_p_is_students_and_the_paired_one_that_of_pairs(n: int) -> None:
     of_pairs = stats.ttest_rel(ours[:shared], theirs[:shared], alternative="greater").pvalue
     assert paired.p == pytest.approx(of_pairs) and paired.n == shared
     assert judged.pairs is not None and judged.pairs.p == pytest.approx(paired.p)
+
+
+@pytest.mark.parametrize(("alpha", "level"), [(0.025, 0.95), (0.05, 0.9), (0.01, 0.98)])
+def test_the_sentence_gives_the_interval_its_level_and_the_gain_its_unit(alpha: float, level: float) -> None:
+    ours, theirs = [4.0, 5.5, 6.0], [1.0, 2.0, 3.0, 2.2]
+    said = sentence(judge("a", seeds(*ours), seeds(*theirs), ComparisonTerms(higher=True, alpha=alpha)), "b", "acc")
+    ends = stats.ttest_ind(ours, theirs).confidence_interval(level)
+    assert f"by 3.12 ({level:.0%}".replace("%", " %") + f" interval {ends.low:.2f} to {ends.high:.2f}; 3" in said
+    assert "standard deviations of one run; 3 seeds against 4 of `b`; one-sided p = " in said and "sigma" not in said
+    paired = ComparisonTerms(higher=True, paired=True)
+    assert "standard deviations of a difference; " in sentence(judge("a", seeds(*ours), BASE, paired), "b", "acc")
 
 
 def test_one_seed_is_the_prediction_t() -> None:
@@ -180,8 +192,9 @@ def test_the_runs_that_are_missing_find_what_is_asked_after_as_another_try() -> 
     after = ComparisonDesign(math.sqrt(2 / more.each), 2 * more.each - 2, 0.025 / 2)
     fewer = ComparisonDesign(math.sqrt(2 / (more.each - 1)), 2 * more.each - 4, 0.025 / 2)
     assert fewer.power(2.0) < 0.8 <= after.power(2.0)
-    assert f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 sigma with 80 %" in sentence(
-        judged, "base", "loss"
+    assert (
+        f"{more.method} more runs and {more.baseline} of `base` would find a gain of 2 standard deviations with 80 %"
+        in sentence(judged, "base", "loss")
     )
     named = judge("a", seeds(2.0, 3.0, 4.0), BASE, ComparisonTerms(higher=True, worth=2.0)).more
     assert (

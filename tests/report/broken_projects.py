@@ -90,7 +90,7 @@ def broken_project(root: Path) -> Project:
         (made / f"fig2{ending}").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     verdicts = made.parent / "verdict"
     verdicts.mkdir()
-    said = "# Verdict\n\n`mine` is not decided.\n\n![a picture](mine.svg)"
+    said = "# Verdict on `mine`\n\n`mine` is not decided.\n\n![a picture](mine.svg)"
     (verdicts / "mine.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg' width='700' height='90'/>")
     tried = verdicts.with_name("experiment")
     tried.mkdir()

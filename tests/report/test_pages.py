@@ -135,9 +135,11 @@ def test_a_study_of_which_nothing_is_made_says_what_would_make_it(read: dict[str
 
 
 def test_the_list_of_verdicts_says_each_and_its_page_shows_the_picture(pages: Path, read: dict[str, Read]) -> None:
-    assert '<a href="verdicts/mine.html">mine</a>: mine is not decided.' in read["verdicts.html"].text
-    assert '<a href="experiments/softpick.html">softpick</a>: softpick is kept.' in read["verdicts.html"].text
+    assert '<a href="verdicts/mine.html">Verdict on mine</a>: mine is not decided.' in read["verdicts.html"].text
+    for where in ("verdicts.html", "index.html"):
+        assert '<a href="experiments/softpick.html">softpick</a>: softpick is kept.' in read[where].text
     page = read["verdicts/mine.html"].text
+    assert page.index('<p class="lead">mine is not decided.') < page.index("<img") and page.count("is not decided") == 1
     (source,) = re.findall(r'<img src="([^"]+)"', page)
     assert (pages / "verdicts" / source).read_text().startswith("<svg") and "a picture" not in page
 

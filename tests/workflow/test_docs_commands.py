@@ -23,6 +23,7 @@ CLUSTER = "../cluster/test_cluster.py::test_smoke_preset_through_the_cluster"
 END_TO_END = "test_end_to_end.py::test_{}"
 PAPER = "test_dry_run.py::test_profile_slurm_plans_the_paper_preset_to_the_letter"
 REFUSED = "../theory/test_eliminate_query_refusals.py::test_norms_between_and_skips"
+PRINTED = "../docs/test_verdict_pages.py::test_the_numbers_of_a_page_have_the_verdict_that_it_shows"
 RECORD = "test_adding_a_study.py::test_a_record_of_its_bundle_is_made_again_at_its_commit"
 SCIQ = "../evaluate/test_new_task.py::test_one_file_adds_a_task_that_scores_as_lm_eval_scores_it"
 THEORY = "../theory/test_eliminate_query.py::test_{}"
@@ -62,6 +63,8 @@ ELSEWHERE = {
     "plumbline rebuild records/": RECORD,
     "python -m plumbline.bundle.records": RECORD,
     "plumbline try value_residual": TRY,
+    "plumbline verdict printed.csv": PRINTED,
+    "plumbline verdict table3.csv": PRINTED,
     "plumbline setup-trainer": FOLDER.format("a_first_run_says_the_metric_the_seed_and_what_git_ignores"),
     "plumbline audit --from": AUDIT,
     "plumbline audit examples/audit": AUDIT,

@@ -58,11 +58,10 @@ def test_make_quick_is_a_try_that_trains_two_methods_and_evaluates_nothing(proje
     done = subprocess.run(["make", "-n", "quick"], cwd=project.root, capture_output=True, text=True, check=True)
     (line,) = (line for line in done.stdout.splitlines() if "plumbline try" in line)
     assert "plumbline try 'qknorm' --study transfer --quick ||" in line
-    asked = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline", "steps": 60}
-    asked |= {"warmup_steps": 3, "pack": "base", "validation_sequences": 256}
+    asked = {"study": "transfer", "scale": "base", "method": "qknorm", "against": "baseline"}
     asked |= {"baseline_seeds": [42, 43, 44], "seeds": [1042]}
     words = ("--config", "studies=[transfer]", f"experiment={json.dumps(asked)}")
-    folder = "work/demo/runs/transfer/base_60_steps_ef45b7"
+    folder = "work/demo/runs/transfer/base"
     seeds = (f"{folder}/baseline/s{seed}/outcome.json" for seed in (42, 43, 44))
     planned = project.planned(*seeds, f"{folder}/qknorm/s1042/outcome.json", *words)
     assert planned.pop("fetch") == 2, "texts, and no evaluation items"
@@ -87,6 +86,8 @@ def test_a_dry_run_of_hundreds_of_jobs_is_a_page(project: Project) -> None:
     table = page[page.index("What each job would ask for (?: known when its inputs are there):") :]
     rows = {line.split()[0]: line.split()[1:] for line in table if line and line[0].isalpha()}
     assert rows["pretrain"][:3] == ["26", "1", "gpu:8"] and rows["evaluate"][:3] == ["26", "1", "gpu:1"]
+    (lines,) = (line for line in table if line.startswith("---"))
+    assert len(lines.split()) == 1 + len(rows["pretrain"]), "every number stands under its own heading"
     assert float(rows["pretrain"][4].split("-")[-1]) == 24.0, "a slice of the profile"
     assert rows["documents"][:3] == ["1", "1", "-"] and max(map(len, table)) <= 110
     few = project.python("-m", "snakemake", "results/table2.csv", "-n")

@@ -1,4 +1,4 @@
-"""What `plumbline new` writes into a clone, at smoke size: a study up to its table, a built-in method up to a try."""
+"""What `plumbline new` writes into a clone, at smoke size: a study up to its table, a method up to a decision."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pytest
 
 from tests.workflow.conftest import SMOKE
 from tests.workflow.project_copy import Project
+
+#: Exit codes of keep, discard and undecided.
+DECIDED = (0, 10, 11)
 
 pytestmark = [pytest.mark.slow, pytest.mark.workflow]
 
@@ -35,7 +38,10 @@ def test_a_new_built_in_method_can_be_tried_at_once(finished_copy: Project) -> N
     assert done.returncode == 0 and "wrote src/plumbline/model/ffn/quite_new.py" in done.stdout, done.stdout
     done = project.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/model/test_quite_new.py")
     assert done.returncode == 0, done.stdout[-3000:]
-    done = project.python("-m", "plumbline", "try", "quite_new", "--study", "quite_new", "--preset", "smoke", "-n")
-    assert done.returncode == 0 and done.stdout.startswith("quite_new against baseline: "), done.stdout
+    tried = ("-m", "plumbline", "try", "quite_new", "--study", "quite_new", "--preset", "smoke")
+    done = project.python(*tried, "--baseline-runs", "2", "--max-runs", "2")
+    assert done.returncode in DECIDED and "`quite_new`" in done.stdout, done.stdout[-3000:]
+    asked = project.python("-m", "plumbline", "try", "quite_new", "--preset", "smoke")
+    assert asked.returncode == 1 and "add --study quite_new" in asked.stdout
     again = project.python("-m", "plumbline", "new", "method", "quite_new", "--built-in")
     assert again.returncode == 1 and "'quite_new' is the name of a study; did you mean" in again.stdout

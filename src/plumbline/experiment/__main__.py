@@ -1,8 +1,8 @@
 """Judges numbers from any program, with the power of the comparison and the ledger: `plumbline verdict results.csv`.
 
-Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric), or the log of a sequential search (commit, metric,
-status); a folder of submission.json files; or two folders of lm-eval --log_samples. Writes a page and its numbers
-beside them, and enters what was tried in the ledger. See docs/verdict.md.
+Reads .csv, .tsv, .jsonl and .json: a table (method, seed, metric; or, as printed: method, metric, std, n), or the log
+of a sequential search (commit, metric, status); a folder of submission.json files; or two folders of lm-eval
+--log_samples. Writes a page and its numbers beside them, and enters what was tried in the ledger. See docs/verdict.md.
 
 Exit codes with --exit-code-of: 0 keep (it improves), 10 discard (the gain that would be worth having is ruled out), 11
 not decided, 12 the method crashed or diverged, 13 cannot be judged; always: 1 an error, 2 a wrong command line. Without
@@ -29,6 +29,7 @@ from plumbline.experiment.formatting import counted
 from plumbline.experiment.judge import VerdictSentences
 from plumbline.experiment.numbers import numbers_verdict
 from plumbline.experiment.numbers.numbers_request import NumbersRequest
+from plumbline.experiment.numbers.readers.printed_spreads import SEM, STD, PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
 from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
 
@@ -76,8 +77,9 @@ def arguments() -> argparse.ArgumentParser:
         "--alpha",
         type=float,
         default=ALPHA,
-        help="promised error rate, one-sided, over all tries against this baseline in this metric; default: "
-        f"%(default)s, a claim's; a loop that runs again what it keeps may take {LOOP:g}",
+        help="promised error rate, one-sided, over all tries against this baseline in the ledger, in other metrics "
+        "too (unless this metric was named in it before there were values); default: %(default)s, a claim's; a loop "
+        f"that runs again what it keeps may take {LOOP:g}",
     )
     add("--minimum-gain", type=float, default=0.0, metavar="GAIN", help="a gain must exceed this; default: 0")
     add("--claimed-gain", type=float, metavar="GAIN", help="a claimed gain, to be ruled out or not")
@@ -90,13 +92,21 @@ def arguments() -> argparse.ArgumentParser:
         metavar="N",
         help="number of runs behind --sigma; without it --sigma is taken as exact",
     )
+    add("--seeds", type=int, metavar="N", help="number of runs behind each printed mean, where no column n says it")
+    add(
+        "--spread",
+        choices=[STD, SEM],
+        help="what the ± of cells such as '55.2 ± 0.4' is: the standard deviation of the runs, or the standard error "
+        "of their mean; no default",
+    )
     add("--paired", action="store_true", help="decide by the differences at the same seed")
     add(
         "--comparisons",
         type=int,
         default=0,
         metavar="TRIES",
-        help="planned number of tries, corrected for from the first on",
+        help="number of tries against this baseline that are planned, or that a paper made: corrected for from the "
+        "first on, unless the ledger has more",
     )
     add("--ledger", type=Path, metavar="LEDGER.jsonl", help="default: ledger.jsonl next to the results")
     add("--out", type=Path, metavar="PAGE.md", help="default: RESULTS.verdict.md, with a PAGE.json next to it")
@@ -170,6 +180,8 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         raise PlumblineError("give --higher-is-better or --lower-is-better: it is not guessed from a name")
     if given.goal is not None and not math.isfinite(given.goal):
         raise PlumblineError(f"--goal {given.goal}: must be a finite number")
+    if given.seeds is not None and given.seeds < 2:
+        raise PlumblineError(f"--seeds {given.seeds}: a standard deviation is of two runs or more")
     terms = ComparisonTerms(
         higher=given.higher,
         alpha=given.alpha,
@@ -202,6 +214,7 @@ def request(given: argparse.Namespace, repeat: str) -> NumbersRequest:
         chain=given.compare_with_previous,
         at_step=given.at_step,
         kind=given.results_shape,
+        told=PrintedSpread(given.seeds, given.spread or ""),
         planned=given.comparisons,
         repeat=repeat,
     )

@@ -26,7 +26,7 @@ class ComparisonTerms:
 
     Attributes:
         higher: whether higher is better.
-        alpha: the promised share of errors, one-sided, of the tries against this baseline in this metric together.
+        alpha: the promised share of errors, one-sided, of the tries against this baseline together.
         minimum_gain: a method has to be better by more than this (a leaderboard's rule), or, in a search, a change
             was kept that was better by more than this.
         claimed_gain: what somebody says that it gains; None if there is no such claim.

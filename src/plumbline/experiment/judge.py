@@ -33,6 +33,7 @@ import numpy as np
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.comparison_terms import POWER, ComparisonTerms
+from plumbline.experiment.numbers.runs_summary import RunsSummary
 from plumbline.experiment.numbers.seed_noise import noise
 from plumbline.experiment.numbers.seed_values import (
     CannotBeJudgedError,
@@ -44,7 +45,7 @@ from plumbline.experiment.numbers.seed_values import (
     sorted_values,
 )
 from plumbline.experiment.power import ComparisonDesign, Plan, seeds_each, sigma_interval, upper_tail
-from plumbline.stats.welch_and_stouffer import WelchResult, welch
+from plumbline.stats.welch_and_stouffer import WelchResult, welch, welch_of_summaries
 
 
 class VerdictSentences(StrEnum):
@@ -107,7 +108,8 @@ class BaselineComparison:
         low, high: the gain's bounds, each of them one-sided at 1 - alpha / tries.
         outcome: what is said.
         design: for the power of the comparison.
-        method, baseline: every seed that was given, as it was given; a goal has none.
+        method, baseline: every seed that was given, as it was given; a goal has none, and neither have summaries.
+        summaries: of the method and of the baseline (a goal has none), where these were given in place of seeds.
     """
 
     name: str
@@ -131,13 +133,19 @@ class BaselineComparison:
     terms: ComparisonTerms
     method: Seeds
     baseline: Seeds
+    summaries: tuple[RunsSummary, ...] = ()
 
     @property
     def plan(self) -> Plan:
         """What was compared: two sets of runs, pairs, or runs with a goal."""
-        if not self.baseline:
+        if not self.n_baseline:
             return "goal"
         return "pairs" if self.terms.paired else "two"
+
+    @property
+    def p_two_sided(self) -> float:
+        """The p that papers print: of a difference this large in either direction, from the required gain."""
+        return min(1.0, 2 * upper_tail(abs(self.t), self.freedom))
 
     @property
     def resolved(self) -> float:
@@ -196,6 +204,11 @@ class BaselineComparison:
 
         None if the baseline has no spread.
         """
+        if self.summaries:
+            if len(self.summaries) < 2 or not (sigma := self.summaries[1].std) > 0:
+                return None
+            t = (self.gain - self.terms.minimum_gain) / (sigma * self.design.error)
+            return t, upper_tail(t, self.n_baseline - 1)
         ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
         if len(theirs) < 2:
             return None
@@ -210,6 +223,9 @@ class BaselineComparison:
     @property
     def welch(self) -> WelchResult:
         """Welch's test against the minimum gain, which does not assume one sigma; its fields are NaN with one seed."""
+        if self.summaries:
+            sides = [(side.std, side.n) for side in self.summaries]
+            return welch_of_summaries(self.gain - self.terms.minimum_gain, *sides)
         ours, theirs = sorted_values(self.method), sorted_values(self.baseline)
         scale = scale_of(ours, theirs)
         return welch(self.terms.sign * ours / scale - self.terms.minimum_gain / scale, self.terms.sign * theirs / scale)
@@ -272,6 +288,8 @@ def judged_by(
     sigma: float,
     freedom: float,
     error: float,
+    *,
+    summaries: tuple[RunsSummary, ...] = (),
 ) -> BaselineComparison:
     """Test a gain by its sigma, the degrees of freedom and its standard error in units of sigma, and name the verdict.
 
@@ -305,6 +323,7 @@ def judged_by(
         terms=terms,
         method=method,
         baseline=baseline,
+        summaries=summaries,
     )
 
 

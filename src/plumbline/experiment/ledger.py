@@ -20,6 +20,7 @@ import contextlib
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -47,7 +48,7 @@ class LedgerEntry:
         name: as a reader knows it; a part of what makes two entries different.
         fingerprint: hash of the numbers, or of the spec, that were looked at.
         baseline: what it was compared with, by name: tries are counted against it.
-        metric: in what; tries are counted in it.
+        metric: in what; tries in another count too, unless this one is the primary one.
         test: what decided; another test of the same numbers is another try.
         planned: how many tries were announced, none if 0; not a part of what makes two entries different.
         commit: of the candidate, where it is one; not a part of what makes two entries different.
@@ -117,6 +118,12 @@ class Ledger:
     def made(self, baseline: str, metric: str) -> int:
         """Count the different entries against the baseline that add to the tries in the metric."""
         return len({entry.identity for entry in self._counted(baseline, metric)})
+
+    def by_metric(self, baseline: str, metric: str) -> dict[str, int]:
+        """Count the entries of `made` by the metric in which they were, this one first."""
+        different = {entry.identity: entry.metric for entry in self._counted(baseline, metric)}
+        counted = Counter(different.values())
+        return {one: counted[one] for one in sorted(counted, key=lambda one: (one != metric, one))}
 
     def planned(self, baseline: str, metric: str) -> int:
         """Find the most tries that were ever announced against the baseline; 0 if none were."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
+from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.ledger import NO_HEAD, Ledger
 
 
@@ -27,8 +28,23 @@ class LedgerState:
 
 def statement(ledger: Ledger, beside: Path) -> str:
     """Write the line that binds a page in the folder `beside` to the ledger; `stated` reads it."""
-    name = os.path.relpath(ledger.path, beside)
-    return f"Ledger: `{name}`, length {len(ledger)}, head `{ledger.head}`"
+    place = os.path.relpath(ledger.path, beside)
+    return f"Ledger: `{place}`, length {len(ledger)}, head `{ledger.head}`"
+
+
+def in_metrics(ledger: Ledger, baseline: str, metric: str) -> str:
+    """Say in which metrics the tries against a baseline were that count in this one."""
+    made = ledger.by_metric(baseline, metric)
+    if set(made) <= {metric}:
+        return f"in {name(metric)}"
+    return f"({', '.join(f'{number} in {name(one)}' for one, number in made.items())})"
+
+
+def tries_in(ledger: Ledger, baseline: str, metric: str) -> str:
+    """Say what p is multiplied by and where that stands: the tries in the ledger, or those announced in it."""
+    tries = ledger.tries(baseline, metric)
+    announced = " announced" if ledger.planned(baseline, metric) > ledger.made(baseline, metric) else ""
+    return f"{counted(tries, 'try', 'tries')}{announced} in {name(ledger.path.name)}"
 
 
 def stated(page: Path) -> LedgerState | None:

@@ -134,10 +134,12 @@ class StudyArms:
         theirs = sorted(seed for arm, seed in wanted if arm == BASELINE)
         ours = sorted(seed for arm, seed in wanted if arm != BASELINE)
         experiment = self.given | {"baseline_seeds": theirs, "seeds": ours}
+        # Of a user's own file the study that it extends is planned beside it.
+        study = self.study.code if self.project.mine else self.study.name
         return [
             f"preset={self.project.name}",
-            f"studies=[{self.study.code}]",
-            f"main_study={self.study.code}",
+            f"studies=[{study}]",
+            f"main_study={study}",
             *([f"mine={self.project.mine.path}"] if self.project.mine else []),
             f"experiment={json.dumps(experiment)}",
         ]

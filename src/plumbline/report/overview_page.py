@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline.report import study_page
+from plumbline.report import study_page, verdict_pages
 from plumbline.report.agreement_with_print import MARKS
 from plumbline.report.page_frame import ReportPage
 from plumbline.report.results_on_disk import ResultsOnDisk, RunCounts
@@ -18,6 +18,7 @@ def page(found: ResultsOnDisk, fronts: list[StudyFront], beside: list[ReportPage
         "counts": RunCounts.of(found.runs),
         "packed": found.packed,
         "marks": MARKS,
+        "verdicts": verdict_pages.listed(found),
         "audited": next(one for one in beside if one.path == "audit.html").content["grid"],
     }
     return ReportPage(path="index.html", title="Overview", template="index.html.j2", content=content, nav="Overview")

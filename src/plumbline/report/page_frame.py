@@ -23,7 +23,7 @@ _BANNERS = {
     ),
     "demo": (
         "demo, no reproduction",
-        "Tiny models: each experiment runs, but its numbers say nothing about the methods.",
+        "Tiny models: what differs here holds at this size and budget alone, and says nothing about the papers' sizes.",
     ),
     "smoke": ("smoke, no reproduction", "A few steps of tiny models for tests: these numbers mean nothing."),
 }

@@ -13,11 +13,15 @@ from plumbline.report.results_on_disk import ResultsOnDisk
 
 def page(found: ResultsOnDisk) -> ReportPage:
     """Build the page that lists the verdicts; where there are none, it says how to ask for one."""
-    pages = verdict_pages(found)
-    content = {"verdicts": [(one.title, one.path, one.content["says"]) for one in pages]}
+    content = {"verdicts": listed(found)}
     return ReportPage(
         path="verdicts.html", title="Verdicts", template="verdicts.html.j2", content=content, nav="Verdicts"
     )
+
+
+def listed(found: ResultsOnDisk) -> list[tuple[str, str, str]]:
+    """What was tried: title, page and sentence of each verdict and experiment."""
+    return [(one.title, one.path, one.content["says"]) for one in verdict_pages(found)]
 
 
 def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
@@ -29,20 +33,23 @@ def verdict_pages(found: ResultsOnDisk) -> list[ReportPage]:
 def _page(path: Path, of: str) -> ReportPage:
     markdown = path.read_text(encoding="utf-8")
     paragraphs = [part.strip() for part in markdown.split("\n\n") if part.strip()]
-    says = next((part for part in paragraphs if not part.startswith("#")), "").replace("`", "")
+    first = next((part for part in paragraphs if not part.startswith("#")), "")
+    heading = next((part for part in paragraphs if part.startswith("# ")), f"# {path.stem}")
+    title = heading.splitlines()[0].removeprefix("# ").replace("`", "")
     files = {path: f"files/{of}/{path.name}"}
     for ending in (".json", ".svg"):
         if path.with_suffix(ending).exists():
             files[path.with_suffix(ending)] = f"files/{of}/{path.stem}{ending}"
     content = {
-        "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown, flags=re.MULTILINE)),
+        "body": markdown_page.html(re.sub(r"^!\[.*\]\(.*\)$", "", markdown.replace(first, "", 1), flags=re.MULTILINE)),
         "name": path.stem,
-        "says": " ".join(says.split()),
+        "title": title,
+        "says": " ".join(first.replace("`", "").split()),
         "files": {name.rpartition(".")[2]: f"../{name}" for name in files.values()},
     }
     return ReportPage(
         path=f"{of}s/{path.stem}.html",
-        title=path.stem,
+        title=title,
         template="verdict.html.j2",
         content=content,
         files=files,

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.core.files import within
 from plumbline.specs import corpus, printed_results, study_config, sweep
-from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.specs.spec import RunSpec
 from plumbline.specs.study_config import Run, Study
 from plumbline.specs.yaml_files import PRESETS, ROOT, check, load_study, read_yaml, studies
 
@@ -36,9 +34,6 @@ DEFAULTS: dict[str, Any] = {
     "published": "",
 }
 
-#: The preset whose sizes models are checked at before anything is trained.
-SMALL = "smoke"
-
 #: The groups of its runs.
 METHODS, REFERENCES, LARGER = "methods", "references", "larger"
 
@@ -52,12 +47,15 @@ class OwnMethodsFile:
         study: the file's methods as a study: runs of the methods, their baselines, and both at the larger scale.
         against: method -> the baseline that it is compared with; both by the names of their runs.
         asked: every other key of the file, with its default where the file does not say it.
+        experiment: `config.experiment`, where no file asks but the command line, for a method of a study that extends
+            another (`checked_models.of_experiment`); None of a file.
     """
 
     path: str
     study: Study
     against: dict[str, str]
     asked: dict[str, Any]
+    experiment: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -272,26 +270,3 @@ def _require_same_data(one: RunSpec, other: RunSpec, path: str) -> None:
 
 
 _TRAIN = ("steps", "batch_tokens", "validate_every", "validation_sequences")
-
-
-def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
-    """The models to check before training: for every method and baseline a small spec, and by scale the model to be
-    trained.
-
-    The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
-    """
-    try:
-        small = load(mine.path, SMALL, root) if mine.study.preset != SMALL else mine
-    except PlumblineError:
-        small = None
-    found = {}
-    for method in mine.compared:
-        whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
-        if small is not None:
-            found[method] = (small.runs(mine.scale, method)[0].spec, whole)
-        else:
-            spec, model = mine.runs(mine.scale, method)[0].spec, whole[mine.scale]
-            sizes = {"layers": 2, "vocabulary": 1024, "context": 64}
-            less = {key: min(most, getattr(model, key)) for key, most in sizes.items()}
-            found[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
-    return found

@@ -40,8 +40,26 @@ def welch(a: Iterable[float], b: Iterable[float]) -> WelchResult:
     if min(first.size, second.size) < 2 or first.var() + second.var() == 0:
         return WelchResult(t=math.nan, df=math.nan, p=math.nan, p_greater=math.nan)
     (mean_a, of_a), (mean_b, of_b) = (_squared_error_of_mean(side) for side in (first, second))
-    df = (of_a + of_b) ** 2 / (of_a**2 / (first.size - 1) + of_b**2 / (second.size - 1))
-    t = (mean_a - mean_b) / math.sqrt(of_a + of_b)
+    return _welch(mean_a - mean_b, (of_a, first.size), (of_b, second.size))
+
+
+def welch_of_summaries(difference: float, *sides: tuple[float, int]) -> WelchResult:
+    """Welch's test of a difference of two means by the standard deviation and the number of values of each side.
+
+    All fields are NaN where a side has fewer than two values, neither side varies, or there is one side alone.
+    """
+    largest = max(std for std, _ in sides)
+    if len(sides) != 2 or min(n for _, n in sides) < 2 or largest == 0:
+        return WelchResult(t=math.nan, df=math.nan, p=math.nan, p_greater=math.nan)
+    first, second = (((std / largest) ** 2 / n, n) for std, n in sides)
+    return _welch(difference / largest, first, second)
+
+
+def _welch(difference: float, a: tuple[float, int], b: tuple[float, int]) -> WelchResult:
+    """Welch's test by var / n and n of each side."""
+    (of_a, n_a), (of_b, n_b) = a, b
+    df = (of_a + of_b) ** 2 / (of_a**2 / (n_a - 1) + of_b**2 / (n_b - 1))
+    t = difference / math.sqrt(of_a + of_b)
     return WelchResult(t=t, df=df, p=float(2 * t_sf(abs(t), df)), p_greater=float(t_sf(t, df)))
 
 

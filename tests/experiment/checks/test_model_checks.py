@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -258,7 +259,7 @@ def test_what_could_not_be_made_is_said_once_and_not_kept(
     path.unlink()
     found = {"checks": [], "methods": {"mine": {"failed": {"build": "no"}, "flagged": {}, "raised": ["build"]}}}
     monkeypatch.setattr(method_checks, "report", lambda mine, train: found)
-    monkeypatch.setattr(own_checks, "load", lambda *arguments, **options: None)
+    monkeypatch.setattr(own_checks, "load", lambda *arguments, **options: SimpleNamespace(path="my.yaml"))
     monkeypatch.setattr("sys.argv", ["checks", "my.yaml", "--out", str(path)])
     with pytest.raises(PlumblineError, match=r"my.yaml: mine: build: no"):
         own_checks.main()

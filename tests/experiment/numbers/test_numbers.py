@@ -66,10 +66,15 @@ def test_a_gain_that_no_modification_ever_had_is_flagged_with_what_to_look_at(tm
 
 def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
     for rows, begins in (
-        (GOOD, "`good` improves `loss` by 0.0196, between 0.0142 and 0.0250 (6.5 sigma; 3 seeds against 5 of `base`; "),
+        (
+            GOOD,
+            "`good` improves `loss` by 0.0196 (95 % interval 0.0142 to 0.0250; 6.5 standard deviations of one run; 3 "
+            "seeds against 5 of `base`; one-sided p = 5.8e-05, two-sided 0.00012).",
+        ),
         (
             WORSE,
-            "`worse` is worse in `loss` by 0.0006 or more: the gain seen is -0.0054 (-2.4 sigma; 2 seeds against 5 of",
+            "`worse` is worse in `loss` by 0.0006 or more: the gain seen is -0.0054 (95 % interval "
+            "-0.0102 to -0.0006; -2.4 standard deviations of one run; 2 seeds against 5 of",
         ),
     ):
         folder = tmp_path / rows[0][0]
@@ -82,8 +87,10 @@ def test_the_first_sentence_of_each_outcome(tmp_path: Path) -> None:
         "Of 3 methods against `base` in `loss`, 1 improves (`good` by 0.0196, p = 0.00017) and 2 are not decided "
         "(`lone`, 10 more runs"
     )
-    assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 sigma with 80 %" in made.page
-    assert "one-sided p = 0.033, 0.1 corrected for 3 tries); only gains above 0.0170 are ruled out." in made.page
+    assert "\n- `lone` is not decided: 7 more runs and 3 of `base` would find a gain of 2 standard " in made.page
+    assert "(95 % interval, all 3 tries together, -0.0" in made.page, "each alone is at more than 95 %"
+    ps = "one-sided p = 0.033, two-sided 0.067; corrected for 3 tries in `l.jsonl`: 0.1 and 0.2"
+    assert f"{ps}); only gains above 0.0170 are ruled out." in made.page
 
 
 def test_both_levels_are_printed_and_alpha_is_one_sided(tmp_path: Path) -> None:
@@ -139,7 +146,8 @@ def test_the_order_of_rows_does_not_change_the_page(rows) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: 1 \(diverged\)"),
+        ("method,seed,loss\nbase,1,nan\na,1,3\n", r"1 run of the baseline 'base' diverged or crashed: seed 1 \(d"),
+        ("method,loss\nbase,nan\na,3\n", r"1 run of the baseline 'base' diverged or crashed: base, run 1 \(diverged\)"),
         (
             "method,seed,loss\nbase,1,1e999\na,1,3\n",
             r"If that was expected beforehand, --allow-diverged 1 says how many",
@@ -216,6 +224,32 @@ def test_the_third_try_changes_the_first_ones_corrected_p(tmp_path: Path) -> Non
     first.write_text(other.replace("base", "another"))
     assert "1 try counts against `another` in `loss`" in (page := verdict(asked(first, baseline="another")).page)
     assert "every p is multiplied by 1. 3 more, against other baselines" in page
+
+
+def test_tries_in_other_metrics_are_said_to_be_in_those(tmp_path: Path, capsys) -> None:
+    rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD + NULL]
+    path = tmp_path / "results.csv"
+    path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
+    write(asked(path, metric="acc", lower=False))
+    made = write(asked(path))
+    assert (
+        "4 tries count against `base` (2 in `loss`, 2 in `acc`), this page's among them; every p is multiplied by 4."
+        in (made.page)
+    )
+    assert "corrected for 4 tries in `l.jsonl`" in made.sentence
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "against this baseline in the ledger, in other metrics too" in " ".join(capsys.readouterr().out.split())
+
+
+def test_looks_at_what_a_paper_compared_cost_no_more_than_the_paper_s_comparisons(tmp_path: Path) -> None:
+    rows = [f"{m},{s},{v},{4 - v}" for m, s, v in BASE + GOOD]
+    path = tmp_path / "results.csv"
+    path.write_text("\n".join(["method,seed,loss,acc", *rows]) + "\n")
+    looks = [asked(path, planned=6), asked(path, metric="acc", lower=False, planned=6), asked(path, planned=6)]
+    sentences = [verdict(each).sentence for each in looks]
+    assert sentences[0] == sentences[2] and "corrected for 6 tries announced in `l.jsonl`" in sentences[0]
+    assert "corrected for 6 tries announced in `l.jsonl`" in sentences[1], "a second look, and no seventh try"
 
 
 def test_another_seed_is_another_look_and_a_cut_ledger_stops_the_page(tmp_path: Path) -> None:
@@ -316,7 +350,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert stopped.value.code == 2 and "give --higher-is-better or --lower-is-better" in capsys.readouterr().err
     assert main([*flags, "--lower-is-better"]) == 0
     page = tmp_path / "results.verdict.md"
-    assert capsys.readouterr().out.startswith("`good` improves `loss` by 0.0196, between")
+    assert capsys.readouterr().out.startswith("`good` improves `loss` by 0.0196 (95 % interval 0.0142 to")
     assert f"$ plumbline verdict '…/{path.name}'" in page.read_text(), "nobody's home is in a page"
     numbers = json.loads((tmp_path / "results.verdict.json").read_text())
     assert numbers["methods"]["good"]["outcome"] == "improves" and numbers["terms"]["higher"] is False

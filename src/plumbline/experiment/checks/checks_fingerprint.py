@@ -8,7 +8,8 @@ from typing import Any
 from plumbline.core.files import canonical_json, sha256_text
 from plumbline.experiment.checks.trained_size import trained_sizes
 from plumbline.specs import code_hash
-from plumbline.specs.own_methods_file import OwnMethodsFile, models
+from plumbline.specs.checked_models import models
+from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
 def of_checks(mine: OwnMethodsFile) -> str:

@@ -15,7 +15,8 @@ from plumbline.core.errors import PlumblineError
 from plumbline.core.fingerprint_file import read
 from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.experiment.checks.trained_size import trained_sizes
-from plumbline.specs.own_methods_file import OwnMethodsFile, models
+from plumbline.specs.checked_models import models
+from plumbline.specs.own_methods_file import OwnMethodsFile
 from plumbline.specs.spec import RunSpec
 
 #: A trial of what trains a method: of the file, the method, its small run and its baseline's; it adds to an entry.

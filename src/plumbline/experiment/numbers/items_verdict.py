@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.core.errors import PlumblineError
-from plumbline.experiment import formatting
+from plumbline.experiment import formatting, ledger_pages
 from plumbline.experiment import ledger as ledgers
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
@@ -63,9 +63,10 @@ def _written(request: NumbersRequest, names: Sequence[str], ours: Items, theirs:
     metric = request.columns.metric
     families = [(names[1], metric)]
     judged = judge_items(names[0], ours, names[1], theirs, request.terms, tries=ledger.tries(*families[0]))
+    said = items_sentence(judged, metric, ledger_pages.tries_in(ledger, *families[0]))
     sections = [
         "# Verdict by item",
-        items_sentence(judged, metric),
+        said,
         "## Evidence",
         _read(judged, request, metric),
         _tasks(judged),
@@ -77,7 +78,7 @@ def _written(request: NumbersRequest, names: Sequence[str], ours: Items, theirs:
     found = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "items", "metric": metric, "baseline": names[1], "items": found}
     return VerdictTexts(
-        sentence=items_sentence(judged, metric),
+        sentence=said,
         page="\n\n".join(sections) + "\n" + repeat(request),
         numbers=numbers | common(request, ledger, families),
         outcomes={names[0]: judged.outcome},
@@ -93,12 +94,13 @@ LIMITS = (
 )
 
 
-def items_sentence(judged: ItemComparison, metric: str) -> str:
-    """Write the verdict in a sentence, to be quoted as it is."""
+def items_sentence(judged: ItemComparison, metric: str, tried: str | None = None) -> str:
+    """Write the verdict in a sentence, to be quoted as it is; `tried`: the tries, and where they stand."""
     items = sum(each.items for each in judged.tasks)
     tasks = f" of {len(judged.tasks)} tasks" if len(judged.tasks) > 1 else f" of {name(judged.tasks[0].task)}"
     gain, above = fixed(judged.gain, judged.error), fixed(judged.high, judged.error)
-    level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
+    p_said = p_of(judged.p, judged.p_corrected, judged.tries, tried)
+    level = f"{counted(items, 'item')}{tasks}, paired; one-sided {p_said}"
     subject, against = name(judged.name), name(judged.baseline)
     if judged.outcome is VerdictSentences.IMPROVES:
         low = fixed(judged.low, judged.error)

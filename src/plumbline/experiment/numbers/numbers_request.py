@@ -6,7 +6,7 @@ import dataclasses
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences
 from plumbline.experiment.ledger import Ledger
+from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread
 from plumbline.experiment.numbers.readers.row_files import ColumnNames
+from plumbline.experiment.numbers.summary_comparison import rounded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +50,8 @@ class NumbersRequest:
         chain: compare each method with the one before it in the file.
         at_step: the step whose value counts, where runs have several.
         candidate: the method on which the exit code is the verdict; None: no one is asked for.
-        planned: tries that are planned in all against this baseline and in this metric; 0 if not said.
+        told: what was said of printed means and their spreads, for a table of them.
+        planned: tries that are planned in all against this baseline; 0 if not said.
         repeat: the command line that makes the page again.
     """
 
@@ -63,6 +66,7 @@ class NumbersRequest:
     at_step: str = ""
     kind: str | None = None
     candidate: str | None = None
+    told: PrintedSpread = field(default_factory=PrintedSpread)
     planned: int = 0
     repeat: str = ""
 
@@ -76,9 +80,10 @@ def section(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[st
         more = f" {planned} were announced with --comparisons, and are corrected for from the first on."
         if made > planned > 0:
             more = f" {planned} were announced with --comparisons, fewer than were made."
+        where = ledger_pages.in_metrics(ledger, baseline, metric)
         said.append(
-            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} in {name(metric)}, this page's "
-            f"among them; every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
+            f"{counted(made, 'try counts', 'tries count')} against {name(baseline)} {where}, this page's among them; "
+            f"every p is multiplied by {ledger.tries(baseline, metric)}.{more if planned else ''}"
         )
     if other := len({entry.identity for entry in ledger.entries if entry.is_try}) - there:
         said.append(f"{other} more, against other baselines or beside a primary metric, are not counted here.")
@@ -112,8 +117,8 @@ def common(request: NumbersRequest, ledger: Ledger, families: Sequence[tuple[str
 
 def of_judgement(judged: BaselineComparison) -> dict[str, Any]:
     """Convert a judgement to JSON values, with its power and the tests that decide nothing."""
-    beside = ("resolved", "seeds_to_decide", "more", "prediction", "welch", "pairs")
-    more = {key: getattr(judged, key) for key in beside}
+    beside = ("p_two_sided", "resolved", "seeds_to_decide", "more", "prediction", "welch", "pairs")
+    more = {key: getattr(judged, key) for key in beside} | {"rounded": rounded(judged)}
     return {key: value for key, value in plain(judged).items() if key != "terms"} | plain(more)
 
 

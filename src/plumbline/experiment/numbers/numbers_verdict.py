@@ -88,6 +88,8 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
         kind = "items"
     if kind is None and submission_json.found(path):
         kind = "submissions"
+    if kind in ("items", "submissions"):
+        _only_of_tables(request, kind)
     if kind == "items":
         return items_verdict.draft(request)
     if kind == "submissions":
@@ -101,9 +103,19 @@ def _drafted(request: NumbersRequest) -> tuple[Sequence[LedgerEntry], Draft]:
     rows = read_rows(path)
     kind = kind or shape(rows, request.columns)
     if kind == "search":
+        _only_of_tables(request, kind)
         return search_verdict.draft(request, read_search(rows, request.columns))
-    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step)
-    return table_verdict.draft(request, table, "A table of methods and seeds was read")
+    table = read_table(rows, request.columns, higher=terms.higher, at_step=request.at_step, told=request.told)
+    what = "means and standard deviations" if table.summaries else "methods and seeds"
+    return table_verdict.draft(request, table, f"A table of {what} was read")
+
+
+def _only_of_tables(request: NumbersRequest, kind: str) -> None:
+    if request.told.seeds is not None or request.told.spread:
+        raise PlumblineError(
+            f"{request.path} is read as {kind}; --seeds and --spread are about a table of means with their spreads: "
+            "leave them out"
+        )
 
 
 def _enter(request: NumbersRequest, entries: Sequence[LedgerEntry], prepare: Callable[[Ledger], None]) -> None:

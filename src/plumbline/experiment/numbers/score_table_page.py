@@ -9,7 +9,8 @@ from plumbline.experiment import formatting
 from plumbline.experiment.comparison_terms import CLAIM, LOOP, POWER, ComparisonTerms
 from plumbline.experiment.formatting import counted, fixed, grid, name, percent
 from plumbline.experiment.judge import BaselineComparison
-from plumbline.experiment.numbers.sentences import direction, headline, interval_of, sentence
+from plumbline.experiment.numbers.sentences import TriesIn, confidence, direction, headline, interval_of, sentence
+from plumbline.experiment.numbers.summary_comparison import rounded
 from plumbline.experiment.power import sigma_interval
 
 #: Gains whose chance of being found is printed, in units of sigma.
@@ -33,6 +34,7 @@ def table_page(
     ledger: str,
     lost: Sequence[str] = (),
     against: Mapping[str, str] | None = None,
+    tried: TriesIn | None = None,
 ) -> str:
     """Write the whole page of a table but its last section, how to repeat it.
 
@@ -44,11 +46,14 @@ def table_page(
         ledger: the section about the ledger.
         lost: a sentence for each method that crashed or diverged.
         against: what each method was compared with, where that is not one baseline.
+        tried: the tries against each baseline, and where they stand.
     """
     every, each_against = list(judged.values()), against or dict.fromkeys(judged, baseline)
-    sections = ["# Verdict", headline(judged, baseline, metric, lost, against=against)]
+    sections = ["# Verdict", headline(judged, baseline, metric, lost, against=against, tried=tried or {})]
     if len(every) > 1:
-        sections.append("\n".join(f"- {sentence(each, each_against[each.name], metric)}" for each in every))
+        sections.append(
+            "\n".join(f"- {sentence(each, each_against[each.name], metric, tried=tried or {})}" for each in every)
+        )
     sections += ["## Evidence", read]
     if every:
         sections += [
@@ -57,6 +62,7 @@ def table_page(
             "Also shown, not deciding:",
             beside(every),
             same_seeds(every),
+            printed_digits(every),
             "## Power",
             power(every),
         ]
@@ -102,6 +108,7 @@ def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
             f"{each.z:.2f}",
             f"{each.t:.2f}",
             formatting.p(each.p),
+            formatting.p(each.p_two_sided),
             formatting.p(each.p_corrected),
             "yes" if each.p_corrected <= LOOP else "no",
             "yes" if each.p_corrected <= CLAIM else "no",
@@ -111,8 +118,20 @@ def evidence(every: Sequence[BaselineComparison], baseline: str) -> str:
         for each in every
     ]
     columns = ["method", "seeds / baseline's", "mean", f"mean of {name(baseline)}", "sigma (degrees of freedom)"]
-    columns += ["gain", "z = gain / sigma", "t", "one-sided p", "corrected p", f"better at {LOOP:g}, for a loop"]
-    columns += [f"better at {CLAIM:g}, for a claim", "gain's bounds, corrected", "verdict"]
+    columns += [
+        "gain",
+        "z = gain / sigma",
+        "t",
+        "one-sided p",
+        "two-sided p",
+        "corrected p",
+        f"better at {LOOP:g}, for a loop",
+    ]
+    columns += [
+        f"better at {CLAIM:g}, for a claim",
+        f"gain's {confidence(every[0].terms)} interval, corrected",
+        "verdict",
+    ]
     return grid(columns, rows)
 
 
@@ -155,6 +174,33 @@ def same_seeds(every: Sequence[BaselineComparison], spelt: str = "--paired") -> 
         return ""
     choice = f"`{spelt}` makes the pairs decide; chosen after this page it is another try, which the ledger counts."
     return "\n".join(f"- {one}." for one in said) + f"\n\n{choice}"
+
+
+def printed_digits(every: Sequence[BaselineComparison]) -> str:
+    """Say what hangs on the digits that were printed, where means and standard deviations are all that there is."""
+    said = []
+    for each in every:
+        if (by := rounded(each)) is None:
+            continue
+        low, high = formatting.p(by.low), formatting.p(by.high)
+        hangs = f"moves p between {low} and {high}" if low != high else f"leaves p at {low}"
+        if by.others:
+            hangs += f", so that the verdict may be {formatting.listed([f'*{other}*' for other in by.others])} too"
+        divided = ""
+        if each.terms.sigma is None:
+            divided = (
+                "; if the standard deviations divide by n and not by n - 1, as `numpy.std` does unless told otherwise, "
+                f"p = {formatting.p(by.divided_by_n)}"
+            )
+        said.append(f"- {name(each.name)}: rounding of the printed digits {hangs}{divided}.")
+    if not said:
+        return ""
+    return (
+        "From means and standard deviations of n runs, as printed:\n\n"
+        + "\n".join(said)
+        + "\n\nWhat needs the runs one by one cannot be computed from these: pairs of seeds, tests by item, a look at "
+        "outliers."
+    )
 
 
 def power(every: Sequence[BaselineComparison]) -> str:

@@ -20,8 +20,11 @@ TAILS = (
 )
 
 
-def search_sentence(judged: SearchJudgement, metric: str) -> str:
-    """Write the page's first sentence: the verdict on the search, to be quoted as it is."""
+def search_sentence(judged: SearchJudgement, metric: str, tried: str | None = None) -> str:
+    """Write the page's first sentence: the verdict on the search, to be quoted as it is.
+
+    `tried`: the tries against its start, and where they stand.
+    """
     start = judged.start.commit
     if judged.outcome is VerdictSentences.LOST:
         return (
@@ -30,7 +33,9 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
             f"{name(start)}."
         )
     if judged.decided_by is not None:
-        return "The last kept change, by its runs after it was kept: " + sentence(judged.decided_by, start, metric)
+        return "The last kept change, by its runs after it was kept: " + sentence(
+            judged.decided_by, start, metric, tried={start: tried} if tried else {}
+        )
     sigma, total = judged.sigma, fixed(judged.total, judged.sigma)
     # Of no gain, or less than none, no share can be said.
     share = f", {percent(judged.selection / judged.total)} of it," if judged.total > 0 else ""
@@ -39,7 +44,7 @@ def search_sentence(judged: SearchJudgement, metric: str) -> str:
         f"{fixed(judged.selection, sigma)}{share} on average at sigma = {sigma:.2g}, and as much as was seen in "
         f"{percent(judged.p)} of searches"
     )
-    level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries)}"
+    level = f"one-sided {p_of(judged.p, judged.p_corrected, judged.tries, tried)}"
     if judged.outcome is VerdictSentences.IMPROVES:
         return f"The search improves {name(metric)} beyond selection ({level}): its total gain is {total}; {alone}."
     if judged.outcome is VerdictSentences.RULED_OUT:
@@ -67,11 +72,11 @@ def last_kept(judged: SearchJudgement) -> str:
     return name(f"{step.commit} {step.description}" if same else step.commit)
 
 
-def search_page(judged: SearchJudgement, metric: str, *, read: str, ledger: str) -> str:
+def search_page(judged: SearchJudgement, metric: str, *, read: str, ledger: str, tried: str | None = None) -> str:
     """Write the whole page of a search but its last section, how to repeat it; arguments as of `table_page`."""
     sections = [
         "# Verdict on a search",
-        search_sentence(judged, metric),
+        search_sentence(judged, metric, tried),
         "## Evidence",
         f"{read} {direction(judged.terms)}; gains count upwards, from the mean of the start.",
         _evidence(judged),

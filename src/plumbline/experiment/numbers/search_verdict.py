@@ -8,6 +8,7 @@ from typing import Any
 
 from plumbline.core.errors import PlumblineError
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.ledger import Ledger, LedgerEntry
@@ -70,11 +71,12 @@ def _written(request: NumbersRequest, steps: list[SearchLogEntry], ledger: Ledge
         f"{name(request.columns.status)} say so): {counted(len(steps), 'run')}, metric {name(metric)}."
     )
     read = " ".join([read, *_notes(steps)])
-    page = search_page(judged, metric, read=read, ledger=section(request, ledger, families))
+    tried = ledger_pages.tries_in(ledger, start, metric)
+    page = search_page(judged, metric, read=read, ledger=section(request, ledger, families), tried=tried)
     search: dict[str, Any] = {key: value for key, value in plain(judged).items() if key != "terms"}
     numbers = {"shape": "search", "metric": metric, "baseline": start, "search": search}
     return VerdictTexts(
-        sentence=search_sentence(judged, metric),
+        sentence=search_sentence(judged, metric, tried),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),
         outcomes={judged.kept[-1].step.commit: judged.outcome} if judged.kept else {},

@@ -49,7 +49,10 @@ def break_even(gain: float, error: float, terms: ComparisonTerms, tries: int) ->
 
 def run_again() -> str:
     """Say what gives a noise floor."""
-    return "run the same configuration again with another seed, or give --sigma (and --sigma-runs) from other runs"
+    return (
+        "run the same configuration again with another seed, or give --sigma (and --sigma-runs) from other runs. Means "
+        "of several runs are no single runs: give columns std and n beside them"
+    )
 
 
 def require_spread(name: str, sigma: float, ours: np.ndarray, theirs: np.ndarray, *, paired: bool) -> None:

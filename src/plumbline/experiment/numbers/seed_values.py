@@ -26,6 +26,16 @@ def seed_name(text: str) -> str:
     return str(int(whole[1])) if whole else text
 
 
+def rank_name(method: str, rank: int) -> str:
+    """Name a run of a table without seeds by its place among its method's."""
+    return f"{method}, run {rank}"
+
+
+def seed_words(seed: str) -> str:
+    """Say in a sentence which run a seed's name is of: ``seed 2``, or ``a, run 2`` where there are no seeds."""
+    return seed if re.search(r", run \d+$", seed) else f"seed {seed}"
+
+
 def checked(name: str, seeds: Seeds) -> dict[str, float]:
     """Return a method's values by `seed_name`.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment import ledger as ledgers
+from plumbline.experiment import ledger_pages
 from plumbline.experiment.comparison_terms import ComparisonTerms
 from plumbline.experiment.formatting import counted, name
 from plumbline.experiment.judge import BaselineComparison, VerdictSentences, judge
@@ -27,8 +28,9 @@ from plumbline.experiment.numbers.numbers_request import (
 )
 from plumbline.experiment.numbers.readers.score_table import MetricBySeed
 from plumbline.experiment.numbers.score_table_page import table_page
-from plumbline.experiment.numbers.seed_values import CannotBeJudgedError
+from plumbline.experiment.numbers.seed_values import CannotBeJudgedError, seed_words
 from plumbline.experiment.numbers.sentences import headline, lost_sentence
+from plumbline.experiment.numbers.summary_comparison import judge_summaries
 from plumbline.experiment.own_method import implausible_gain
 
 #: What the methods of a chain are compared with, in a page's words.
@@ -117,10 +119,7 @@ def table_entries(
     """
     entries = []
     for pair in pairs:
-        seen = [
-            table.values.get(pair.method, {}),
-            table.values.get(pair.baseline, {}) if pair.goal is None else pair.goal,
-        ]
+        seen = [_seen(table, pair.method), _seen(table, pair.baseline) if pair.goal is None else pair.goal]
         gone = [table.lost.get(side, {}) for side in (pair.method, pair.baseline)]
         entries.append(
             LedgerEntry(
@@ -136,11 +135,21 @@ def table_entries(
     return entries
 
 
+def _seen(table: MetricBySeed, method: str) -> dict[str, float] | list[float]:
+    """What the ledger has the hash of."""
+    if table.summaries:
+        printed = table.summaries[method]
+        return [printed.mean, printed.std, printed.n]
+    return table.values.get(method, {})
+
+
 def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bool:
     """Whether a method's outcome is that it diverged or crashed."""
+    if table.summaries:
+        return False
     ours, theirs = (table.lost.get(side, {}) for side in (pair.method, pair.baseline))
     if len(theirs) > terms.may_diverge:
-        seeds = ", ".join(f"{seed} ({word})" for seed, word in sorted(theirs.items()))
+        seeds = ", ".join(f"{seed_words(seed)} ({word})" for seed, word in sorted(theirs.items()))
         raise CannotBeJudgedError(
             f"{counted(len(theirs), 'run')} of the baseline {pair.baseline!r} diverged or crashed: {seeds}. What they "
             f"would have given is not known. If that was expected beforehand, --allow-diverged {len(theirs)} says how "
@@ -152,6 +161,9 @@ def _lost(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms) -> bo
 
 
 def _judged(table: MetricBySeed, pair: ComparedPair, terms: ComparisonTerms, tries: int) -> BaselineComparison:
+    if table.summaries:
+        theirs = table.summaries[pair.baseline] if pair.goal is None else pair.goal
+        return judge_summaries(pair.method, table.summaries[pair.method], theirs, terms, tries=tries)
     ours = table.values[pair.method]
     if pair.goal is not None:
         return judge_goal(pair.method, ours, pair.goal, terms, tries=tries)
@@ -182,7 +194,9 @@ def _written(
         for pair in pairs
         if pair.method not in lost and pair.method not in cannot
     }
-    runs = {method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order}
+    runs = {method: printed.n for method, printed in table.summaries.items()} or {
+        method: len(table.values.get(method, {})) + len(table.lost.get(method, {})) for method in table.order
+    }
     gone = [
         lost_sentence(one, table.lost[one], runs[one], against[one], len(table.lost.get(against[one], {})))
         for one in against
@@ -193,6 +207,7 @@ def _written(
     gone += flagged.values()
     baseline = PREDECESSOR if request.chain else pairs[0].baseline
     families = list(dict.fromkeys((pair.baseline, metric) for pair in pairs))
+    tried = {one: ledger_pages.tries_in(ledger, one, metric) for one, _ in families}
     dropped = sum(len(table.lost.get(method, {})) for method in table.order if method not in lost)
     left_out = (
         f" {counted(dropped, 'run')} that diverged or crashed left out, as --allow-diverged allows." if dropped else ""
@@ -209,6 +224,7 @@ def _written(
         ledger=section(request, ledger, families),
         lost=gone,
         against=against,
+        tried=tried,
     )
     outcomes = {method: each.outcome for method, each in judged.items()}
     outcomes |= dict.fromkeys(lost, VerdictSentences.LOST) | dict.fromkeys(cannot, VerdictSentences.CANNOT)
@@ -224,7 +240,7 @@ def _written(
         "implausible": flagged,
     }
     return VerdictTexts(
-        sentence=headline(judged, baseline, metric, gone, against=against),
+        sentence=headline(judged, baseline, metric, gone, against=against, tried=tried),
         page=page + repeat(request),
         numbers=numbers | common(request, ledger, families),
         outcomes=outcomes,

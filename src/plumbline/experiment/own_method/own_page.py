@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.files import shown
-from plumbline.experiment import formatting
+from plumbline.experiment import formatting, ledger_pages
 from plumbline.experiment.checks.checks_words import checked, implausible, repeated
 from plumbline.experiment.decision.decision_picture import DecisionPicture, PicturedArm, PicturedGain
 from plumbline.experiment.formatting import counted, grid, name
@@ -19,6 +19,7 @@ from plumbline.experiment.judge import BaselineComparison
 from plumbline.experiment.ledger import Ledger
 from plumbline.experiment.numbers import score_table_page as pages
 from plumbline.experiment.numbers.sentences import headline, sentence
+from plumbline.experiment.own_method import ledger_costs
 from plumbline.experiment.own_method import own_tables as tables
 from plumbline.experiment.own_method.decision_accuracy import DecisionAccuracy
 from plumbline.experiment.own_method.finished_run_reader import FinishedRunReader
@@ -65,7 +66,7 @@ def first(result: VerdictContents) -> str:
     """Write the page's first sentence: the verdict on each method, and the size at which it was reached."""
     mine, metric = result.seen.mine, result.seen.deciding.name
     label = f"{mine.study.scale_label(mine.scale)} (preset {mine.study.preset}, scale {mine.scale})"
-    said = [headline(judged, baseline, metric) for baseline, judged in result.groups().items()]
+    said = [headline(judged, baseline, metric, tried=_tried(result)) for baseline, judged in result.groups().items()]
     said += [why for method in mine.against if (why := result.seen.unjudged(method))]
     return f"At {label}: {' '.join([*said, *_diverged_larger(result.seen)])}"
 
@@ -138,12 +139,24 @@ def picture(result: VerdictContents) -> DecisionPicture:
     )
 
 
+def _tried(result: VerdictContents) -> dict[str, str]:
+    """The tries against each baseline, as it is shown, and where they stand."""
+    mine, metric = result.seen.mine, result.seen.deciding.name
+    return {
+        baseline: ledger_pages.tries_in(result.ledger, ledger_costs.baseline(mine, method), metric)
+        for method, baseline in mine.against.items()
+    }
+
+
 def _each(result: VerdictContents) -> list[str]:
     """A sentence for each method where the first names several, and what the larger scale adds."""
     seen, against = result.seen, result.seen.mine.against
     said, metric = [], seen.deciding.name
     if len(result.judged) > 1:
-        said += [f"- {sentence(each, against[method], metric)}" for method, each in result.judged.items()]
+        said += [
+            f"- {sentence(each, against[method], metric, tried=_tried(result))}"
+            for method, each in result.judged.items()
+        ]
     for method in result.judged:
         if (larger := seen.larger(method)) is not None:
             assert seen.mine.larger is not None

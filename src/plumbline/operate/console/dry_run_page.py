@@ -55,7 +55,6 @@ class DryRunPage:
             "jobs",
             "nodes",
             "devices\na node",
-            "threads",
             "memory,\nGB a node",
             "limit,\nhours",
             "disk,\nGB",

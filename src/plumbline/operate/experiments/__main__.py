@@ -93,7 +93,7 @@ def _try(verbs: Any) -> None:
         "--time-budget", metavar="TIME", help="as many steps as fit, such as 2h or 90min, if all runs are needed"
     )
     budget.add_argument("--steps", type=command_line.positive, metavar="N", help="steps of a run")
-    budget.add_argument("--quick", action="store_true", help="a first look: 60 steps, 3 runs of each at most")
+    budget.add_argument("--quick", action="store_true", help="a first look: 3 runs of each at most")
     decide = parser.add_argument_group("what decides; fixed before the first run")
     decide.add_argument(
         "--baseline-runs", type=command_line.positive, metavar="M", help="runs of the baseline (default: 5)"

@@ -15,10 +15,7 @@ from plumbline.project import Project, load
 from plumbline.project.arms import METRIC, UNIT, StudyArms
 from plumbline.specs import experiment_runs
 from plumbline.specs.study_config import Study
-from plumbline.specs.yaml_files import load_config, read_yaml, studies
-
-#: Steps of a run of a quick look.
-QUICK_STEPS = 60
+from plumbline.specs.yaml_files import load_config, load_study, read_yaml, studies
 
 
 def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
@@ -36,6 +33,8 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
     else:
         study = project.study(name)
         method, against = given.what, given.baseline or study.reference
+        if given.study is None:
+            _require_of_study(method, study, there)
         if against is None:
             raise PlumblineError(f"the study {name!r} has no reference; name the baseline with --baseline")
         here = [one for one, presets in study.definition["scales"].items() if study.preset in presets]
@@ -45,10 +44,20 @@ def arms_asked(given: argparse.Namespace, config: dict[str, Any]) -> tuple[Proje
         asked["vary"] = given.vary_by_seed
     if given.time_budget:
         asked |= _fitted(given, project, study, method, against)
-    elif given.steps or given.quick:
-        steps = given.steps or QUICK_STEPS
-        asked |= experiment_runs.budget(study, scale, steps, project.corpora[study.corpus], project.runs.values())
+    elif given.steps:
+        read = project.corpora[study.corpus]
+        asked |= experiment_runs.budget(study, scale, given.steps, read, project.runs.values())
     return project, asked
+
+
+def _require_of_study(method: str, study: Study, there: list[str]) -> None:
+    """Name the study that has a method which the main one has not."""
+    base = method.partition(".")[0]
+    if base in study.definition["methods"]:
+        return
+    for other in there:
+        if other != study.name and base in load_study(other).get("methods", {}):
+            raise PlumblineError(f"{method!r} is a method of the study {other}; add --study {other}")
 
 
 def _extended(path: str) -> str:

@@ -23,7 +23,8 @@ from plumbline.operate.experiments.study_arguments import (
 )
 from plumbline.project import Project, load
 from plumbline.project.arms import StudyArms
-from plumbline.project.paths import EXPERIMENTS
+from plumbline.project.paths import EXPERIMENTS, VERDICTS
+from plumbline.specs.checked_models import of_experiment
 from plumbline.specs.experiment_runs import INITIALISATION
 from plumbline.specs.yaml_files import load_config
 
@@ -119,11 +120,19 @@ def _baseline(arms: StudyArms) -> str:
 
 
 def _checks(project: Project, arms: StudyArms) -> tuple[list[str], dict[str, Any]]:
-    """What the checks of a user's own file refuse before anything is trained, and their report."""
-    if project.mine is None:
-        return [], {}
+    """What the checks of a user's own method refuse before anything is trained, and their report; a study's own
+    methods, which extend none, are tested where they are kept."""
     from plumbline.experiment.checks import method_checks
+    from plumbline.experiment.checks.checks_fingerprint import of_checks
     from plumbline.operate.preflight import dry_run, own_method
+
+    if project.mine is None:
+        mine = of_experiment(arms.given, arms.study, project.root, project.config["data"]["source"])
+        if mine is None:
+            return [], {}
+        path = Path(project.paths.work) / VERDICTS / mine.name / "checks.json"
+        failing = own_method.checked(project, mine, path)
+        return failing, method_checks.kept(path, of_checks(mine)) or {}
 
     run = arms.run_of(arms.candidate).spec
     wildcards = {"study": run.study, "scale": run.scale, "method": run.method, "seed": "0"}

@@ -8,6 +8,7 @@ trained then. Parity is only flagged.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from plumbline.core.files import atomic_write_json
 from plumbline.experiment.checks import method_checks
 from plumbline.operate.preflight import own_training
 from plumbline.runtime.allocator import keep_memory
-from plumbline.specs import corpus
+from plumbline.specs import corpus, study_config
+from plumbline.specs.checked_models import of_experiment
 from plumbline.specs.own_methods_file import OwnMethodsFile, load
 from plumbline.specs.spec import RunSpec
 from plumbline.specs.yaml_files import PRESETS
@@ -41,7 +43,8 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog("python -m plumbline.operate.preflight.own_checks"), description=described(__doc__)
     )
-    parser.add_argument("mine", metavar="FILE.yaml", help="your file that says `extends:`")
+    parser.add_argument("mine", nargs="?", metavar="FILE.yaml", help="your file that says `extends:`")
+    parser.add_argument("--experiment", type=json.loads, metavar="JSON", help=argparse.SUPPRESS)
     parser.add_argument("--preset", choices=PRESETS, default="demo")
     parser.add_argument("--documents-source", default=corpus.AS_THE_CORPUS_SAYS, help="where documents come from")
     parser.add_argument(
@@ -54,13 +57,19 @@ def main() -> None:
     """Check a user's own file, print what is flagged, and write the report that ``--out`` asks for."""
     given = arguments().parse_args()
     keep_memory()  # large tensors are made and dropped by the hundred
-    found = method_checks.report(load(given.mine, given.preset, source=given.documents_source), train_a_little)
+    if given.experiment is not None:
+        study = study_config.load(given.experiment["study"], given.preset, source=given.documents_source)
+        mine = of_experiment(given.experiment, study, source=given.documents_source)
+        assert mine is not None, "whoever asks has looked"
+    else:
+        mine = load(given.mine, given.preset, source=given.documents_source)
+    found = method_checks.report(mine, train_a_little)
     found["checks"] += own_training.CHECKS
     if given.out is not None and method_checks.to_keep(found):
         atomic_write_json(given.out, found)
-    for words in method_checks.sentences(found, given.mine, "flagged"):
+    for words in method_checks.sentences(found, mine.path, "flagged"):
         print(f"flagged: {words}")
-    method_checks.require(found, given.mine)
+    method_checks.require(found, mine.path)
     print(f"{', '.join(found['methods'])}: {', '.join(found['checks'])} hold")
 
 

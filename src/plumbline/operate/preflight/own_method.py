@@ -7,13 +7,17 @@ of their own, once for each state of both (`checks.json` says of which).
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 from plumbline.experiment.checks import method_checks
+from plumbline.experiment.checks.checks_fingerprint import of_checks
 from plumbline.operate.preflight.dry_run import DryRun
+from plumbline.project import Project
+from plumbline.specs.own_methods_file import OwnMethodsFile
 
 
 def refused(dry_run: DryRun) -> list[str]:
@@ -25,44 +29,42 @@ def refused(dry_run: DryRun) -> list[str]:
     plan = dry_run.project
     if plan.mine is None or not _asked(dry_run):
         return []
-    path = Path(plan.paths.verdict_checks)
-    if method_checks.kept(path, plan.fingerprints.checks()) is None:
-        command = [
-            sys.executable,
-            "-m",
-            "plumbline.operate.preflight.own_checks",
-            plan.mine.path,
-            "--preset",
-            plan.name,
-        ]
+    return checked(plan, plan.mine, Path(plan.paths.verdict_checks))
+
+
+def checked(plan: Project, mine: OwnMethodsFile, path: Path) -> list[str]:
+    """Check methods of a user's own, or read what was found for this state of the code.
+
+    Returns a sentence for each check that fails. `path`: the file of what is found.
+    """
+    fingerprint = of_checks(mine)
+    if method_checks.kept(path, fingerprint) is None:
+        asked = [mine.path] if mine.experiment is None else ["--experiment", json.dumps(mine.experiment)]
+        command = [sys.executable, "-m", "plumbline.operate.preflight.own_checks", *asked, "--preset", plan.name]
         command += ["--documents-source", plan.config["data"]["source"], "--out", str(path)]
         one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
-        if method_checks.kept(path, plan.fingerprints.checks()) is None:
+        if method_checks.kept(path, fingerprint) is None:
             if done.returncode == 0:
                 return [
-                    f"{plan.mine.path}: it, or a component's code, was edited while it was checked; run the command "
-                    "again"
+                    f"{mine.path}: it, or a component's code, was edited while it was checked; run the command again"
                 ]
-            return [f"{plan.mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
-    failing = _sentences(dry_run, "failed")
+            return [f"{mine.path}: it could not be checked: {done.stderr.strip()[-2000:]}"]
+    found = method_checks.kept(path, fingerprint)
+    failing = method_checks.sentences(found, mine.path, "failed") if found is not None else []
     return [*failing, "nothing was trained; fix the component and run the command again"] if failing else []
 
 
 def flagged(dry_run: DryRun) -> list[str]:
     """Report what is no reason to stop: a method that is larger or smaller than what it is compared with."""
-    return _sentences(dry_run, "flagged")
+    plan = dry_run.project
+    if plan.mine is None or not _asked(dry_run):
+        return []
+    found = method_checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
+    return [] if found is None else method_checks.sentences(found, plan.mine.path, "flagged")
 
 
 def _asked(dry_run: DryRun) -> bool:
     assert dry_run.project.mine is not None
     name = dry_run.project.mine.name
     return bool(dry_run.of("verdict")) or any(job.wildcards.get("study") == name for job in dry_run.of("pretrain"))
-
-
-def _sentences(dry_run: DryRun, kind: str) -> list[str]:
-    plan = dry_run.project
-    if plan.mine is None or not _asked(dry_run):
-        return []
-    found = method_checks.kept(Path(plan.paths.verdict_checks), plan.fingerprints.checks())
-    return [] if found is None else method_checks.sentences(found, plan.mine.path, kind)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plumbline.core.errors import PlumblineError, nearest
 from plumbline.experiment.formatting import counted, name
+from plumbline.experiment.numbers.readers.printed_spreads import PrintedSpread, read_summaries, unread, without_units
 from plumbline.experiment.numbers.readers.row_files import ColumnNames, FileRow, FileRows, at
 from plumbline.experiment.numbers.readers.run_statuses import CRASH, DISCARD, KEEP, OTHER, meaning, unknown
-from plumbline.experiment.numbers.seed_values import seed_name
+from plumbline.experiment.numbers.runs_summary import Summaries
+from plumbline.experiment.numbers.seed_values import rank_name, seed_name
 
 #: Which of several steps of a run has its value, besides a step's number.
 LAST, BEST = "last", "best"
@@ -18,9 +20,10 @@ LAST, BEST = "last", "best"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricBySeed:
-    """The values of one metric: method -> seed -> value.
+    """The values of one metric: method -> seed -> value; or what is printed of them.
 
     Attributes:
+        summaries: mean and standard deviation of each method; there are no single values then, and none was lost.
         lost: method -> the seeds that diverged or crashed -> the word for it.
         notes: sentences about how the file was read.
         order: the methods, as the file has them.
@@ -33,6 +36,7 @@ class MetricBySeed:
     notes: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     without: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    summaries: Summaries = field(default_factory=dict)
 
     def missing(self) -> str:
         """Say, at the end of a message that lacks a method, which ones have rows and no value; empty for none."""
@@ -50,20 +54,42 @@ class _Reading:
     lost: str
 
 
-def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_step: str = "") -> MetricBySeed:
+def read_table(
+    rows: FileRows,
+    columns: ColumnNames,
+    *,
+    higher: bool = True,
+    at_step: str = "",
+    told: PrintedSpread | None = None,
+) -> MetricBySeed:
     """Read a table's values by method and seed.
 
     `at_step`: the step whose value counts where runs have several: a number, `LAST` (also where runs end at different
     steps), or `BEST` of each run; by default the last one, which must be the same of all.
+    `told`: what was said of printed means and their spreads.
 
     Raises:
         PlumblineError: a missing column, a cell that is no number, two metrics, a run twice, a run without a value or
-            without the step that was asked for.
+            without the step that was asked for; means with spreads among values of runs, or of unknown numbers of runs.
     """
     rows.require((columns.method,), ("--method-column",))
     metric, column, chosen = _metric(rows, columns)
     rows.require((column,), ("--metric",))
+    rows, chosen, unit = without_units(rows, column, chosen)
+    said = [unit] if unit else []
+    printed = read_summaries(rows, columns, column, chosen, told or PrintedSpread(), unit=bool(unit))
+    if printed is not None:
+        return MetricBySeed(
+            metric=metric,
+            values={},
+            lost={},
+            notes=(*printed.notes, *said, *_left_out(metric, printed.empty)),
+            order=tuple(printed.by_method),
+            without=printed.empty,
+            summaries=printed.by_method,
+        )
     runs, notes = _runs(rows, columns, column, chosen)
+    notes += [*said, *unread(rows, columns, column)]
     picked = _at_steps(rows, columns, runs, higher=higher, at_step=at_step, notes=notes)
     values: dict[str, dict[str, float]] = {}
     lost: dict[str, dict[str, str]] = {}
@@ -82,11 +108,15 @@ def read_table(rows: FileRows, columns: ColumnNames, *, higher: bool = True, at_
                 column,
                 f"is empty, and other runs of {method!r} have a value; write nan if the run diverged, or its value",
             )
-    if empty:
-        notes.append(f"Without a value of {name(metric)}, and left out: {', '.join(map(name, sorted(empty)))}.")
+    notes += _left_out(metric, empty)
     order = tuple(dict.fromkeys(method for method, _ in picked if method not in empty))
     without = {method: tuple(reading.row.line for reading in readings) for method, readings in empty.items()}
     return MetricBySeed(metric=metric, values=values, lost=lost, notes=tuple(notes), order=order, without=without)
+
+
+def _left_out(metric: str, empty: Iterable[str]) -> list[str]:
+    named = ", ".join(map(name, sorted(empty)))
+    return [f"Without a value of {name(metric)}, and left out: {named}."] if named else []
 
 
 def _metric(rows: FileRows, columns: ColumnNames) -> tuple[str, str, tuple[FileRow, ...]]:
@@ -130,7 +160,7 @@ def _runs(
         for method, of in readings.items():
             # By value, so that another order of the rows is the same table.
             ranked = sorted((each for _, each in of), key=lambda each: (each.lost, each.value is None, each.value or 0))
-            readings[method] = [(f"{method}, run {rank}", each) for rank, each in enumerate(ranked, start=1)]
+            readings[method] = [(rank_name(method, rank), each) for rank, each in enumerate(ranked, start=1)]
     runs: dict[tuple[str, str], list[_Reading]] = {}
     for method, of in readings.items():
         for seed, each in of:

@@ -1,0 +1,76 @@
+"""Lists the models that are checked before a method of a user's own is trained, of a file that says ``extends:`` or of
+a study that does. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from plumbline.core.errors import PlumblineError
+from plumbline.specs import corpus, experiment_runs, own_methods_file, study_config
+from plumbline.specs.own_methods_file import OwnMethodsFile
+from plumbline.specs.spec import ModelSpec, RunSpec
+from plumbline.specs.study_config import Study
+from plumbline.specs.yaml_files import ROOT
+
+#: The preset whose sizes models are checked at before anything is trained.
+SMALL = "smoke"
+
+
+def of_experiment(
+    given: dict[str, Any], study: Study, root: Path = ROOT, source: str = corpus.AS_THE_CORPUS_SAYS
+) -> OwnMethodsFile | None:
+    """Say what a file would that asks for the experiment's method; None for a method that the study did not bring.
+
+    Args:
+        given: `config.experiment`, without its seeds.
+        study: the study that it names.
+
+    Raises:
+        PlumblineError: as `experiment_runs.load`.
+    """
+    method = given["method"]
+    if study.code == study.name or method.partition(".")[0] in study.definition["inherited"]:
+        return None
+    found = experiment_runs.load(given | {"baseline_seeds": [0], "seeds": [0]}, study, root, source)
+    return OwnMethodsFile(
+        path=study.file,
+        study=dataclasses.replace(study, runs=found.runs),
+        against={method: given["against"]},
+        asked=own_methods_file.DEFAULTS | {"scale": found.scale},
+        experiment=given,
+    )
+
+
+def models(mine: OwnMethodsFile, root: Path = ROOT) -> dict[str, tuple[RunSpec, dict[str, ModelSpec]]]:
+    """The models to check before training: for every method and baseline a small spec, and by scale the model to be
+    trained.
+
+    The small spec is that of the preset smoke; where the study has no such scale there, it is two layers of the model.
+    """
+    small = mine if mine.study.preset == SMALL else _small(mine, root)
+    found = {}
+    for method in mine.compared:
+        whole = {run.spec.scale: run.spec.model for run in mine.study.runs.values() if run.spec.method == method}
+        if small is not None:
+            found[method] = (small.runs(small.scale, method)[0].spec, whole)
+        else:
+            spec, model = mine.runs(mine.scale, method)[0].spec, whole[mine.scale]
+            sizes = {"layers": 2, "vocabulary": 1024, "context": 64}
+            less = {key: min(most, getattr(model, key)) for key, most in sizes.items()}
+            found[method] = (structs.replace(spec, model=structs.replace(model, **less)), whole)
+    return found
+
+
+def _small(mine: OwnMethodsFile, root: Path) -> OwnMethodsFile | None:
+    """The same methods at the small preset; None where they are not there."""
+    try:
+        if mine.experiment is None:
+            return own_methods_file.load(mine.path, SMALL, root)
+        own = {key: mine.experiment[key] for key in ("study", "scale", "method", "against")}
+        return of_experiment(own, study_config.load(mine.study.name, SMALL, root), root)
+    except PlumblineError:
+        return None

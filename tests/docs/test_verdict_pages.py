@@ -1,0 +1,28 @@
+"""What the pages on verdicts show is what the command prints about the numbers that they show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plumbline.experiment import __main__ as verdict
+from tests import run_in_process
+
+
+@pytest.mark.parametrize(("page", "shown"), [("verdict", 2), ("printed-numbers", 1)])
+def test_the_numbers_of_a_page_have_the_verdict_that_it_shows(
+    repository: Path, tmp_path: Path, page: str, shown: int
+) -> None:
+    text = (repository / f"docs/{page}.md").read_text(encoding="utf-8")
+    found = re.findall(
+        r"```text\n(method,.*?)```\n\n```console\n\$ plumbline verdict (\S+) ([^\n]*)\n(.*?)```", text, re.DOTALL
+    )
+    assert len(found) == shown
+    for place, (numbers, file, words, printed) in enumerate(found):
+        folder = tmp_path / str(place)  # one folder a question
+        folder.mkdir()
+        (folder / file).write_text(numbers)
+        done = run_in_process.run(verdict.main, file, *words.split(), cwd=folder)
+        assert (done.returncode, done.stdout.strip()) == (0, printed.strip()), done.stderr
