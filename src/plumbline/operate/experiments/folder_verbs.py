@@ -237,6 +237,8 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
+    if decision.verdict == "keep" and len(decision.terms.together) > 1:
+        return decision  # each was looked at when it was kept, and no bound is known of what many gain
     if decision.verdict == "keep":
         at, values = decision.looks[-1], decision.baseline_values
         mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
