@@ -4,8 +4,9 @@
 
 Every model lives in a process of its own, with one thread, and they take the tasks in turn: what else the machine does
 slows all alike, and CPU time is taken rather than wall time. It is that of the harness's whole evaluation of a task:
-prompts, tokens, model, metrics. Models and tokenizer are made on the spot (scores are as bad as chance, and equal to
-1e-4 nats, which is checked); an item with an answer longer than the context, which `hf` refuses, is left out.
+prompts, tokens, model, metrics. New processes take all tasks in one call, as `plumbline score` does. Models and
+tokenizer are made on the spot (scores are as bad as chance, and equal to 1e-4 nats, which is checked); an item with an
+answer longer than the context, which `hf` refuses, is left out.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ NATS = 1e-4
 
 
 def work(folder: Path, model: str) -> None:
-    """A process of one model: evaluates the tasks that are named on its standard input, one a line."""
+    """A process of one model: evaluates the tasks that are named on its standard input, those of a line in one call."""
     import torch
     from tokenizers import Tokenizer
 
@@ -74,12 +75,15 @@ def work(folder: Path, model: str) -> None:
         scored = HFLM(pretrained=str(folder), device="cpu", dtype="float32", batch_size=batch_size)
     answers = sys.stdout
     sys.stdout = sys.stderr
-    for task in map(str.strip, sys.stdin):
-        made = harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None)
+    for tasks in map(str.split, sys.stdin):
+        made = {}
+        for task in tasks:
+            made |= harness_tasks.leaves(suite("climb12").task(task), folder / f"{task}.jsonl", None)
         start = time.process_time()
         found = harness_tasks.run(scored, made)
         seconds = time.process_time() - start
-        values = [value for sample in found["samples"][task] for value, _ in sample["filtered_resps"]]
+        samples = [sample for task in tasks for sample in found["samples"][task]]
+        values = [value for sample in samples for value, _ in sample["filtered_resps"]]
         print(json.dumps({"seconds": seconds, "values": values}), file=answers, flush=True)
 
 
@@ -145,8 +149,8 @@ def strings(value: Any) -> list[str]:
     return [text for part in value for text in strings(part)] if isinstance(value, list) else [str(value)]
 
 
-def measure(folder: Path, sizes: list[str]) -> dict[str, dict[str, float]]:
-    """CPU seconds by task and model.
+def measure(folder: Path, sizes: list[str], calls: dict[str, tuple[str, ...]]) -> dict[str, dict[str, float]]:
+    """CPU seconds by call, each of some tasks, and model; every model in a new process.
 
     Raises:
         SystemExit: scores differ.
@@ -156,10 +160,10 @@ def measure(folder: Path, sizes: list[str]) -> dict[str, dict[str, float]]:
     names = [OURS, *(f"hf:{size}" for size in sizes)]
     models = {name: subprocess.Popen([*command, name], env=environment(), text=True, **pipes) for name in names}
     taken: dict[str, dict[str, float]] = {}
-    for task in TASKS:
+    for call, tasks in calls.items():
         found = {}
         for name, process in models.items():
-            process.stdin.write(f"{task}\n")
+            process.stdin.write(f"{' '.join(tasks)}\n")
             process.stdin.flush()
             found[name] = json.loads(process.stdout.readline())
         # `hf` adds an answer's tokens in float32, which rounds sums beyond a thousand nats to more than 1e-4.
@@ -169,9 +173,9 @@ def measure(folder: Path, sizes: list[str]) -> dict[str, dict[str, float]]:
             for one, other in zip(found["ours"]["values"], found[name]["values"], strict=True)
         )
         if not apart <= NATS:
-            sys.exit(f"{task}: scores differ by {apart:.2g} nats")
-        taken[task] = {name: one["seconds"] for name, one in found.items()} | {"answers": len(found["ours"]["values"])}
-        print(task, {name: round(one, 2) for name, one in taken[task].items()}, f"apart {apart:.1e}", flush=True)
+            sys.exit(f"{call}: scores differ by {apart:.2g} nats")
+        taken[call] = {name: one["seconds"] for name, one in found.items()} | {"answers": len(found["ours"]["values"])}
+        print(call, {name: round(one, 2) for name, one in taken[call].items()}, f"apart {apart:.1e}", flush=True)
     for process in models.values():
         process.stdin.close()
         process.wait()
@@ -190,10 +194,11 @@ def environment() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-def table(label: str, taken: dict[str, dict[str, float]]) -> list[str]:
-    """One run: a line a task, and one of all."""
-    rows = taken | {"all": {key: sum(row[key] for row in taken.values()) for key in next(iter(taken.values()))}}
-    theirs = [name for name in rows["all"] if name.startswith("hf:")]
+def table(label: str, taken: dict[str, dict[str, float]], together: dict[str, dict[str, float]]) -> list[str]:
+    """One run: a line a task, their sum, and what all take `together`."""
+    total = {key: sum(row[key] for row in taken.values()) for key in next(iter(taken.values()))}
+    rows = taken | {"all, a call each": total} | together
+    theirs = [name for name in total if name.startswith("hf:")]
     heads = ["task", "answers", "ours, CPU s", *(f"hf, batch {name[3:]}" for name in theirs), "fastest hf / ours"]
     lines = [f"## {label}", "", f"| {' | '.join(heads)} |", "|---" + "|---:" * (len(heads) - 1) + "|"]
     for task, row in rows.items():
@@ -242,8 +247,9 @@ def main() -> None:
             prepare(folder, given.items_folder, SHAPES[shape], given.items_per_task or ITEMS[shape])
             for run in range(1, given.repetitions + 1):
                 context = SHAPES[shape]["context"]
-                taken = measure(folder, given.batch_sizes)
-                lines += table(f"{shape} parameters, context {context}, run {run}", taken)
+                taken = measure(folder, given.batch_sizes, {task: (task,) for task in TASKS})
+                together = measure(folder, given.batch_sizes, {"all, in one call": TASKS})
+                lines += table(f"{shape} parameters, context {context}, run {run}", taken, together)
             lines += [f"## {shape} parameters: where our seconds go, by torch's profiler", "", "| part | share |"]
             lines += ["|---|---:|"]
             lines += [f"| {part} | {share:.0%} |" for part, share in measured_shares(folder).items()] + [""]

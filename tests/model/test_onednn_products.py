@@ -11,10 +11,12 @@ import torch
 from functorch.compile import aot_module_simplified, make_boxed_func
 from torch.nn import functional
 
+from plumbline.experiment.checks.model_checks import lively
 from plumbline.model import cpu_matmul
 from plumbline.model.decoder import create
 from plumbline.specs.spec import ModelSpec
 from tests.model.transfer_methods import overlay
+from tests.model_specs import small
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 
@@ -117,3 +119,26 @@ def test_a_compiled_graph_has_the_same_products(always):
     assert len(passes) == 2 and all(passes) and [sum(passes)] == made
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("maker", [True, False])
+def test_shapes_that_vary_are_left_to_mkl_on_its_makers_processors(maker: bool, always, monkeypatch) -> None:
+    monkeypatch.setattr(cpu_matmul, "_made_for_mkl", lambda: maker)
+    x, weight = torch.randn(6, 8), torch.randn(4, 8)
+    with torch.no_grad(), counted() as products:
+        with cpu_matmul.varied_shapes():
+            inside = cpu_matmul.linear(x, weight)
+        outside = cpu_matmul.linear(x, weight)
+    assert products == [1 if maker else 2]
+    torch.testing.assert_close(inside, outside)
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+def test_without_a_gradient_fewer_tensors_hold_the_same_bits(splits: int) -> None:
+    """Wide heads turned whole; gates and gains multiplied in place."""
+    mixer = {"name": "softmax"} if splits == 1 else {"name": "differential"}
+    model = lively(small(head_width=32, mixer=mixer))
+    tokens = torch.arange(12).view(2, 6)
+    kept = model(tokens)
+    with torch.no_grad():
+        assert torch.equal(model(tokens), kept.detach())

@@ -16,6 +16,7 @@ from plumbline.evaluate.prefix_tree_rows import TreeAsRow, attention_mask, besid
 from plumbline.evaluate.prefix_trees import PrefixNode, TokenSegment, trees
 from plumbline.model.cache import DecodingCache
 from plumbline.model.context import ForwardContext
+from plumbline.model.cpu_matmul import varied_shapes
 from plumbline.model.decoder import Decoder
 from plumbline.runtime.allocator import keep_memory
 
@@ -65,6 +66,7 @@ class PrefixTreeReader:
         self._try()
 
     @torch.inference_mode()
+    @varied_shapes()
     def scores(self, segments: Sequence[TokenSegment], requests: int) -> list[tuple[float, bool]]:
         """(log-probability in nats, whether every token is the likeliest) of each request.
 
@@ -128,7 +130,7 @@ class PrefixTreeReader:
             first, stop = np.searchsorted(rows_A, [start, start + self.most_states])
             part_A, targets_A = given[0, first:stop] - start, given[1, first:stop]
             logits_SV = self.model.logits(states_SD[start : start + self.most_states])
-            asked.right.append(logits_SV.argmax(1)[part_A] == targets_A)
+            asked.right.append(logits_SV.max(1).indices[part_A] == targets_A)
             asked.scores.append(logits_SV.log_softmax(1)[part_A, targets_A])
         asked.clear()
 

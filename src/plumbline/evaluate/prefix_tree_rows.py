@@ -94,14 +94,29 @@ def beside(rows: Sequence[TreeAsRow]) -> TreeAsRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeAttentionMask(AttentionMask):
-    """The attention mask of rows of trees: `mask` (B, Q, K) says what positions alone do not."""
+    """The attention mask of rows of trees: `mask` (B, Q, K) says what positions alone do not.
+
+    `bias_BQK`: on a CPU, the same as an addend in float32: its fused attention would make one at every layer.
+    """
 
     mask: torch.Tensor
+    bias_BQK: torch.Tensor | None
 
     @property
     def mask_BQK(self) -> torch.Tensor:
         """Which keys each query sees: its own node's and those of the nodes above, up to itself."""
         return self.mask
+
+    def kernel_mask_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
+        """The addend where there is one of this type."""
+        held = self.bias_BQK is not None and self.bias_BQK.dtype == dtype
+        return self.bias_B1QK(dtype) if held else self.mask_B1QK
+
+    def bias_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
+        """The mask as an addend to scores: 0 where a query sees a key, else -inf."""
+        if self.bias_BQK is None or self.bias_BQK.dtype != dtype:
+            return AttentionMask.bias_B1QK(self, dtype)
+        return self.bias_BQK[:, None]
 
     def rows(self, start: int, stop: int) -> TreeAttentionMask:
         """The part for the queries start..stop-1, without the keys after them: nodes come after those above them."""
@@ -111,6 +126,7 @@ class TreeAttentionMask(AttentionMask):
             plain=False,
             length=self.length,
             mask=self.mask[:, start:stop, :stop],
+            bias_BQK=None if self.bias_BQK is None else self.bias_BQK[:, start:stop, :stop],
         )
 
 
@@ -124,8 +140,14 @@ def attention_mask(rows: Sequence[TreeAsRow], longest: int, device: torch.device
     until_BT = torch.from_numpy(filled([row.until for row in rows], longest, longest)).to(device)
     places_T = torch.arange(longest, device=device)
     mask_BTT = (places_T[:, None] < until_BT[:, None, :]) & (places_T <= places_T[:, None])
+    bias_BTT = torch.zeros(mask_BTT.shape).masked_fill_(~mask_BTT, float("-inf")) if device.type == "cpu" else None
     return TreeAttentionMask(
-        query_positions_BQ=positions_BT, key_positions_BK=positions_BT, plain=False, length=longest, mask=mask_BTT
+        query_positions_BQ=positions_BT,
+        key_positions_BK=positions_BT,
+        plain=False,
+        length=longest,
+        mask=mask_BTT,
+        bias_BQK=bias_BTT,
     )
 
 

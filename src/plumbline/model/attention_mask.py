@@ -42,6 +42,10 @@ class AttentionMask:
         """`mask_BQK` with an axis for heads."""
         return self.mask_BQK[:, None]
 
+    def kernel_mask_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
+        """The mask as torch's fused attention of so wide numbers takes it: of either kind, what is at hand."""
+        return self.mask_B1QK
+
     def bias_B1QK(self, dtype: torch.dtype) -> torch.Tensor:
         """The mask as an addend to scores: 0 where a query sees a key, else -inf."""
         mask = self.mask_B1QK

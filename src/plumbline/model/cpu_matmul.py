@@ -10,7 +10,11 @@ further into: of oneDNN's own it takes only those whose matrix is a constant, an
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch.nn import functional
@@ -20,6 +24,28 @@ from torch.nn import functional
 LEAST = 5_000_000 if torch.backends.cpu.get_cpu_capability() == "AVX512" else math.inf
 
 _AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+_shapes_vary = False
+
+
+@contextmanager
+def varied_shapes() -> Iterator[None]:
+    """Leave products in the block to MKL where it is as fast: it makes no kernel for each shape, which may come once.
+
+    For results that no training goes on from: the sums are in another order.
+    """
+    global _shapes_vary  # no ContextVar: torch.compile does not follow one
+    before, _shapes_vary = _shapes_vary, True
+    try:
+        yield
+    finally:
+        _shapes_vary = before
+
+
+@functools.cache
+def _made_for_mkl() -> bool:
+    """Whether the processor is of MKL's maker, so that MKL takes its widest vectors; False where nothing says so."""
+    told = Path("/proc/cpuinfo")
+    return told.is_file() and "GenuineIntel" in told.read_text(encoding="utf-8", errors="replace")
 
 
 def linear(x: torch.Tensor, weight_OI: torch.Tensor, bias_O: torch.Tensor | None = None) -> torch.Tensor:
@@ -49,6 +75,7 @@ def _served(x: torch.Tensor, y_OI: torch.Tensor) -> bool:
         and x.dim() > 1
         and not torch.is_autocast_enabled("cpu")
         and type(y_OI) in (torch.Tensor, torch.nn.Parameter)
+        and not (_shapes_vary and _made_for_mkl())
     )
 
 

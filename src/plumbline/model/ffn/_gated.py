@@ -29,4 +29,9 @@ class Gated(nn.Module):
     def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
         """Compute the network's output (B, T, D)."""
         gate_BTF, up_BTF = fused_linear(x_BTD, (self.gate, self.up))
-        return self.down(self.activate(gate_BTF) * up_BTF)
+        active_BTF = self.activate(gate_BTF)
+        if torch.is_grad_enabled():
+            active_BTF = active_BTF * up_BTF
+        else:  # nothing is kept for a gradient: no tensor more
+            active_BTF *= up_BTF
+        return self.down(active_BTF)

@@ -48,7 +48,7 @@ def fused_softmax(
 
         return flash_softmax(*for_kernel(q_BHQW, k_BGKW, v_BGKW), scale)
     grouped = q_BHQW.shape[1] != k_BGKW.shape[1]
-    mask = None if attention_mask.plain else attention_mask.mask_B1QK
+    mask = None if attention_mask.plain else attention_mask.kernel_mask_B1QK(dtype)
     return scaled_dot_product_attention(
         q_BHQW, k_BGKW, v_BGKW, attn_mask=mask, is_causal=attention_mask.plain, scale=scale, enable_gqa=grouped
     )

@@ -24,4 +24,8 @@ class RMSNorm(nn.Module):
         """Normalise `x` over its last dimension, in its own type."""
         wide = widened(x)
         normalised = wide * torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
-        return (normalised * widened(self.gain)).to(x.dtype)
+        if torch.is_grad_enabled():
+            normalised = normalised * widened(self.gain)
+        else:  # nothing is kept for a gradient: no tensor more
+            normalised *= widened(self.gain)
+        return normalised.to(x.dtype)

@@ -32,12 +32,16 @@ class Rotary(nn.Module):
         A head must be split before it is rotated: a half of a rotated head holds one coordinate of each pair.
         """
         parts = x_BHTW.unflatten(-1, (splits, -1)).float()
-        cosine, sine = self._rotation(parts.shape[-1], context)
-        if parts.shape[-1] < NARROW and x_BHTW.device.type == "cpu" and not torch.compiler.is_compiling():
-            pairs = (cosine, cosine), (-sine, sine)
-            whole = (torch.cat(pair, dim=-1).expand(-1, -1, -1, splits, -1).flatten(-2) for pair in pairs)
-            turned_BHTW: torch.Tensor = RotationFunction.apply(x_BHTW.float(), *whole, splits)
-            return turned_BHTW.to(x_BHTW.dtype)
+        width = parts.shape[-1]
+        if x_BHTW.device.type == "cpu" and not torch.compiler.is_compiling():
+            if width < NARROW:
+                turned_BHTW: torch.Tensor = RotationFunction.apply(
+                    x_BHTW.float(), *self._whole(width, context, splits), splits
+                )
+                return turned_BHTW.to(x_BHTW.dtype)
+            if not torch.is_grad_enabled():  # the same numbers in fewer passes over them
+                return _turned(x_BHTW.float(), *self._whole(width, context, splits), splits).to(x_BHTW.dtype)
+        cosine, sine = self._rotation(width, context)
         first, second = parts.chunk(2, dim=-1)
         rotated = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
         return rotated.flatten(-2).to(x_BHTW.dtype)
@@ -49,6 +53,15 @@ class Rotary(nn.Module):
             angles = positions_BT[:, None, :, None, None] * self.base**-powers
             context.rotations[width] = (angles.cos(), angles.sin())
         return context.rotations[width]
+
+    def _whole(self, width: int, context: ForwardContext, splits: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines of whole heads (B or 1, 1, T, W), sines of first halves negative."""
+        if (width, splits) not in context.whole_rotations:
+            cosine, sine = self._rotation(width, context)
+            pairs = (cosine, cosine), (-sine, sine)
+            cosines, sines = (torch.cat(pair, dim=-1).expand(-1, -1, -1, splits, -1).flatten(-2) for pair in pairs)
+            context.whole_rotations[width, splits] = (cosines, sines)
+        return context.whole_rotations[width, splits]
 
 
 class RotationFunction(torch.autograd.Function):
@@ -75,6 +88,9 @@ class RotationFunction(torch.autograd.Function):
 
 def _turned(x_BHTW: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor, splits: int) -> torch.Tensor:
     width = x_BHTW.shape[-1]
+    if width // splits >= NARROW:
+        first, second = x_BHTW.unflatten(-1, (splits, -1)).chunk(2, dim=-1)
+        return torch.cat([second, first], dim=-1).flatten(-2).mul_(sine).add_(x_BHTW * cosine)
     swapped = torch.arange(width).unflatten(0, (splits, 2, -1)).flip(1).flatten()
     with without_autocast(x_BHTW):
         return (x_BHTW @ torch.eye(width, dtype=x_BHTW.dtype)[swapped]).mul_(sine).add_(x_BHTW * cosine)
