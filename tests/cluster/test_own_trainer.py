@@ -37,7 +37,7 @@ latency-wait: 5
 set-threads: {train: 1}
 set-resources: {train: {gres: "'gpu:1'", mem_mb: 200}}
 """
-DECIDE = "[decide]\nbank = 2\nmax_seeds = 2"
+DECIDE = "[decide]\nbaseline_runs = 2\nmax_runs = 2"
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:

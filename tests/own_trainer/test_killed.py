@@ -28,7 +28,7 @@ time.sleep(0.3)
 print(f"val_bpb: {random.Random(seed).gauss(1, 0.01) - 0.1 * ('--better' in sys.argv):.6f}")
 """
 #: Two runs beside each other, which end in any order.
-WHERE = '[where]\ngpus = "0,1"\n[decide]\nbank = 2\nmax_seeds = 3'
+WHERE = '[where]\ngpus = "0,1"\n[decide]\nbaseline_runs = 2\nmax_runs = 3'
 #: Tries that are killed, three times each.
 FOLDERS = int(os.environ.get("PLUMBLINE_KILLED_TRIES", "1"))
 WORDS = ("try", "--trust", "-m", "better", "--", "--better")

@@ -65,7 +65,7 @@ def test_what_a_killed_try_left_to_its_profile_is_read_and_a_crash_is_not_made_a
     folder = make(tmp_path / "mine", TRAIN.replace("time.sleep(0.3)", WAIT))
     (folder / "site").mkdir()
     (folder / "site/profile.yaml").write_text("cores: 3\njobs: 3\n")
-    write_toml(folder, more='[where]\nprofile = "site"\n[decide]\nbank = 2\nmax_seeds = 2')
+    write_toml(folder, more='[where]\nprofile = "site"\n[decide]\nbaseline_runs = 2\nmax_runs = 2')
     monkeypatch.setenv("STARTS", f"{folder}.starts")
     starts, hold = Path(f"{folder}.starts"), Path(f"{folder}.starts.hold")
     hold.touch()

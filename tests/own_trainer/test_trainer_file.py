@@ -60,7 +60,7 @@ def test_what_is_not_said_has_a_default(tmp_path: Path) -> None:
     (tmp_path / "plumbline.toml").write_text(WHOLE)
     file = trainer_file.load(tmp_path)
     assert (file.metric.called, file.run.timeout_seconds, file.where.devices) == ("val_bpb", 5400.0, ("0,1", "2,3"))
-    assert (file.decide.bank, file.decide.max_seeds, file.run.seed) == (5, 8, "--seed {seed}")
+    assert (file.decide.baseline_runs, file.decide.max_runs, file.run.seed) == (5, 8, "--seed {seed}")
     (tmp_path / "plumbline.toml").write_text(WHOLE.replace("[run]", '[run]\nseed = "env:PYTHONHASHSEED"'))
     assert trainer_file.load(tmp_path).run.seed == "env:PYTHONHASHSEED"
 

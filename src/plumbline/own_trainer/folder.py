@@ -125,10 +125,10 @@ class Folder:
         except FileNotFoundError:
             return False
 
-    def append_row(self, metric: str, row: Sequence[str]) -> None:
+    def append_row(self, metric: str, row: Sequence[str], known_as: Sequence[str] = ()) -> None:
         """Append a row to `results.tsv`: the values of `COLUMNS`; where the file has fewer columns, only those.
 
-        No row is there twice: a try that was killed writes its own again.
+        No row is there twice, whichever of the commits `known_as` it names: a try that was killed writes its own again.
         """
         path = self.root / ROWS
         with naming(path), open(path, "a+", encoding="utf-8", newline="") as file:
@@ -141,7 +141,8 @@ class Folder:
                 file.write("\n")
             columns = content.partition("\n")[0].count("\t") + 1
             line = "\t".join(visible(" ".join(cell.replace('"', "'").split())) for cell in row[:columns])
-            if line not in content.splitlines():
+            rest = line.partition("\t")[2]
+            if not {line, *(f"{commit}\t{rest}" for commit in known_as)} & {*content.splitlines()}:
                 file.write(f"{line}\n")
             file.flush()
             os.fsync(file.fileno())

@@ -49,6 +49,9 @@ def pool(devices: Sequence[str], requests: Sequence[Path], tell: Callable[[str],
                 if asked:
                     raise SystemExit(EXIT_RUN_AGAIN)
                 time.sleep(0.05)
+        except (KeyboardInterrupt, SystemExit):
+            tell("stopped; the same command goes on (finished runs are used)")
+            raise
         finally:
             for process, _, _ in running.values():
                 process.terminate()

@@ -66,16 +66,16 @@ class _NotOfTheArm(Exception):
         self.code = code
 
 
-def make(request: Request) -> int:
+def make(request: Request, *, of_pool: bool = False) -> int:
     """Make a run, and return the exit code: 0 with a result, 75 without one."""
-    return _Run(request).make()
+    return _Run(request, of_pool=of_pool).make()
 
 
 class _Run:
     """A run as it is made."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, request: Request, *, of_pool: bool) -> None:
+        self.request, self.of_pool = request, of_pool
         self.log = Path(request.log)
         self.reports = Path(request.result).with_suffix(".reports")
         self.stopped: int | None = None
@@ -118,7 +118,8 @@ class _Run:
             why = f"the disk: {error.strerror} ({error.filename})"
         with contextlib.suppress(OSError):
             atomic_write_json(again, {"why": why, "code": code, "tail": metric.last_lines(self.log)})
-        print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
+        if self.stopped is None or not self.of_pool:  # the pool says itself that it was stopped
+            print(f"{self.request.words}, seed {self.request.seed}: {why}", file=sys.stderr)
         return EXIT_RUN_AGAIN
 
     @contextlib.contextmanager
@@ -309,7 +310,7 @@ def main() -> int:
         end_with_parent(signal.SIGTERM)
         if os.getppid() != given.end_with:  # it ended before the kernel was asked
             return EXIT_RUN_AGAIN
-    return make(read_request(given.request))
+    return make(read_request(given.request), of_pool=bool(given.end_with))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ are given by a function of the run's seed.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -17,6 +18,11 @@ from plumbline.own_trainer.trainer_file import ENVIRONMENT, FLAGS, INJECT, SEED
 
 #: The variable that tells the child's `sitecustomize` the seed to shift by.
 SHIFT = "PLUMBLINE_SHIFT_SEEDS"
+#: Calls with a number whose seed is shifted, whatever they are called from; a generator's own `manual_seed` is none.
+_CALL = re.compile(
+    r"((?<![\w.])(?:(?:(?:np|numpy)\.)?random\.seed|(?:np|numpy)\.random\.default_rng|"
+    r"torch\.(?:cuda\.)?manual_seed(?:_all)?)\(\s*)\d+(?=\s*\))"
+)
 #: What ends a command of the shell, so that words after it would belong to another one.
 _ENDS = frozenset({"|", "||", "&", "&&", ";", "|&"})
 
@@ -45,6 +51,15 @@ def variables(way: str, seed: int) -> dict[str, str]:
     if way == INJECT:
         return {SHIFT: str(seed)}
     return {way.removeprefix(ENVIRONMENT): str(seed)} if way.startswith(ENVIRONMENT) else {}
+
+
+def only_a_seed(gone: Sequence[str], come: Sequence[str]) -> bool:
+    """Whether changed lines (`-...`, `+...`) differ in nothing but the number in a call that `inject` shifts anyway."""
+    plain = [[_CALL.sub(r"\1", line[1:]) for line in lines] for lines in (gone, come)]
+    whole = all(
+        line.startswith(sign) and _CALL.search(line) for sign, lines in (("-", gone), ("+", come)) for line in lines
+    )
+    return bool(gone) and whole and plain[0] == plain[1]
 
 
 def _several(command: str) -> bool:

@@ -130,6 +130,22 @@ class Repository:
         done = self._run("grep", "-I", "--fixed-strings", "--null", *words, commit, "--", ":/", *prose, check=False)
         return done.stdout.splitlines()
 
+    def changed_lines(self, before: str, after: str) -> tuple[list[str], list[str]]:
+        """List the lines that two commits do not share, of what is part of an arm: those that go, and those that come.
+
+        What is no line (a file's mode, a file that is new, or no text) is in both, as git writes it.
+        """
+        own = [self._below_top(name).replace(":(top", ":(top,exclude", 1) for name in NOT_OF_AN_ARM]
+        words = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--unified=0"]
+        gone, come, in_head = list[str](), list[str](), True
+        for line in self._out(*words, before, after, "--", ":/", *own).splitlines():
+            in_head = line.startswith("diff --git ") or (in_head and not line.startswith("@@ "))
+            if line.startswith(("diff --git ", "@@ ")) or (in_head and line.startswith(("index ", "--- ", "+++ "))):
+                continue
+            gone += [line] if in_head or not line.startswith("+") else []
+            come += [line] if in_head or not line.startswith("-") else []
+        return gone, come
+
     def _commit(self, reference: str) -> str:
         return self._run(
             "rev-parse", "--verify", "--end-of-options", f"{reference}^{{commit}}", check=False

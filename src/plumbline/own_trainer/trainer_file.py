@@ -98,17 +98,27 @@ class MetricPart(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecidePart(Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides, and how many runs there are: `bank` of the baseline, `max_seeds` of the candidate at most."""
+    """What decides, as the options of `plumbline try` of the same names say it for once.
+
+    Attributes:
+        alpha: the one-sided level.
+        minimum_gain: a gain must exceed this, in the metric's units.
+        max_runs: of the candidate; `baseline_runs` of the baseline.
+        useful_gain_sigmas: a gain not to miss.
+        session: what alpha holds for; `planned_candidates` are those of the session, none if 0.
+        paired, interleave_baseline: the order of the runs, where it is not the baseline's first.
+        first_seed: of the baseline.
+    """
 
     alpha: float = 0.05
-    min_gain: float = 0.0
-    max_seeds: int = 8
-    bank: int = 5
-    worth: float = 2.0
+    minimum_gain: float = 0.0
+    max_runs: int = 8
+    baseline_runs: int = 5
+    useful_gain_sigmas: float = 2.0
     session: Session = "each"
-    planned: int = 0
-    pair: bool = False
-    interleave: bool = False
+    planned_candidates: int = 0
+    paired: bool = False
+    interleave_baseline: bool = False
     first_seed: int = 42
 
 
@@ -294,20 +304,24 @@ def _check_metric(metric: MetricPart, path: Path) -> None:
 def _check_decide(decide: DecidePart, path: Path) -> None:
     for key, value, allowed in (
         ("alpha", decide.alpha, 0 < decide.alpha < 0.5),
-        ("min_gain", decide.min_gain, 0 <= decide.min_gain < float("inf")),
-        ("max_seeds", decide.max_seeds, 1 <= decide.max_seeds <= 100),
-        ("bank", decide.bank, 2 <= decide.bank <= 100),
-        ("worth", decide.worth, 0 < decide.worth < 100),
-        ("planned", decide.planned, 0 <= decide.planned <= 10**6),
+        ("minimum_gain", decide.minimum_gain, 0 <= decide.minimum_gain < float("inf")),
+        ("max_runs", decide.max_runs, 1 <= decide.max_runs <= 100),
+        ("baseline_runs", decide.baseline_runs, 2 <= decide.baseline_runs <= 100),
+        ("useful_gain_sigmas", decide.useful_gain_sigmas, 0 < decide.useful_gain_sigmas < 100),
+        ("planned_candidates", decide.planned_candidates, 0 <= decide.planned_candidates <= 10**6),
         ("first_seed", decide.first_seed, 0 <= decide.first_seed < 10**9),
     ):
         if not allowed:
             default = next(each.default for each in structs.fields(DecidePart) if each.name == key)
             raise PlumblineError(f"{path}: decide.{key}: {value} cannot be meant; without the key it is {default}")
-    if decide.pair and decide.interleave:
-        raise PlumblineError(f"{path}: decide: says both pair and interleave; one is the order of the runs")
-    if (decide.session == "fwer" and not decide.planned) or (decide.session == "each" and decide.planned):
-        raise PlumblineError(f'{path}: decide: session = "fwer" needs planned = N, and session = "each" takes none')
+    if decide.paired and decide.interleave_baseline:
+        raise PlumblineError(f"{path}: decide: says both paired and interleave_baseline; one is the order of the runs")
+    if (decide.session == "fwer" and not decide.planned_candidates) or (
+        decide.session == "each" and decide.planned_candidates
+    ):
+        raise PlumblineError(
+            f'{path}: decide: session = "fwer" needs planned_candidates = N, and session = "each" takes none'
+        )
 
 
 def _check_where(where: WherePart, path: Path) -> None:

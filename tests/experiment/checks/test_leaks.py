@@ -360,6 +360,23 @@ def _open(folder: Path) -> None:
     save_file(weights, folder / "model.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("gain", "sigma", "baseline", "positive_loss", "flagged"),
+    [
+        (1.5, 0.07, 3.1, True, True),  # an evaluation that was changed: 21 sigma, 48 %
+        (0.70, 0.07, 3.1, True, False),  # 10 sigma, 23 %
+        (1.5, 0.07, 3.1, False, False),  # an accuracy, or what may be negative
+        (0.07, 0.05, 0.1, True, False),  # near zero a sigma is half of the mean
+        (1.5, 0.01, 3.1, False, True),  # large in both measures
+    ],
+)
+def test_a_share_alone_is_flagged_where_a_share_means_something(
+    gain: float, sigma: float, baseline: float, positive_loss: bool, flagged: bool
+) -> None:
+    words = implausible_gain.flagged_of_own_trainer(gain, sigma, 20.0, baseline, positive_loss=positive_loss)
+    assert (words is not None) == flagged and ("48 % of the baseline's mean" in (words or "")) == flagged
+
+
 def test_a_gain_that_no_modification_had_is_flagged_and_a_usual_one_is_not() -> None:
     terms = ComparisonTerms(higher=False)
     base = {"1": 3.29, "2": 3.292, "3": 3.288}

@@ -149,7 +149,10 @@ def test_the_page_says_how_many_are_kept_for_nothing_in_a_session_so_long() -> N
     made = replace(decided((4.9945, 4.9947)), tries=40)
     kept = false_keeps(made.terms.design, 40)
     said = decision_page.decides(made)
-    assert f"of 40 tried against this baseline so far {kept.mean:.2g} would be kept if none did anything" in said
+    assert (
+        f"If none of the 40 changes tried so far against this baseline did anything, {kept.mean:.2g} false keeps"
+        in said
+    )
     assert f"and {kept.low} to {kept.high} in 9 of 10" in said and kept.high > 3 * kept.mean
 
 

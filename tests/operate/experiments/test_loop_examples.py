@@ -33,7 +33,7 @@ class Loop:
 
     def __init__(self, repository: Path, root: Path) -> None:
         self.folder, self.files = root / "there", repository / "examples/loop"
-        self.environment = set_up(self.folder, "[decide]\nbank = 3\nmax_seeds = 5\n")
+        self.environment = set_up(self.folder, "[decide]\nbaseline_runs = 3\nmax_runs = 5\n")
 
     def call(self, command: str, given: str = "") -> Done:
         words = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -10,19 +12,23 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from plumbline.core import process_record
 from plumbline.experiment.decision.outcome import BASELINE
+from plumbline.experiment.own_method import implausible_gain
 from plumbline.operate.experiments import setup_guesses, setup_trainer
-from plumbline.operate.experiments.__main__ import main
+from plumbline.operate.experiments.__main__ import arguments, main
 from plumbline.operate.experiments.folder_baseline import FolderBaseline
+from plumbline.own_trainer import seed as seeds
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Repository
-from plumbline.own_trainer.trainer_file import load
+from plumbline.own_trainer.trainer_file import DecidePart, load
 from tests import run_in_process
 from tests.operate import fake_terminal
 
@@ -117,10 +123,14 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     done = plumbline(folder / "data", "try", "-m", "halve the batch")
     assert done.returncode == 0 and "`halve the batch` improves `val_loss` by 0." in done.stdout, done.stderr
     assert re.search(
-        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+, \+\d+\.\d sigma; after 1 run .*: one more run, seed 1043",
+        r"seed 1042: 2\.8\d+ \([^)]+\); gain \+0\.2\d+ \(\d+\.\d sigma\); after 1 run .*: one more run, seed 1043",
         done.stderr,
     )
-    assert "a fixed number with the same power: 6" in done.stdout
+    assert re.search(
+        r"seed 1043: 2\.\d+ \([^)]+\); mean gain of 2 runs \+0\.\d+ \(\d+\.\d sigma\); after 2 runs T", done.stderr
+    )
+    assert "deciding with a number of runs fixed beforehand would take 6" in " ".join(done.stdout.split())
+    assert done.stderr.count("T: the mean gain over its standard error.") == 1
     assert "It is the baseline now: the mean of its 5 fresh runs is 2.8" in done.stderr
     assert "Next: git commit -am 'halve the batch' (nothing was committed)" in done.stderr
     after = git(folder, "status", "--short"), git(folder, "rev-parse", "HEAD"), (folder / ".git/index").read_bytes()
@@ -137,7 +147,7 @@ def test_what_is_kept_becomes_the_baseline_by_fresh_runs_alone(folder: Path) -> 
     said = json.loads(worse.stdout)
     assert worse.returncode == said["exit_code"] == 10
     assert [run["seed"] for run in said["runs"] if run["arm"] == BASELINE] == [*range(1044, 1049)]
-    assert "; gain -0." in worse.stderr
+    assert "; gain -0." in worse.stderr and " sigma); after 1 run T = -" in worse.stderr
     claim = plumbline(folder, "confirm", "--json")
     claimed = json.loads(claim.stdout)
     assert claim.returncode == 0 and claimed["terms"]["baseline"] == "baseline" and len(claimed["runs"]) == 10
@@ -211,7 +221,17 @@ def test_only_what_was_asked_for_is_committed_and_what_a_hook_refused_is_repeate
     assert git(folder, "diff", "--cached", "--name-only") == ""  # a loop's `git restore` takes plumbline.toml else
     hook.unlink()
     done = plumbline(folder, "try", "-m", "better", "--commit")
-    assert done.returncode == 0 and "Committed: better" in done.stderr
+    assert done.returncode == 0 and "Committed: better (with plumbline.toml, which was new)" in done.stderr
+    change(folder, "GAIN = 0.3", "GAIN = 0.2")
+    done = plumbline(folder, "try", "-m", "better yet", "--commit")
+    assert "Committed: better yet\n" in done.stderr
+    for _ in range(2):
+        last = (folder / "results.tsv").read_text().splitlines()[-1].split("\t")
+        assert last[0] == git(folder, "rev-parse", "--short=7", "HEAD").strip() and last[4] == "better yet"
+        assert plumbline(folder, "try", "-m", "better yet", "--commit").returncode == 0  # writes no row again
+    assert (folder / "results.tsv").read_text().count("better yet") == 1
+    git(folder, "reset", "-q", "--soft", "HEAD~1")
+    git(folder, "commit", "-q", "--amend", "-m", "better")
     done = plumbline(folder, "try", "-m", "other flags", "--commit", "--", "--worse", "-0.1")
     assert done.returncode == 0 and "Next: plumbline confirm" in done.stderr, done.stderr  # nothing is there to commit
     assert git(folder, "show", "--format=%s", "--name-only").split() == ["better", "plumbline.toml", "train.py"]
@@ -311,10 +331,40 @@ def test_the_last_value_is_told_from_the_best_and_from_what_a_file_has(tmp_path:
     assert load(folder).metric.direction == "higher"
 
 
+@pytest.mark.parametrize("call", ["np.random.seed(42)", "random.seed(7)", "torch.cuda.manual_seed_all(1)"])
+def test_a_seed_in_the_code_is_named_as_it_stands_there_and_said_to_be_shifted(tmp_path: Path, call: str) -> None:
+    (tmp_path / "train.py").write_text(f"import x\n{call}\n")
+    way, why = setup_guesses.seed(tmp_path / "train.py")
+    assert way == "inject" and f"fixes its seed ({call}), which is shifted without an edit, so that no run" in why
+
+
 def test_an_indented_file_of_metrics_is_found_by_itself(tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text(json.dumps({"steps": 5, "val_loss": 2.5}, indent=2))
     (seen,) = setup_guesses.metrics(tmp_path / "no.log", tmp_path)
     assert (seen.said, seen.text) == ({"json": "metrics.json:val_loss"}, "2.5")
+
+
+@pytest.mark.parametrize(
+    ("line", "chosen", "training"),
+    [
+        ("step 9 train_loss 1.1511 val 1.2877", "val", False),
+        ("epoch 3: training 1.2, validation: 1.31; validation 10/100", "validation", False),
+        ("train loss 1.5 | test 3/7 | valid 98.1 %", "train_loss", True),
+        ("iter 10: loss 2.25, time 31ms", "loss", True),
+        ("METRIC loss=2.25", "loss", False),
+        ("train_loss: 1.1 score: 3", "score", False),
+    ],
+)
+def test_a_held_out_name_comes_before_a_training_loss_which_alone_is_told(
+    tmp_path: Path, line: str, chosen: str, training: bool
+) -> None:
+    (tmp_path / "run.log").write_text(f"{line}\n")
+    seen = setup_guesses.metrics(tmp_path / "run.log", tmp_path)
+    assert seen[0].name == chosen
+    said = setup_guesses.only_of_training(seen)
+    assert ("a change that overfits would be kept; name another with --metric" in said) == training
+    if "pattern" in seen[0].said:
+        assert re.search(seen[0].said["pattern"], line), seen[0]
 
 
 def test_a_script_that_names_the_users_tree_is_told_before_the_first_run(tmp_path: Path) -> None:
@@ -432,13 +482,13 @@ def test_a_stop_that_is_asked_for_at_any_instant_ends_with_75(folder: Path) -> N
 @pytest.mark.slow
 def test_the_session_of_the_file_is_that_of_its_tries_unless_another_is_asked_for(folder: Path) -> None:
     text = (folder / "plumbline.toml").read_text()
-    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned = 5'))
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fwer"\nplanned_candidates = 5'))
     done = plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "1")
     terms = json.loads(done.stdout)["terms"]
     assert (done.returncode, terms["session"], terms["alpha"]) == (10, "fwer", 0.01)
     done = plumbline(folder, "try", "-m", "worse yet", "--json", "--session", "each", "--", "--worse", "2")
     assert done.returncode == 10 and json.loads(done.stdout)["terms"]["alpha"] == 0.05, done.stderr
-    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned = 5'))
+    (folder / "plumbline.toml").write_text(text.replace('"each"', '"fdr"\nplanned_candidates = 5'))
     done = plumbline(folder, "try", "-m", "worst", "--json", "--", "--worse", "3")
     assert done.returncode == 10 and json.loads(done.stdout)["terms"]["session"] == "fdr", done.stderr
 
@@ -480,6 +530,8 @@ def test_a_clock_that_steps_while_runs_are_made_changes_no_decision(folder: Path
 def test_a_try_without_a_method_or_a_trainer_names_both_remedies(tmp_path: Path, folder: Path) -> None:
     done = plumbline(tmp_path, "try")
     assert done.returncode == 2 and "plumbline try qknorm" in done.stderr and "plumbline setup-trainer" in done.stderr
+    done = plumbline(tmp_path, "noise")
+    assert done.returncode == 1 and "no plumbline.toml here or above; " in done.stderr
     done = plumbline(tmp_path, "try", "qknorm", "-m", "x")
     assert done.returncode == 2 and "--message is of a folder with plumbline.toml" in done.stderr
     done = plumbline(folder, "try", "-m", "x", "--quick")
@@ -533,9 +585,13 @@ def test_a_program_reads_a_stop_as_it_reads_a_decision(folder: Path, number: sig
         assert process.stderr is not None
         while "5 runs of baseline are there" not in process.stderr.readline():
             pass
+        while not list((folder / ".plumbline/logs").glob("*/seed-1042.log")):
+            time.sleep(0.05)
         process.send_signal(number)
-        said = json.loads(process.communicate()[0])
+        out, errors = process.communicate()
+        said = json.loads(out)
     assert process.returncode in (code, -number) and said["exit_code"] == code and "same command" in said["error"]
+    assert errors == "stopped; the same command goes on (finished runs are used)\n"
 
 
 def test_a_decision_whose_commit_is_refused_is_one_object(folder: Path) -> None:
@@ -625,3 +681,130 @@ def test_the_baseline_of_once_moves_nothing(folder: Path) -> None:
     assert done.returncode == 0 and "It is the baseline now" not in done.stderr, done.stderr
     file = load(folder)
     assert FolderBaseline(file, Folder(folder), Repository(folder), print).arm.words == "baseline"
+
+
+@pytest.mark.slow
+def test_a_claim_of_two_keeps_names_both_and_the_present_baseline_is_that_of_noise(folder: Path) -> None:
+    change(folder)
+    assert plumbline(folder, "try", "-m", "momentum 0.5").returncode == 0
+    assert plumbline(folder, "try", "-m", "decay 0.002", "--", "--worse", "-0.1").returncode == 0
+    with pytest.MonkeyPatch.context() as patch:  # what one change cannot gain, many can
+        for name in ("SIGMAS", "SHORT_SHARE"):
+            patch.setattr(implausible_gain, name, 0.0)
+        done = plumbline(folder, "confirm")
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "`momentum 0.5` and `decay 0.002` together (both that were kept) improve `val_loss` by 0.3" in said, said
+    assert "momentum 0.5 + decay 0.002 against baseline: " in done.stderr
+    (page,) = (folder / ".plumbline/pages").glob("*.confirmed.md")
+    assert "# `momentum 0.5 + decay 0.002` against `baseline`" in page.read_text()
+    assert "momentum 0.5 + decay 0.002 against baseline: keep" in page.with_suffix(".svg").read_text()
+    assert "`decay 0.002` improves" not in page.read_text() + plumbline(folder, "page").stdout
+    assert "both that were kept" in plumbline(folder, "log", "--json").stdout
+    assert "Beside 5 runs of the baseline" in plumbline(folder, "noise").stdout
+    lines = plumbline(folder, "log").stdout.splitlines()
+    assert max(map(len, lines)) <= 80 and not any("improve" in line for line in lines)
+    said = " ".join(" ".join(lines).split())
+    assert re.search(r"\d\d-\d\d \d\d:\d\d momentum 0.5 baseline 2 \+ 5 0\.[12]\d+ keep", said), said
+    assert re.search(r"\* decay 0.002 momentum 0.5 2 \+ 5 0.1\d* keep", said), said
+    assert "5 + 5" in said and "keep, claim" in said and "* the baseline now: decay 0.002 (" in said
+    assert "both that were kept" in plumbline(folder, "log", "--long").stdout
+    # not the 7 runs that the present baseline has with those that made it look good, but its fresh ones
+    plain = plumbline(folder, "try", "-n", "-m", "worse", "--", "--worse", "1").stdout
+    assert "Rule: 5 runs of the baseline, then" in plain and "Of the baseline's 5 runs 5 are there." in plain
+    assert "{flags}" not in plain and "train.py --worse -0.1 --worse 1. Rule" in plain
+    done = plumbline(folder, "try", "--json", "-m", "worse", "--", "--worse", "1")
+    assert json.loads(done.stdout)["terms"]["design"]["bank"] == 5
+
+
+@pytest.mark.slow
+def test_a_keep_that_was_a_mistake_is_taken_back_and_the_baseline_has_its_runs_again(folder: Path) -> None:
+    change(folder)
+    assert plumbline(folder, "try", "-m", "first").returncode == 0
+    assert plumbline(folder, "try", "-m", "a cheat", "--", "--worse", "-0.1").returncode == 0
+    done = plumbline(folder, "log", "--forget", "first")
+    assert done.returncode == 1 and "the newest first: the newest is a-cheat-" in done.stderr
+    assert plumbline(folder, "confirm", next((folder / ".plumbline/pages").glob("a-cheat-*.md")).stem).returncode == 0
+    for name, words in (("a cheat", "first"), ("first", "baseline")):
+        done = plumbline(folder, "log", "--forget", name)
+        assert done.returncode == 0, done.stderr
+        assert f"The baseline is {words} (" in done.stdout and "again, with its 5 runs; " in done.stdout
+    assert plumbline(folder, "page", "first").stdout.startswith("# `first` against `baseline`")
+    rows = [line.split("\t")[3:5] for line in (folder / "results.tsv").read_text().splitlines()]
+    assert rows[-2:] == [["discard", "a cheat"], ["discard", "first"]]
+    assert "nothing was kept yet" in plumbline(folder, "confirm").stderr
+    log = json.loads(plumbline(folder, "log", "--json").stdout)["log"]
+    assert [one["verdict"] for one in log] == ["cannot be judged"] * 2 + ["keep"]  # the last is the claim
+    runs = len(banked(folder))
+    worse = json.loads(plumbline(folder, "try", "-m", "worse", "--json", "--", "--worse", "0.3").stdout)
+    assert [run["seed"] for run in worse["runs"] if run["arm"] == BASELINE] == [*range(42, 47)]
+    assert len(banked(folder)) == runs + sum(run["arm"] != BASELINE for run in worse["runs"])
+    assert plumbline(folder, "log", "--forget", "worse").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("was", "what", "only"),
+    [
+        ("random.seed(1)", "random.seed(3)", True),
+        ("random.seed(1)", "random.seed(3); lr = 2", False),
+        ("lr = 1", "lr = 3", False),
+        ("-- a", "-- b", False),
+        ("own.manual_seed(1)", "own.manual_seed(2)", False),  # inject leaves it alone
+    ],
+)
+def test_a_change_of_a_seed_alone_is_known_for_what_it_is(tmp_path: Path, was: str, what: str, only: bool) -> None:
+    text = "import random\nrandom.seed(1)\nlr = 1\n-- a\nown.manual_seed(1)\n"
+    repository = Repository(repository_of(tmp_path / "own", text))
+    change(repository.folder, what, was)
+    change(repository.folder, "random.seed(7)  ", "random.seed(1)") if was == "-- a" else None
+    (repository.folder / "plumbline.toml").write_text("no part of an arm")
+    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    assert seeds.only_a_seed(*lines) == only, lines
+    (repository.folder / "new.py").write_text("")
+    lines = repository.changed_lines(repository.arm("HEAD").commit, repository.candidate().commit)
+    assert not seeds.only_a_seed(*lines), lines
+
+
+def test_a_try_of_another_seed_says_that_runs_have_others_anyway(tmp_path: Path) -> None:
+    script = "import random\nrandom.seed(1)\nprint(f'METRIC q={2 + random.random()}')\n"
+    folder = repository_of(tmp_path / "own", script)
+    assert run_in_process.run(setup_trainer.main, "python train.py", cwd=folder).returncode == 0
+    change(folder, "random.seed(3)", "random.seed(1)")
+    done = plumbline(folder, "try", "-m", "seed 3")
+    assert "mind: this changes only a seed, which every run changes anyway" in done.stderr, done.stderr
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 10 and "`. (this" not in said and " (this does not say that it is worse)." in said, said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["try", "--lr", "0.1"], "flags of your script go behind --: plumbline try -m WORDS -- --lr 0.1"),
+        (
+            ["try", "-m", "lr up", "--fast", "--lr", "0.1"],
+            "no --fast; flags of your script go behind --: plumbline try -m 'lr up' -- --fast --lr 0.1",
+        ),
+        (["try", "lr up", "--", "--lr", "0.1"], "words go behind -m: plumbline try -m 'lr up' -- --lr 0.1"),
+    ],
+)
+def test_a_guess_is_answered_with_the_command_that_was_meant(folder: Path, words: list[str], said: str) -> None:
+    done = plumbline(folder, *words)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_command_without_quotes_is_shown_with_them(tmp_path: Path) -> None:
+    words = ["python", "train.py", "--lr", "0.1", "--seed", "3"]
+    done = run_in_process.run(setup_trainer.main, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'quote the command: plumbline setup-trainer "python train.py --lr 0.1 --seed 3"' in done.stderr
+    done = run_in_process.run(setup_trainer.main, "python train.py", "--nosuch", cwd=tmp_path)
+    assert done.returncode == 2 and "unrecognized arguments: --nosuch" in done.stderr
+
+
+def test_every_key_of_what_decides_is_an_option_of_try_and_is_explained_where_it_is_written(folder: Path) -> None:
+    written = (folder / "plumbline.toml").read_text().partition("[decide]\n")[2].splitlines()
+    assert len(written) == 5 and all(re.fullmatch(r"(\w+) = \S+ +# .+", line) for line in written), written
+    with pytest.raises(SystemExit), contextlib.redirect_stdout(io.StringIO()) as shown:
+        arguments().parse_args(["try", "--help"])
+    for field in structs.fields(DecidePart):
+        assert f"--{field.name.replace('_', '-')}" in shown.getvalue().split(), field.name

@@ -43,14 +43,20 @@ def last_keep(entry: LedgerEntry, ledger: Ledger) -> int:
     A bank that happens to be bad keeps one candidate that does nothing after another. The bank of the next one is
     therefore made anew, by which benchmarks/experiment_rules.md shows what is gained.
     """
-    runs = 0
+    kept = dict[tuple[str, ...], int]()
     for one in ledger.entries:
         if one.identity == entry.identity:
             break
         same = (one.kind, one.baseline, one.metric) == (entry.kind, entry.baseline, entry.metric)
-        if same and one.verdict == "keep" and one.test.startswith(_TEST) and ", session " not in one.test:
-            runs = one.runs
-    return runs
+        if not (same and one.verdict and one.test.startswith(_TEST)) or ", session " in one.test:
+            continue
+        tried = replace(one, verdict="", sentence="", at="").identity
+        if one.verdict == "keep":
+            kept.pop(tried, None)
+            kept[tried] = one.runs
+        elif one.verdict == "cannot be judged":  # taken back as a mistake: nothing is compared with it
+            kept.pop(tried, None)
+    return next(reversed(kept.values()), 0)
 
 
 def session_level(asked: ExperimentQuestion, entry: LedgerEntry, ledger: Ledger) -> float:

@@ -65,7 +65,7 @@ def _runs(decision: Decision) -> Table:
 
 def _arm(run: ArmRun, decision: Decision) -> str:
     label = decision.terms.baseline if run.arm == BASELINE else decision.terms.candidate
-    return visible(label) + (" (sentinel)" if run.sentinel else "")
+    return visible(label) + (" (drift check)" if run.sentinel else "")
 
 
 def _value(run: ArmRun, decision: Decision) -> str:

@@ -133,7 +133,9 @@ def _runs(decision: Decision) -> str:
     sigma = decision.looks[-1].sigma if decision.looks else math.nan
     rows = []
     for run in decision.runs:
-        label = (terms.baseline if run.arm == BASELINE else terms.candidate) + (" (sentinel)" if run.sentinel else "")
+        label = (terms.baseline if run.arm == BASELINE else terms.candidate) + (
+            " (drift check)" if run.sentinel else ""
+        )
         value = run.outcome + (f" ({name(run.why)})" if run.why else "")
         if run.has_value and run.value is not None:
             value = f"{run.value:.6g}" if math.isnan(sigma) else fixed(run.value, sigma / 10)
@@ -177,7 +179,8 @@ def _cost(decision: Decision) -> str:
     ]
     if decision.fixed_runs is not None:
         said.append(
-            f"A fixed number of runs with the same chance would have taken {decision.fixed_runs} of the candidate."
+            "Deciding with a number of runs fixed beforehand, with the same chance, would take "
+            f"{decision.fixed_runs} of the candidate."
         )
     return " ".join(said)
 

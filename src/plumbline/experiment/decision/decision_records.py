@@ -34,7 +34,8 @@ def _decision(found: Mapping[str, Any]) -> Decision:
     terms = dict(found["terms"])
     terms["design"] = SequentialDesign(**terms["design"])
     terms["history"] = tuple(terms["history"]) if terms["history"] else None
-    terms["differs"] = tuple(terms["differs"])
+    for key in ("differs", "together"):
+        terms[key] = tuple(terms.get(key, ()))
     edges = found["boundary"]
     keep, discard, df = (tuple(map(_number, edges[side])) for side in ("keep", "discard", "df"))
     known = {field.name for field in dataclasses.fields(Decision)}

@@ -32,7 +32,10 @@ def sentence(decision: Decision, *, reason: str = "") -> str:
         return f"{_candidate(decision)} cannot be judged: {_lost(decision, BASELINE) or reason}."
     if decision.verdict == "crashed":
         base = _lost(decision, BASELINE) or f"none of {name(terms.baseline)} did"
-        said = f"{_candidate(decision)} has no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        has = _verb(decision, "has", "have")
+        said = (
+            f"{_candidate(decision)} {has} no gain to tell: {reason or _lost(decision, terms.candidate)}, while {base}"
+        )
         others = "" if len(decision.candidate_values) == 0 else " Its other runs do not decide: that would select."
         return f"{said}.{others}"
     told = {
@@ -96,35 +99,33 @@ def session_line(decision: Decision) -> str:
             f"{1 / design.alpha:.3g} that this candidate needed is reached by {two} of gains of 2 sigma and {three} of "
             "3 sigma."
         )
-    said = "Session `each`: the level holds for each candidate by itself"
+    said = "Session `each`: the level holds for each candidate by itself."
     if design.plan != "bank" or decision.tries < 2:
-        return f"{said}."
+        return said
     kept = false_keeps(design, decision.tries)
     return (
-        f"{said}; of {decision.tries} tried against this baseline so far {kept.mean:.2g} would be kept if none did "
-        f"anything, and {kept.low} to {kept.high} in 9 of 10 such sessions, for candidates share the baseline's runs "
-        "until one is kept."
+        f"{said} If none of the {decision.tries} changes tried so far against this baseline did anything, "
+        f"{kept.mean:.2g} false keeps would be expected, and {kept.low} to {kept.high} in 9 of 10 such sessions, for "
+        "candidates share the baseline's runs until one is kept."
     )
 
 
 def _kept(decision: Decision) -> str:
     terms, found = decision.terms, decision.estimate
     required = f", more than the {amount(terms.min_gain, decision)} that are required" if terms.min_gain else ""
+    improves = f"{_candidate(decision)} {_verb(decision, 'improves', 'improve')} {_metric(decision)}"
     if found is None:
-        return (
-            f"{_candidate(decision)} improves {_metric(decision)}{required}: kept {_after(decision)}. By how much, "
-            "`plumbline confirm` says."
-        )
+        return f"{improves}{required}: kept {_after(decision)}. By how much, `plumbline confirm` says."
     gain = f"by {amount(found.median, decision)} ({interval(decision)}{_p(decision)}){required}"
     if terms.claim:
-        return f"{_candidate(decision)} improves {_metric(decision)} {gain}, with {_fresh(decision)}."
-    return f"{_candidate(decision)} improves {_metric(decision)} {gain}: kept {_after(decision)}."
+        return f"{improves} {gain}, with {_fresh(decision)}."
+    return f"{improves} {gain}: kept {_after(decision)}."
 
 
 def _implausible(decision: Decision) -> str:
     gain = f" ({interval(decision)} of its gain)" if decision.estimate is not None else ""
     return (
-        f"{_candidate(decision)} is not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
+        f"{_candidate_is(decision)} not kept, though {_metric(decision)} is better{gain} {_after(decision)}: no "
         "modification gained so much. Look at what it does; then the same command with --accept-implausible keeps it."
     )
 
@@ -135,10 +136,10 @@ def _discarded(decision: Decision) -> str:
     if found is None or not math.isfinite(found.high):
         worth, beyond = terms.design.worth, _beyond(decision)
         if worth is None:
-            return f"{_candidate(decision)} is {tail}."
+            return f"{_candidate_is(decision)} {tail}."
         chance = percent(terms.design.futility)
         return (
-            f"{_candidate(decision)} is {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
+            f"{_candidate_is(decision)} {tail}: a change that gains {worth:g} sigma{beyond} in {_metric(decision)} "
             f"ends so in at most {chance} of cases."
         )
     level = f"{percent((1 + found.level) / 2)}, one-sided"
@@ -146,17 +147,18 @@ def _discarded(decision: Decision) -> str:
         any_gain = f"any gain{_beyond(decision)} in {_metric(decision)}"
         return f"{_candidate(decision)}: {any_gain} is ruled out ({level}): {tail}."
     above = amount(found.high, decision)
-    return f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}."
+    said = f"{_candidate(decision)}: gains above {above} in {_metric(decision)} are ruled out ({level}): {tail}"
+    return f"{said} (this does not say that it is worse)." if found.high > 0 else f"{said}."
 
 
 def _undecided(decision: Decision) -> str:
     if not decision.candidate_values:
-        return f"{_candidate(decision)} is not decided: it has no run yet."
-    known = f"; its gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
+        return f"{_candidate_is(decision)} not decided: it has no run yet."
+    known = f"; the gain in {_metric(decision)} has the {interval(decision)}" if decision.estimate else ""
     more = ""
     if decision.more:
         more = f": {decision.more:,} more {'runs' if decision.more > 1 else 'run'} would probably decide"
-    return f"{_candidate(decision)} is not decided {_after(decision)}{more}{known}."
+    return f"{_candidate_is(decision)} not decided {_after(decision)}{more}{known}."
 
 
 def _beyond(decision: Decision) -> str:
@@ -200,7 +202,20 @@ def _unit(decision: Decision) -> str:
 
 
 def _candidate(decision: Decision) -> str:
-    return name(decision.terms.candidate)
+    """What was judged: its name, or the names of all changes that are judged together."""
+    together = decision.terms.together
+    if len(together) < 2:
+        return name(decision.terms.candidate)
+    every = "both" if len(together) == 2 else f"all {len(together)}"
+    return f"{listed([name(one) for one in together])} together ({every} that were kept)"
+
+
+def _candidate_is(decision: Decision) -> str:
+    return f"{_candidate(decision)} {_verb(decision, 'is', 'are')}"
+
+
+def _verb(decision: Decision, one: str, several: str) -> str:
+    return several if len(decision.terms.together) > 1 else one
 
 
 def _metric(decision: Decision) -> str:

@@ -48,6 +48,7 @@ class ExperimentQuestion:
     varies: str = "initialisation"
     scope: str = ""
     differs: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.session == "fwer" and not self.planned) or (self.session == "each" and self.planned):

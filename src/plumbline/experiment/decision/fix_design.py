@@ -68,6 +68,12 @@ def fix_design(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple
     return terms, schedule(terms, theirs, seeds, sentinels=sentinels)
 
 
+def beside_next(bank: Bank, group: str, base: str, *, first_seed: int, since: int, least: int) -> int:
+    """Count the runs of the baseline that a candidate is compared with which nobody has tried yet."""
+    known = sum(run.seed >= first_seed for run in bank.of(group, base, since=since))
+    return max(known, least) + (known >= least and _brings_sentinel(bank, group, base, own=""))
+
+
 def claim(asked: ExperimentQuestion, trainer: Trainer, bank: Bank) -> tuple[ExperimentTerms, RunOrder]:
     """Settle a claim: fresh seeds of both sides, one test, no history and no bank."""
     base, own = trainer.method(BASELINE), trainer.method(asked.candidate)
@@ -99,6 +105,7 @@ def _terms(asked: ExperimentQuestion, design: SequentialDesign, *, claim: bool =
         varies=asked.varies,
         scope=asked.scope,
         differs=asked.differs,
+        together=asked.together,
         claim=claim,
     )
 

@@ -302,7 +302,9 @@ class Experiment:
     def _look_line(self, edges: Boundary, number: int) -> str:
         """What the newest look says, and what is next."""
         at = self.looks[-1]
-        told = f"gain {at.gain:+.4g}, {at.gain / at.sigma:+.1f} sigma; {look_line(at, edges)}"
+        of = f"mean gain of {at.k} runs" if at.k > 1 else "gain"  # the value before it is of one run
+        sign = "+" if at.gain >= 0 else ""
+        told = f"{of} {sign}{fixed(at.gain, at.sigma)} ({at.gain / at.sigma:.1f} sigma); {look_line(at, edges)}"
         if next_step(at, edges) != "one more run":
             return told
         return f"{told}, seed {self.plan.steps[number + 1][0][-1][1]}"

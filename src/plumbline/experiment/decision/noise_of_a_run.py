@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from plumbline.experiment.decision.bank import Bank
@@ -11,21 +12,29 @@ from plumbline.stats.pooling import SigmaEstimate, pooled, resolved_gain, sigma_
 SEEDS = (2, 3, 5, 8, 12)
 
 
-def noise(bank: Bank) -> list[dict[str, Any]]:
-    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve."""
+def noise(bank: Bank, beside: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Compute what the bank says of sigma: for each trainer and budget, on each machine, and what seeds resolve.
+
+    `beside`: of a trainer and budget the baseline's runs that the next candidate is compared with, where it is known;
+    else it is those of the newest candidate.
+    """
     found = []
     for group in sorted({one.group for one in bank.runs}):
         for fingerprint, values in sorted(bank.spreads(group).items()):
-            found.append(_row(group, fingerprint, values))
+            runs = beside.get(group) or _beside_newest(bank, group) or max(map(len, values))
+            found.append(_row(group, fingerprint, values, runs))
     return [row for row in found if row is not None]
 
 
-def _row(group: str, fingerprint: str, values: list[list[float]]) -> dict[str, Any] | None:
+def _beside_newest(bank: Bank, group: str) -> int:
+    return next((len(one.beside) for one in reversed(bank.runs) if one.group == group and one.beside), 0)
+
+
+def _row(group: str, fingerprint: str, values: list[list[float]], runs: int) -> dict[str, Any] | None:
     spread = pooled(values)
     if not (spread.sigma > 0 and spread.df > 0):
         return None
     low, high = sigma_interval(spread, 0.95)
-    runs = max(len(each) for each in values)
     return {
         "group": group,
         "fingerprint": fingerprint,

@@ -90,6 +90,7 @@ class ExperimentTerms:
         history: sigma of past runs of the same trainer and budget, and its degrees of freedom; None without any. It is
             known when the bank is made; `history_words` says what was pooled and what was not.
         claim: a `confirm`: fresh seeds only, one look, the number to claim.
+        together: the changes that the candidate consists of, where it is several that were kept one after another.
     """
 
     name: str
@@ -112,6 +113,7 @@ class ExperimentTerms:
     history: tuple[float, float] | None = None
     history_words: str = ""
     claim: bool = False
+    together: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,6 +14,10 @@ SIGMAS = 24.0
 #: larger scale of this package's demo of the transfer study, 44 steps; of a trainer that is not known, as much.
 SHARES = {"paper": 0.0068}
 SHORT_SHARE = 0.081
+#: The share of the mean of a loss that is not known (perplexity, error, bits) from which its gain is looked at however
+#: few sigmas it is: a choice, three times `SHORT_SHARE`, and what halves a loss by a changed evaluation is above it.
+#: No paper has that number. It says nothing where so many sigmas make that share, as of a metric near zero.
+LONE_SHARE, LONE_SIGMAS = 0.25, 3.0
 #: The chance that sigma is larger than it is taken to be.
 TOO_SMALL = 0.05
 
@@ -40,15 +44,23 @@ def flagged(gain: float, sigma: float, df: float, baseline: float, preset: str, 
     )
 
 
-def flagged_of_own_trainer(gain: float, sigma: float, df: float, baseline: float) -> str | None:
-    """Say the same of a trainer of which nothing is known: only of a gain that is large in both measures."""
+def flagged_of_own_trainer(
+    gain: float, sigma: float, df: float, baseline: float, *, positive_loss: bool = False
+) -> str | None:
+    """Say the same of a trainer of which nothing is known: of a gain that is large in both measures, or of a large
+    share alone where a share means something (`positive_loss`: lower is better, and no run had a value of zero or less;
+    of an accuracy or a reward any share may be a discovery).
+    """
     share = abs(gain / baseline) if baseline else 1.0
-    if not _above(gain, sigma, df) or share <= SHORT_SHARE:
+    if _above(gain, sigma, df) and share > SHORT_SHARE:
+        what = f"{_in_sigmas(gain, sigma)} and {100 * share:.2g} % of the baseline's mean"
+    elif positive_loss and share > LONE_SHARE and LONE_SHARE * baseline > LONE_SIGMAS * sigma:
+        what = f"{100 * share:.2g} % of the baseline's mean (above {100 * LONE_SHARE:g} % is looked at, by choice)"
+    else:
         return None
     return (
-        f"a gain of {_in_sigmas(gain, sigma)} and {100 * share:.2g} % of the baseline's mean is more than a change of "
-        "one thing has: look at whether it reads what it is to predict, whether it trains longer or on other data than "
-        "the baseline, and whether the metric is still computed alike"
+        f"a gain of {what} is more than a change of one thing has: look at whether it reads what it is to predict, "
+        "whether it trains longer or on other data than the baseline, and whether the metric is still computed alike"
     )
 
 

@@ -12,6 +12,7 @@ command continues what was stopped.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,8 +55,14 @@ def arguments() -> argparse.ArgumentParser:
         one = verbs.add_parser(verb, help=words, description=f"Prints {words}.")
         _where(one)
         one.add_argument("--json", action="store_true", help="print one object")
+        if verb == "log":
+            words = "take the newest keep back, a mistake: the baseline is again what it was, with its runs"
+            one.add_argument("--long", action="store_true", help="with the sentence of each decision")
+            one.add_argument("--forget", metavar="NAME", help=words)
         if verb == "page":
-            one.add_argument("name", nargs="?", help="as plumbline log lists it; default: the newest")
+            one.add_argument(
+                "name", nargs="?", help="the words of -m, or a name in plumbline log --long; default: newest"
+            )
     return parser
 
 
@@ -163,6 +170,8 @@ def _main(given: argparse.Namespace) -> int:
         if given.verb == "try":
             _refuse(given, OF_A_STUDY, f"is of METHOD|FILE.yaml, and {folder / TRAINER_FILE} has a trainer of its own")
         return folder_verbs.run(given, folder)
+    if given.verb == "log" and given.forget:
+        raise UsageError(f"--forget is of a folder with {TRAINER_FILE}: no keep of a study's method moves a baseline")
     if given.verb == "try":
         if given.what is None:
             raise UsageError(
@@ -170,6 +179,9 @@ def _main(given: argparse.Namespace) -> int:
                 f"script of a folder with {TRAINER_FILE}, which neither this one nor one above it has: "
                 'plumbline setup-trainer "python train.py" writes it'
             )
+        if _trainer_folder() is not None and (given.flags or " " in given.what):
+            flags = f" -- {shlex.join(given.flags)}" if given.flags else ""
+            raise UsageError(f"words go behind -m: plumbline try -m {shlex.quote(given.what)}{flags}")
         _refuse(given, OF_A_FOLDER, f"is of a folder with {TRAINER_FILE}, and {given.what!r} names a method")
     if given.verb in ("try", "confirm"):
         for module in ("torch", "snakemake"):
@@ -183,7 +195,12 @@ def _main(given: argparse.Namespace) -> int:
 def parsed(words: list[str]) -> argparse.Namespace:
     """Read a command line; what follows `--` is the trainer's."""
     at = words.index("--") if "--" in words else len(words)
-    given = arguments().parse_args(words[:at])
+    parser = arguments()
+    given, unknown = parser.parse_known_args(words[:at])
+    if unknown:
+        if given.verb == "try" and _trainer_folder() is not None:
+            _refuse_flags(words[:at], given, unknown)
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if at < len(words):
         given.flags = words[at + 1 :]
         if given.verb != "try":
@@ -195,8 +212,26 @@ def folder_meant(given: argparse.Namespace) -> Path | None:
     """The folder whose trainer is meant: the working directory, or the nearest above it, that has a plumbline.toml."""
     if getattr(given, "what", None) or given.preset or given.config:
         return None
+    return _trainer_folder()
+
+
+def _trainer_folder() -> Path | None:
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / TRAINER_FILE).is_file()), None)
+
+
+def _refuse_flags(words: list[str], given: argparse.Namespace, unknown: list[str]) -> None:
+    """Refuse flags of a trainer before `--`, with the command that was meant."""
+    options = {option for option in unknown if option.startswith("-")}
+    flags = []
+    for word, following in zip(words, [*words[1:], "-"]):
+        if word in options:
+            flags += [word] if following.startswith("-") else [word, following]
+    message = shlex.quote(given.message) if given.message else "WORDS"
+    raise UsageError(
+        f"plumbline try has no {unknown[0]}; flags of your script go behind --: plumbline try -m {message} -- "
+        f"{shlex.join(flags or unknown)}"
+    )
 
 
 def _refuse(given: argparse.Namespace, names: tuple[str, ...], why: str) -> None:

@@ -95,7 +95,7 @@ def decide(
     terms, entry = settled.terms, settled.entry
     ledgers.append(place.ledger, [entry])
     of = ", ".join(part for part in (terms.trainer, terms.budget) if part)
-    tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)}")
+    tell(f"{terms.candidate} against {terms.baseline}: {of}. {rule(terms)} T: the mean gain over its standard error.")
     decision = Experiment(
         terms=terms, plan=settled.plan, trainer=settled.trainer, bank=settled.bank, tell=tell
     ).conduct()
@@ -139,7 +139,8 @@ def told(decision: Decision, page: Path, *, as_json: bool, **more: Any) -> int:
     from plumbline.experiment.decision.decision_console import print_decision  # rich, which a dry run needs not
 
     own = counted(sum(run.arm != BASELINE for run in decision.runs), "run")
-    fixed = f"; a fixed number with the same power: {decision.fixed_runs}" if decision.fixed_runs else ""
+    beforehand = f"; deciding with a number of runs fixed beforehand would take {decision.fixed_runs}"
+    fixed = beforehand if decision.fixed_runs else ""
     closing = [f"{own} of it, {seconds(decision.seconds)} of training{fixed}. {rule(decision.terms)}"]
     print_decision(decision, [*closing, *([] if decision.terms.claim else [session_line(decision)])])
     print(_near(page), flush=True)  # whole, however long: a path is copied

@@ -12,7 +12,7 @@ from plumbline.experiment import ledger_pages
 from plumbline.experiment.decision import decision_page, decision_records
 from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
-from plumbline.experiment.decision.outcome import Decision
+from plumbline.experiment.decision.outcome import Decision, Verdict
 from plumbline.experiment.ledger import Ledger
 
 
@@ -26,6 +26,7 @@ class ExperimentFolders:
         ledger: the ledger, one for everything that is compared here.
         where: which place it is, as the end of a sentence: `at preset demo`.
         first: the command that makes the first experiment here.
+        lacking: what is not here, as the begin of an error where nothing was tried yet; empty where all is.
     """
 
     pages: Path
@@ -33,6 +34,7 @@ class ExperimentFolders:
     ledger: Path
     where: str
     first: str
+    lacking: str = ""
 
     def bank(self) -> Bank:
         """Read the bank."""
@@ -48,30 +50,33 @@ class ExperimentFolders:
         newest = reversed(dict.fromkeys(reversed(names)))
         return [path for name in newest if (path := self.pages / f"{name}.json").exists()]
 
-    def withdraw(self, name: str, why: str) -> None:
-        """Take a keep back, in its page and in the ledger, where the candidate was lost after it."""
+    def withdraw(self, name: str, why: str, verdict: Verdict = "crashed") -> None:
+        """Take a keep back, in its page and in the ledger: where the candidate was lost after it, or was a mistake."""
         decision, entries = decision_records.read(self.pages / f"{name}.json"), self.tried().entries
         entry = next(one for one in reversed(entries) if one.name == name and one.verdict)
-        lost = replace(decision, verdict="crashed", estimate=None, p=None, at=process_record.now())
+        lost = replace(decision, verdict=verdict, estimate=None, p=None, at=process_record.now())
         lost = replace(lost, sentence=sentence(lost, reason=why))
         said = replace(entry, verdict=lost.verdict, sentence=lost.sentence, at=lost.at)
         with ledgers.entered(self.ledger, [said]) as ledger:
             lost = replace(lost, ledger=ledger_pages.statement(ledger, self.pages))
             decision_page.write(lost, self.pages / f"{name}.md")
 
-    def named(self, name: str | None, *, kept: bool = False) -> Decision:
-        """Read a decision by its name, or the newest one; `kept`: of a candidate that was kept.
+    def named(self, name: str | None, *, kept: bool = False, claims: bool = True) -> Decision:
+        """Read a decision by its name or by the words of what was tried, or the newest one; `kept`: of a kept one.
+
+        Without `claims` words mean the try, not what `plumbline confirm` made of it.
 
         Raises:
             PlumblineError: there is none.
         """
         known = self.decisions()
         if name is not None:
-            there = [path.stem for path in known]
-            if name not in there:
-                like = nearest(name, there) or "; plumbline log lists them"
+            there = {path.stem: path for path in known}
+            words = {} if name in there else self._by_words(known, claims=claims and not kept)
+            if name not in {**there, **words}:
+                like = nearest(name, [*there, *words]) or "; plumbline log lists them"
                 raise PlumblineError(f"there is no experiment {name!r} {self.where}{like}")
-            decision = decision_records.read(self.pages / f"{name}.json")
+            decision = decision_records.read({**there, **words}[name])
             if kept and (decision.verdict != "keep" or decision.terms.claim):
                 which = "is a claim" if decision.terms.claim else f"ended as {decision.verdict!r}"
                 raise PlumblineError(
@@ -84,4 +89,10 @@ class ExperimentFolders:
             if not kept or (decision.verdict == "keep" and not decision.terms.claim):
                 return decision
         what = "that was kept" if kept else "yet"
-        raise PlumblineError(f"there is no experiment {what} {self.where}: {self.first}")
+        raise PlumblineError(f"{self.lacking}there is no experiment {what} {self.where}: {self.first}")
+
+    @staticmethod
+    def _by_words(paths: list[Path], *, claims: bool) -> dict[str, Path]:
+        """Find the newest decision by the words of what was tried."""
+        decisions = ((path, decision_records.read(path).terms) for path in paths)
+        return {terms.candidate: path for path, terms in decisions if claims or not terms.claim}

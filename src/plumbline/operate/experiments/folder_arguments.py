@@ -45,20 +45,22 @@ def question_of(given: argparse.Namespace, baseline: FolderBaseline, candidate: 
     """What is asked of a candidate: as the command line says, and else as `plumbline.toml` does."""
     asked = baseline.file.decide
     order = "paired" if given.paired else "interleaved" if given.interleave_baseline else None
-    order = order or ("paired" if asked.pair else "interleaved" if asked.interleave else "bank")
+    order = order or ("paired" if asked.paired else "interleaved" if asked.interleave_baseline else "bank")
     name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}"
     name += "" if order == "bank" else f"-{order}"
     question = question_again(baseline, candidate, other, baseline.trainer(candidate, other), name)
     return replace(
         question,
-        bank=given.baseline_runs or asked.bank,
-        most=given.max_runs or asked.max_seeds,
+        bank=given.baseline_runs or asked.baseline_runs,
+        most=given.max_runs or asked.max_runs,
         alpha=asked.alpha if given.alpha is None else given.alpha,
-        min_gain=asked.min_gain if given.minimum_gain is None else given.minimum_gain,
-        worth=given.useful_gain_sigmas or asked.worth,
+        min_gain=asked.minimum_gain if given.minimum_gain is None else given.minimum_gain,
+        worth=given.useful_gain_sigmas or asked.useful_gain_sigmas,
         plan=order,  # type: ignore[arg-type]
         session=given.session or asked.session,
-        planned=given.planned_candidates or (asked.planned if given.session in (None, asked.session) else 0) or None,
+        planned=given.planned_candidates
+        or (asked.planned_candidates if given.session in (None, asked.session) else 0)
+        or None,
         first_seed=baseline.first_seed if given.first_seed is None else given.first_seed,
     )
 
@@ -74,7 +76,7 @@ def question_again(
         candidate=candidate.words,
         metric=trainer.metric,
         higher=file.metric.direction == "higher",
-        min_gain=file.decide.min_gain,
+        min_gain=file.decide.minimum_gain,
         first_seed=baseline.first_seed,
         unit=file.metric.unit,
         trainer=" ".join(file.run.command.replace("{flags}", "").split()),

@@ -17,15 +17,18 @@ import msgspec
 
 from plumbline.core.errors import PlumblineError
 from plumbline.core.files import atomic_write_json, read_json
+from plumbline.experiment.decision import announced_looks
 from plumbline.experiment.decision.bank import LOOP, TRIED_AGAIN, Bank
+from plumbline.experiment.decision.fix_design import beside_next
 from plumbline.experiment.decision.outcome import BASELINE, ArmRun
 from plumbline.experiment.formatting import seconds
+from plumbline.experiment.ledger import Ledger, LedgerEntry
 from plumbline.own_trainer import fingerprint
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.requests import read_result
 from plumbline.own_trainer.snapshot import AUTO, FOLDER, ROWS, Arm, Repository
-from plumbline.own_trainer.trainer_file import TrainerFile
+from plumbline.own_trainer.trainer_file import NAME, TrainerFile
 
 #: What is to be done where means would cross machines.
 ELSEWHERE = (
@@ -57,6 +60,15 @@ class _Pending(_Record):
     asked: _Asked
 
 
+class _Keep(TypedDict):
+    """A keep that made the baseline: what was kept, and what was the baseline before it."""
+
+    words: str
+    page: str
+    before: _Record
+    first_seed: int
+
+
 class _Session(TypedDict, total=False):
     """The content of `session.json`."""
 
@@ -64,6 +76,7 @@ class _Session(TypedDict, total=False):
     first_seed: int
     pending: _Pending
     kept: _Asked
+    keeps: list[_Keep]
     taken_back: dict[str, int]
 
 
@@ -106,6 +119,11 @@ class FolderBaseline:
         return self.repository.recalled(self.said["start"])
 
     @property
+    def kept_since_first(self) -> tuple[str, ...]:
+        """What was kept since then, in its users' words, the first keep first."""
+        return tuple(keep["words"] for keep in self.said.get("keeps", ()))
+
+    @property
     def first_seed(self) -> int:
         """The first seed of the bank: runs of the baseline with lower ones were made for something else."""
         return int(self.said.get("first_seed", self.file.decide.first_seed))
@@ -139,6 +157,15 @@ class FolderBaseline:
             if not run.has_value:
                 break
         return known
+
+    def beside_next(self, bank: Bank, ledger: Ledger) -> dict[str, int]:
+        """Count the baseline's runs that the next try is compared with, by the trainer's group in the bank."""
+        trainer = self.trainer()
+        base, least = trainer.method(BASELINE), self.file.decide.baseline_runs
+        next_one = LedgerEntry(kind="try", name="", fingerprint="", baseline=base, metric=trainer.metric, test="")
+        since = announced_looks.last_keep(next_one, ledger)
+        size = beside_next(bank, trainer.group, base, first_seed=self.first_seed, since=since, least=least)
+        return {trainer.group: size}
 
     def move_where_broken(self, bank: Bank) -> str:
         """Let HEAD be the baseline where a run of what was it has no value and nothing was kept yet; says so."""
@@ -178,7 +205,7 @@ class FolderBaseline:
         pending = self.said.get("pending")
         if pending is None:
             return ""
-        arm, size = self.repository.recalled(pending), self.file.decide.bank
+        arm, size = self.repository.recalled(pending), self.file.decide.baseline_runs
         self.tell(f"{arm.words}: runs again with fresh seeds before it becomes the baseline")
         runs = self.take_bank(self.trainer(baseline=arm), bank, size, pending["first_seed"])
         lost = [run for run in runs if not run.has_value]
@@ -195,12 +222,33 @@ class FolderBaseline:
         if "start" not in self.said:
             self.repository.hold("start", self.arm.commit)
             self._say(start=self.arm.record)
+        keep = {"words": arm.words, "page": pending["asked"]["page"]}
+        keep |= {"before": self.arm.record, "first_seed": self.first_seed}
         self.folder.move_baseline(self.repository, arm)
         del self.said["pending"]
-        self._say(first_seed=pending["first_seed"], kept=pending["asked"])
+        self._say(first_seed=pending["first_seed"], kept=pending["asked"], keeps=[*self.said.get("keeps", []), keep])
         mean = sum(run.value or 0.0 for run in runs) / len(runs)
         flags = f", with {' '.join(arm.flags)} from now on" if arm.flags else ""
         return f"It is the baseline now{flags}: the mean of its {len(runs)} fresh runs is {mean:.6g}."
+
+    def forget(self, page: str, withdraw: Callable[[str], None]) -> Arm:
+        """Take the newest keep back, and return what is the baseline again; `withdraw` is given the page of the try.
+
+        Raises:
+            PlumblineError: this try made no baseline, or another was kept after it.
+        """
+        keeps = self.said.get("keeps", [])
+        if not keeps or keeps[-1]["page"] != page:
+            newest = f"the newest is {keeps[-1]['page']}" if keeps else "nothing is kept"
+            raise PlumblineError(f"{page} did not make the baseline; keeps are taken back the newest first: {newest}")
+        before = self.repository.recalled(keeps[-1]["before"])
+        self.folder.move_baseline(self.repository, before)
+        withdraw(page)
+        self.said.pop("kept", None)
+        if len(keeps) == 1:
+            del self.said["start"]
+        self._say(keeps=keeps[:-1], first_seed=keeps[-1]["first_seed"])
+        return before
 
     def require_same_machine(self, bank: Bank) -> None:
         """Refuse a candidate where the bank was made on another machine than this one.
@@ -239,6 +287,7 @@ def commit(repository: Repository, arm: Arm) -> str:
             "nothing was committed: the working tree has changed since the try began; commit it by hand"
         )
     # What is untracked of these, git ignores; it refuses to leave out by name what it ignores.
+    new = not repository.tracked(NAME)
     names = [*repository.tracked(FOLDER, ROWS, AUTO), *repository.of_a_loop(), *repository.printed_to()]
     left_out = [f":(top,exclude,literal){name}" for name in names]
     with repository.index_kept() as keep:
@@ -248,4 +297,4 @@ def commit(repository: Repository, arm: Arm) -> str:
                 said = (done.stderr or done.stdout).strip().splitlines() or ["nothing; a hook may have refused it"]
                 raise PlumblineError(f"nothing was committed: git {words[0]} says: {said[-1]}")
         keep()
-    return f"Committed: {arm.words}"
+    return f"Committed: {arm.words}{f' (with {NAME}, which was new)' if new else ''}"

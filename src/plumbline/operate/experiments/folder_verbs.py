@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.terminal_lines import folded
 from plumbline.experiment.decision import decision_records
-from plumbline.experiment.decision.bank import Bank
 from plumbline.experiment.decision.decision_sentences import sentence
 from plumbline.experiment.decision.experiment_question import ExperimentQuestion
 from plumbline.experiment.decision.fix_design import claim
@@ -25,6 +25,7 @@ from plumbline.operate.experiments.carry_out_experiment import (
     entry_of,
     page_of,
     require_plausible,
+    rule,
     settle_try,
     tell,
     told,
@@ -39,28 +40,30 @@ from plumbline.operate.experiments.folder_arguments import (
     slug,
 )
 from plumbline.operate.experiments.folder_baseline import ELSEWHERE, FolderBaseline, commit
-from plumbline.own_trainer import metric, own_tree, trust
+from plumbline.operate.experiments.folder_rows import STATUS, append_rows
+from plumbline.own_trainer import metric, own_tree, seed, trust
 from plumbline.own_trainer.command_trainer import CommandTrainer
 from plumbline.own_trainer.folder import Folder
 from plumbline.own_trainer.snapshot import Arm, Repository
-from plumbline.own_trainer.trainer_file import NAME, TrainerFile, load
-
-#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
-STATUS = {
-    "keep": "keep",
-    "discard": "discard",
-    "undecided": "undecided",
-    "implausible": "implausible",
-    "crashed": "crash",
-}
+from plumbline.own_trainer.trainer_file import INJECT, NAME, TrainerFile, load
 
 
 def run(given: argparse.Namespace, root: Path) -> int:
     """Run a verb in a folder, and return its exit code."""
-    if given.verb not in VERBS:
-        from plumbline.operate.experiments.past_experiments import VIEWS
+    if given.verb == "log" and given.forget:
+        from plumbline.operate.experiments.forget_keep import forget
 
-        return VIEWS[given.verb](given, place_of(root))
+        return forget(given.forget, root, place_of(root))
+    if given.verb not in VERBS:
+        from plumbline.operate.experiments.past_experiments import print_log, print_noise, print_page
+
+        place = place_of(root)
+        if given.verb == "page":
+            return print_page(given, place)
+        baseline = FolderBaseline(load(root), Folder(root), Repository(root), tell)
+        if given.verb == "log":
+            return print_log(given, place, baseline.arm)
+        return print_noise(given, place, baseline.beside_next(place.bank(), place.tried()))
     return VERBS[given.verb](given, root)
 
 
@@ -86,9 +89,14 @@ def try_(given: argparse.Namespace, root: Path) -> int:
     if given.dry_run:
         candidate, other = arms_of(given, baseline)
         question = question_of(given, baseline, candidate, other)
-        banked = len(_known(baseline, place.bank(), other))
-        said = f"{candidate.words} against {other.words}: {file.run.command}; {question.bank} runs of the baseline "
-        print(visible(f"{said}({banked} are there), at most {question.most} of the candidate"))
+        trainer, bank = baseline.trainer(candidate, other), place.bank()
+        record = record_of(question, candidate, other, trainer)
+        settled = settle_try(place, question, trainer, bank, trainer.method(BASELINE), record)
+        theirs = [one for step, _ in settled.plan.steps for one in step if one[0] == BASELINE]
+        there = sum(bank.known(trainer.run_id(*one)) is not None for one in theirs)
+        command = f"{question.trainer} {shlex.join(candidate.flags)}".strip()
+        said = f"{candidate.words} against {other.words}: {command}. {rule(settled.terms)}"
+        print(folded(visible(f"{said} Of the baseline's {len(theirs)} runs {there} are there."), sys.stdout))
         return 0
     with Folder(root).held(shlex.join(["plumbline", "try", "-m", given.message])):
         bank = place.bank()
@@ -98,15 +106,20 @@ def try_(given: argparse.Namespace, root: Path) -> int:
         if (kept := baseline.kept_by(given.message, given.flags)) is not None:
             page = page_of(place, kept)
             decision = decision_records.read(page.with_suffix(".json"))
-            _append_rows(baseline.trainer(), decision)
             _say_decided(decision)
             wanted = given.commit and not baseline.is_head(baseline.arm)
-            rest = [lambda: commit(baseline.repository, baseline.arm)] if wanted else []
+            if not wanted:
+                append_rows(baseline.trainer(), decision)
+            committed = partial(commit, baseline.repository, baseline.arm)
+            rest = [lambda: _with_rows(committed, baseline.trainer(), decision)] if wanted else []
             return _told(partial(told, decision, page, as_json=given.json), rest, as_json=given.json)
         baseline.require_same_machine(bank)
         candidate, other = arms_of(given, baseline)
         if said := own_tree.mind(baseline.repository, candidate.commit, file.run.command):
             tell(said)
+        lines = baseline.repository.changed_lines(other.commit, candidate.commit) if file.run.seed == INJECT else None
+        if lines and candidate.flags == other.flags and seed.only_a_seed(*lines):
+            tell("mind: this changes only a seed, which every run changes anyway")
         trainer = baseline.trainer(candidate, other)
         question = question_of(given, baseline, candidate, other)
         record = record_of(question, candidate, other, trainer)
@@ -125,11 +138,14 @@ def try_(given: argparse.Namespace, root: Path) -> int:
             baseline.keep(candidate, bank, {"message": given.message, "flags": given.flags, "page": name})
             done = baseline.settle_pending(bank, place.withdraw)
             decision = decision_records.read(page.with_suffix(".json"))
-        _append_rows(trainer, decision)
+        later = given.commit and decision.verdict == "keep"  # the row names the commit, which is yet to be made
+        if not later:
+            append_rows(trainer, decision)
         lost = _lost_log(decision, baseline, candidate, other)
         log = {"log": str(lost)} if lost else {}
         said = partial(told, decision, page, as_json=given.json, commit=candidate.commit, **log)
-        rest = (lambda: done, lambda: _next(decision, given, baseline, candidate, lost))
+        follow = partial(_next, decision, given, baseline, candidate, lost)
+        rest = (lambda: done, (lambda: _with_rows(follow, trainer, decision)) if later else follow)
         return _told(said, rest, as_json=given.json)
 
 
@@ -142,6 +158,14 @@ def _told(decision: Callable[[], int], rest: Iterable[Callable[[], str]], *, as_
         if line := follow():
             tell(line)
     return decision() if code is None else code
+
+
+def _with_rows(follow: Callable[[], str], trainer: CommandTrainer, decision: Decision) -> str:
+    """Do what follows a decision, and write its row, also where a commit is refused."""
+    try:
+        return follow()
+    finally:
+        append_rows(trainer, decision)
 
 
 def _decided(place: ExperimentFolders, question: ExperimentQuestion, record: dict[str, Any]) -> Decision | None:
@@ -168,14 +192,16 @@ def confirm(given: argparse.Namespace, root: Path) -> int:
     with Folder(root).held(shlex.join(["plumbline", "confirm", *([given.name] if given.name else [])])):
         bank = place.bank()
         if given.name is None:
-            candidate, other = baseline.arm, baseline.first
+            candidate, other, together = baseline.arm, baseline.first, baseline.kept_since_first
+            if len(together) > 1:  # the gain is that of all of them, and no name of one may stand for it
+                candidate = replace(candidate, words=" + ".join(together))
         else:
             arms = place.named(given.name, kept=True).asked["arms"]
-            candidate, other = map(baseline.repository.recalled, arms)
+            (candidate, other), together = map(baseline.repository.recalled, arms), ()
         trainer = baseline.trainer(candidate, other)
         trainer.held_out = bool(file.metric.held_out)
         name = f"{slug(candidate.words)}-{candidate.method}-against-{other.method}.confirmed"
-        question = question_again(baseline, candidate, other, trainer, name)
+        question = replace(question_again(baseline, candidate, other, trainer, name), together=together)
         terms, plan = claim(question, trainer, bank)
         record = record_of(question, candidate, other, trainer)
         entry = entry_of(question, trainer, trainer.method(BASELINE), f"t of a claim at {terms.alpha:g}", record)
@@ -211,43 +237,19 @@ def _looked_at(decision: Decision, trainer: CommandTrainer, looked_at: bool) -> 
     """Ask for a look at a gain that is larger than any, and name the parts of the machine that differ, where means
     would cross them, with what to run.
     """
+    if decision.verdict == "keep" and len(decision.terms.together) > 1:
+        return decision  # each was looked at when it was kept, and no bound is known of what many gain
     if decision.verdict == "keep":
         at, values = decision.looks[-1], decision.baseline_values
-        words = implausible_gain.flagged_of_own_trainer(at.gain, at.sigma, at.df, sum(values) / len(values))
+        mean, every = sum(values) / len(values), (*values, *decision.candidate_values)
+        positive_loss = not decision.terms.higher and min(every) > 0
+        words = implausible_gain.flagged_of_own_trainer(at.gain, at.sigma, at.df, mean, positive_loss=positive_loss)
         return require_plausible(decision, words, looked_at=looked_at)
     if decision.verdict != "cannot be judged" or not all(run.has_value for run in decision.runs):
         return decision
     differ = trainer.changed(decision.runs)
     reason = f"of the baseline, {ELSEWHERE.format('; '.join(differ))}"
     return replace(decision, sentence=sentence(decision, reason=reason)) if differ else decision
-
-
-def _known(baseline: FolderBaseline, bank: Bank, other: Arm) -> list[int]:
-    trainer = baseline.trainer(baseline=other)
-    runs = bank.of(trainer.group, trainer.method(BASELINE))
-    return [run.seed for run in runs if run.seed >= baseline.first_seed and run.has_value]
-
-
-def _append_rows(trainer: CommandTrainer, decision: Decision) -> None:
-    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
-    the file expect it."""
-    if decision.verdict == "cannot be judged":
-        return
-    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
-        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm))
-
-
-def _row(trainer: CommandTrainer, decision: Decision, arm: str) -> tuple[str, ...]:
-    """The columns of autoresearch, then the number of runs and p."""
-    runs = [run for run in decision.runs if run.arm == arm]
-    values = decision.baseline_values if arm == BASELINE else decision.candidate_values
-    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
-    commit = decision.asked["arms"][arm == BASELINE]["commit"]
-    said = (commit[:7], f"{mean:.6f}", f"{memory:.1f}")
-    if arm == BASELINE:
-        return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
-    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
-    return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
 
 
 def _next(

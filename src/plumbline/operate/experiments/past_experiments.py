@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -12,55 +13,74 @@ from rich.console import Console
 from rich.table import Table
 
 from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.terminal_lines import folded
 from plumbline.experiment import ledger
-from plumbline.experiment.decision import decision_page
+from plumbline.experiment.decision import decision_page, decision_records
 from plumbline.experiment.decision.noise_of_a_run import SEEDS, noise
 from plumbline.experiment.decision.outcome import EXIT_CODES
 from plumbline.experiment.formatting import counted, fixed
 from plumbline.operate.experiments.carry_out_experiment import page_of
 from plumbline.operate.experiments.experiment_folders import ExperimentFolders
+from plumbline.own_trainer.snapshot import Arm
 
 
-def print_noise(given: argparse.Namespace, place: ExperimentFolders) -> int:
-    """Print the noise of every trainer and budget."""
+def print_noise(given: argparse.Namespace, place: ExperimentFolders, beside: Mapping[str, int] | None = None) -> int:
+    """Print the noise of every trainer and budget; `beside`: the baseline's runs of the next try, where it is known."""
     bank = place.bank()
-    rows = noise(bank)
+    rows = noise(bank, beside or {})
     if given.json:
         print(json.dumps({"noise": rows}))
         return 0
     if not rows:
-        raise PlumblineError(f"{bank.path}: no two runs of one method are there yet; {place.first} makes some")
+        raise PlumblineError(
+            f"{place.lacking}{bank.path}: no two runs of one method are there yet; {place.first} makes some"
+        )
     for row in rows:
         sigma, trainer = row["sigma"], row["group"].replace(" {flags}", "")
-        print(
+        said = (
             f"{visible(trainer)}: sigma {fixed(sigma, sigma)} (95 % interval {fixed(row['low'], sigma)} to "
             f"{fixed(row['high'], sigma)}), from {row['runs']} runs of {counted(row['arms'], 'arm')}. "
-            f"Beside {row['bank']} runs of a baseline, a gain is found with 80 % chance at .05, one-sided:"
+            f"Beside {row['bank']} runs of the baseline, a gain is found with 80 % chance at .05, one-sided:"
         )
+        print(folded(said, sys.stdout))
         _print(["runs of a candidate", *SEEDS], [["gain", *(fixed(row["resolves"][str(k)], sigma) for k in SEEDS)]])
     return 0
 
 
-def print_log(given: argparse.Namespace, place: ExperimentFolders) -> int:
-    """Print every decision, and what was tried without one."""
+def print_log(given: argparse.Namespace, place: ExperimentFolders, now: Arm | None = None) -> int:
+    """Print every decision, and what was tried without one; `now`: what is the baseline, where that moves."""
     known = place.tried()
     decided = {(one.name, one.test): one for one in known.entries if one.verdict}
     tried = [one for one in known.entries if one.is_try]
-    rows = [_logged(one, decided.get((one.name, one.test))) for one in tried]
+    rows = [_logged(one, decided.get((one.name, one.test)), place, now) for one in tried]
     if given.json:
         print(json.dumps({"log": rows, "ledger": str(known.path), "length": len(known), "head": known.head}))
         return 0
     if not rows:
-        raise PlumblineError(f"{known.path}: nothing was tried yet; {place.first}")
-    _print(["when", "what", "verdict"], [[row["at"], row["name"], row["verdict"]] for row in rows])
-    for row in rows:
-        if row["sentence"]:
-            print(visible(f"{row['name']}: {row['sentence']}"))
+        raise PlumblineError(f"{place.lacking}{known.path}: nothing was tried yet; {place.first}")
+    heads = ("when (UTC)", "what was tried", "against", "runs", "gain", "verdict")
+    _print(heads, [_cells(row) for row in rows], whole=("when (UTC)", "runs", "gain", "verdict"))
+    if now is not None:
+        print(folded(visible(f"* the baseline now: {now.words} ({now.commit[:7]})"), sys.stdout))
+    if given.long:
+        for row in rows:
+            if row["sentence"]:
+                print(folded(visible(f"{row['name']}: {row['sentence']}"), sys.stdout))
     return 0
 
 
-def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict[str, Any]:
-    return {
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    """A row as people read it: the time to the minute, and of the baseline's runs how many stand beside."""
+    runs = f"{row['runs']} + {row['baseline_runs']}" if row["runs"] else ""
+    when = row["at"][5:16].replace("T", " ")
+    mark = "* " if row["is_baseline"] else ""
+    return [when, mark + row["tried"], row["against"], runs, row["gain"], row["verdict"] + ", claim" * row["claim"]]
+
+
+def _logged(
+    one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None, place: ExperimentFolders, now: Arm | None
+) -> dict[str, Any]:
+    found = {
         "name": one.name,
         "kind": one.kind,
         "baseline": one.baseline,
@@ -71,12 +91,27 @@ def _logged(one: ledger.LedgerEntry, decided: ledger.LedgerEntry | None) -> dict
         "sentence": decided.sentence if decided else "",
         "at": decided.at if decided else "",
     }
+    known: dict[str, Any] = {"tried": one.name, "against": "", "runs": 0, "baseline_runs": 0, "gain": ""}
+    known |= {"claim": False, "is_baseline": False}
+    path = page_of(place, one.name).with_suffix(".json")
+    if one.kind == "try" and path.exists():
+        decision = decision_records.read(path)
+        terms, estimate = decision.terms, decision.estimate
+        known |= {"tried": terms.candidate, "against": terms.baseline, "claim": terms.claim}
+        if decision.sentence == found["sentence"]:  # else it is of another rule, whose page this was
+            known |= {"runs": len(decision.candidate_values), "baseline_runs": len(decision.baseline_values)}
+            known["gain"] = "" if estimate is None else fixed(estimate.median, decision.looks[-1].sigma)
+            methods = decision.asked.get("methods", [""])
+            made = now is not None and not terms.claim and methods[0] == now.method
+            known["is_baseline"] = made and decision.verdict == "keep"
+    return found | known
 
 
-def _print(heads: Sequence[object], rows: Sequence[Sequence[str]]) -> None:
+def _print(heads: Sequence[object], rows: Sequence[Sequence[str]], whole: Sequence[str] = ()) -> None:
     table = Table(*map(str, heads), box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"  # names differ at their ends
+        column.no_wrap = column.header in whole
     for row in rows:
         table.add_row(*map(visible, row))
     Console(markup=False, emoji=False, highlight=False).print(table)
@@ -87,7 +122,8 @@ def print_page(given: argparse.Namespace, place: ExperimentFolders) -> int:
     decision = place.named(given.name)
     page = page_of(place, decision.terms.name)
     decision_page.write(decision, page)
-    print(json.dumps(decision_page.numbers(decision)) if given.json else page.read_text(encoding="utf-8"), end="\n")
+    text = page.read_text(encoding="utf-8")
+    print(json.dumps(decision_page.numbers(decision)) if given.json else folded(text, sys.stdout), end="\n")
     return 0
 
 

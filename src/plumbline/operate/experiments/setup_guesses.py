@@ -18,19 +18,27 @@ from plumbline.own_trainer.trainer_file import ENVIRONMENT, INJECT
 #: Names of metrics, the likeliest to decide first; a blank stands for a blank or an underline.
 KNOWN = (
     *("val bpb", "val loss", "validation loss", "valid loss", "eval loss", "test loss", "val ppl", "val perplexity"),
-    *("val accuracy", "val acc", "validation accuracy", "eval accuracy", "test accuracy", "test acc", "accuracy"),
+    *("val accuracy", "val acc", "validation accuracy", "eval accuracy", "test accuracy", "test acc"),
+    *("val", "valid", "validation", "test", "accuracy"),
     *("bpb", "perplexity", "ppl", "score", "reward", "loss", "train loss"),
 )
+#: Those that a fraction alone follows where a metric is meant: "test 3 of 7" and "validation 10/100" are none.
+BARE = ("val", "valid", "validation", "test")
+#: Those that may be of the training data itself.
+OF_TRAINING = ("loss", "train loss")
 #: Words of names of which more is better.
 HIGHER = (
     *("acc", "accuracy", "f1", "auc", "bleu", "rouge", "rougel", "score", "reward", "return", "mfu", "iou", "miou"),
     *("r2", "psnr", "ssim", "map", "precision", "recall", "match", "em", "top1", "top5", "pass", "spearman", "tokens"),
 )
+#: What `inject` does with a seed that the code fixes.
+SHIFTED = "which is shifted without an edit, so that no run repeats the number you know"
 #: A line that says the best value so far, and not the last.
 BEST = re.compile(r"\b(?:best|lowest|highest)\b", re.IGNORECASE)
 #: Lines from a log's end in which a metric is looked for, and bytes of a script that are read.
 LINES, MOST = 2000, 2**20
 _NUMBER = r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf)"
+_FRACTION = r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?(?!\s?%)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,9 +79,21 @@ def metrics(log: Path, folder: Path) -> list[SeenMetric]:
     return sorted(found.values(), key=lambda one: (not one.announced, _rank(one.name), one.name.startswith("best_")))
 
 
+def only_of_training(seen: list[SeenMetric]) -> str:
+    """Say that nothing but a training loss was seen, where that is so."""
+    if not seen or any(one.announced or _plain(one.name) not in OF_TRAINING for one in seen):
+        return ""
+    what = "a training loss" if any(_plain(one.name) == "train loss" for one in seen) else "what may be a training loss"
+    return f"only {what} was seen: a change that overfits would be kept; name another with --metric"
+
+
 def _rank(name: str) -> int:
-    plain = re.sub(r"[_/.-]+", " ", name.lower()).removeprefix("best ")
+    plain = _plain(name)
     return KNOWN.index(plain) if plain in KNOWN else len(KNOWN)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[_/.-]+", " ", name.lower()).removeprefix("best ")
 
 
 def _announced(lines: list[str]) -> list[SeenMetric]:
@@ -93,7 +113,8 @@ def _in_lines(lines: list[str]) -> list[SeenMetric]:
         first, *rest = known.split()
         spelled = re.escape(first) + "".join(f"[ _/]{re.escape(word)}" for word in rest)
         after = r"([\"']?\s*[:=]?\s*)"
-        within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({_NUMBER})(?![\w.])", re.IGNORECASE)
+        number = _FRACTION if known in BARE else _NUMBER
+        within = re.compile(rf"(?<![\w/])(?<!train )({spelled}){after}({number})(?![\w.])", re.IGNORECASE)
         at = [match for line in lines if (match := within.search(line))]
         best = [match for match in at if BEST.search(match.string)]
         last = [match for match in at if match not in best]
@@ -123,7 +144,8 @@ def _rows(folder: Path) -> list[SeenMetric]:
             if isinstance(row, dict):
                 file = path.relative_to(folder).as_posix()
                 for key, value in row.items():
-                    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+                    kind = float if key.lower() in BARE else int | float
+                    number = isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
                     if number and _rank(key) < len(KNOWN):
                         said = {"json": f"{file}:{key}"}
                         found.append(
@@ -166,9 +188,9 @@ def seed(path: Path | None) -> tuple[str, str]:
     if variable := re.search(r"""(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w*SEED\w*)["']""", text):
         return f"{ENVIRONMENT}{variable[1]}", f"{path.name} reads {variable[1]} from the environment"
     if fixed := re.search(
-        r"(?:manual_seed(?:_all)?|random\.seed|default_rng|set_seed|seed_everything)\([^)\n]*\)", text
+        r"(?:\w+\.)*(?:manual_seed(?:_all)?|(?<=random\.)seed|default_rng|set_seed|seed_everything)\([^)\n]*\)", text
     ):
-        return INJECT, f"{path.name} fixes its seed ({fixed[0]}), which is shifted without an edit"
+        return INJECT, f"{path.name} fixes its seed ({fixed[0]}), {SHIFTED}"
     return INJECT, f"{path.name} sets no seed that was seen"
 
 

@@ -11,12 +11,13 @@ import argparse
 import json
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 
 from plumbline.core import command_line
-from plumbline.core.errors import PlumblineError, visible
+from plumbline.core.errors import PlumblineError, UsageError, visible
 from plumbline.core.files import atomic_write_json, atomic_write_text, read_json
 from plumbline.experiment.decision.outcome import BASELINE
 from plumbline.operate.experiments import setup_guesses
@@ -67,7 +68,16 @@ def arguments() -> argparse.ArgumentParser:
 def main() -> int:
     """Run `plumbline setup-trainer`."""
     with command_line.stopped_on_request():
-        return _main(arguments().parse_args())
+        return _main(_parsed(sys.argv[1:]))
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    parser = arguments()
+    given, unknown = parser.parse_known_args(words)
+    if unknown and given.command and " " not in given.command:
+        command = " ".join(words[words.index(given.command) :])
+        raise UsageError(f'quote the command: plumbline setup-trainer "{command}"')
+    return given if not unknown else parser.parse_args(words)
 
 
 def _main(given: argparse.Namespace) -> int:
@@ -107,7 +117,7 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
     if again:
         baseline.take_again(bank)
     baseline.require_same_machine(bank)
-    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.bank, baseline.first_seed)
+    runs = baseline.take_bank(baseline.trainer(), bank, file.decide.baseline_runs, baseline.first_seed)
     if lost := [run for run in runs if not run.has_value]:
         log = folder.log(baseline.arm.method, lost[0].seed)
         raise PlumblineError(
@@ -119,7 +129,8 @@ def _take(file: TrainerFile, folder: Folder, repository: Repository, *, again: b
                 ]
             )
         )
-    print_noise(argparse.Namespace(json=False), place_of(file.folder))
+    place = place_of(file.folder)
+    print_noise(argparse.Namespace(json=False), place, baseline.beside_next(bank, place.tried()))
     print("Next: change something, and: plumbline try -m 'what was changed'")
     return 0
 
@@ -168,6 +179,8 @@ def _written(given: argparse.Namespace, repository: Repository, folder: Folder) 
     if into := [name for name in result.written if any(_is_below(name, one, repository) for one in share)]:
         tell(f"mind: each run writes to what is shared, which is your own file: {', '.join(into[:3])}")
     tell(f"metric: {chosen.name}, {chosen.text}, {file.metric.direction} is better{_in_line(chosen)}")
+    if given.metric is None and (said := setup_guesses.only_of_training(seen)):
+        tell(f"  mind: {said}")
     for one in seen:
         if one is not chosen:
             tell(f"  also seen: --metric {one.name}, {one.text}{_in_line(one)}")
@@ -288,8 +301,17 @@ def _toml(file: TrainerFile) -> str:
     lines += ["", "[metric]"]
     lines += [f"{key} = {_text(value)}" for key in ("pattern", "json", "name") if (value := getattr(said, key))]
     lines += [f"direction = {_text(said.direction)}", "", "[decide]"]
-    lines += [f"alpha = {decide.alpha:g}", f"min_gain = {decide.min_gain:g}", f"max_seeds = {decide.max_seeds}"]
-    lines += [f"bank = {decide.bank}", f"session = {_text(decide.session)}"]
+    for setting, words in (
+        (f"alpha = {decide.alpha:g}", "chance that a change that does nothing is kept, one-sided"),
+        (f"minimum_gain = {decide.minimum_gain:g}", "a gain must exceed this, in the metric's units"),
+        (f"max_runs = {decide.max_runs}", "of a change, at most; it mostly needs fewer"),
+        (f"baseline_runs = {decide.baseline_runs}", "beside which it is judged; they are used again"),
+        (
+            f"session = {_text(decide.session)}",
+            "what alpha holds for: each change by itself; fdr, fwer: all that are tried",
+        ),
+    ):
+        lines.append(f"{setting:<20}# {words}")
     return "\n".join(lines) + "\n"
 
 

@@ -163,6 +163,7 @@ def _place(project: Project) -> ExperimentFolders:
         ledger=Path(project.paths.verdict_ledger),
         where=f"at preset {project.name}",
         first="plumbline try METHOD",
+        lacking="" if Path("Snakefile").exists() else "no plumbline.toml here or above; ",
     )
 
 

@@ -1,0 +1,40 @@
+"""Writes what was decided into `results.tsv`, in the columns that autoresearch reads."""
+
+from __future__ import annotations
+
+from plumbline.experiment.decision.outcome import BASELINE, Decision
+from plumbline.own_trainer.command_trainer import CommandTrainer
+
+#: The word of `results.tsv` for a verdict; those that autoresearch has, where it has one.
+STATUS = {
+    "keep": "keep",
+    "discard": "discard",
+    "undecided": "undecided",
+    "implausible": "implausible",
+    "crashed": "crash",
+}
+
+
+def append_rows(trainer: CommandTrainer, decision: Decision) -> None:
+    """Write a decision's row of `results.tsv`, of what was judged; before the first one the baseline's, as readers of
+    the file expect it."""
+    if decision.verdict == "cannot be judged":
+        return
+    for arm in (*([] if trainer.folder.has_rows() else [BASELINE]), decision.terms.candidate):
+        record = decision.asked["arms"][arm == BASELINE]
+        head = trainer.repository.arm("HEAD")  # where it is this code, it is the commit that the history has
+        same = head.tree == trainer.repository.recalled(record).tree
+        commits = (head.commit[:7], record["commit"][:7]) if same else (record["commit"][:7],)
+        trainer.folder.append_row(decision.terms.metric, _row(trainer, decision, arm, commits[0]), known_as=commits)
+
+
+def _row(trainer: CommandTrainer, decision: Decision, arm: str, commit: str) -> tuple[str, ...]:
+    """The columns of autoresearch, then the number of runs and p."""
+    runs = [run for run in decision.runs if run.arm == arm]
+    values = decision.baseline_values if arm == BASELINE else decision.candidate_values
+    mean, memory = sum(values) / max(1, len(values)), trainer.memory_gb(runs) or 0.0
+    said = (commit, f"{mean:.6f}", f"{memory:.1f}")
+    if arm == BASELINE:
+        return (*said, STATUS["keep"], decision.terms.baseline, str(len(values)), "")
+    p = "" if decision.estimate is None else f"{decision.estimate.p:.3g}"
+    return (*said, STATUS[decision.verdict], arm, str(len(values)), p)
